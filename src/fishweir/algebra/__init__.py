@@ -1,0 +1,1 @@
+"""One query: its nodes, normal form and signature, and the naive evaluator that is the oracle."""

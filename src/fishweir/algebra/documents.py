@@ -1,0 +1,158 @@
+"""Documents as trees: safe parsing, preorder node ids, string values, simple paths.
+
+A document is an lxml element with the names of the elements that stood above it before its file was
+split (its *context*). Node ids are preorder positions of elements, the document element being 0.
+A tuple is turned into a flat document, its element named after the stream.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from lxml import etree
+
+from fishweir.algebra.nodes import Step
+from fishweir.algebra.values import to_text
+from fishweir.errors import QueryError
+
+Element = etree._Element
+
+MAX_DOCUMENT = 64 * 1024 * 1024
+"""Longest document in bytes; libxml2 itself refuses text nodes over 10 MB and depth over 256."""
+
+
+class BadDocument(ValueError):
+    """A document that cannot be read; the message is the reason it is set aside for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed document, as the oracle and the constructor of outputs see it."""
+
+    id: str
+    timestamp: float
+    root: Element
+    context: tuple[str, ...] = ()
+
+
+def new_parser(comments: bool = False, encoding: str | None = None) -> etree.XMLParser:
+    """A parser that expands no external entity, reaches no network and loads no DTD."""
+    return etree.XMLParser(
+        resolve_entities="internal", no_network=True, load_dtd=False, huge_tree=False,
+        remove_comments=not comments, remove_pis=not comments, encoding=encoding,
+    )  # fmt: skip
+
+
+def parse_document(body: bytes, comments: bool = False) -> Element:
+    """The document element of an XML text, or BadDocument with the reason."""
+    if not body.strip():
+        raise BadDocument("the document is empty")
+    if len(body) > MAX_DOCUMENT:
+        raise BadDocument(f"the document has {len(body):,} bytes, more than {MAX_DOCUMENT:,}")
+    try:
+        return etree.fromstring(body, new_parser(comments))
+    except (etree.XMLSyntaxError, LookupError, ValueError) as error:
+        raise BadDocument(syntax_reason(error)) from error
+
+
+def syntax_reason(error: Exception) -> str:
+    """libxml2's reason; it calls external entities, which are never loaded, undefined."""
+    hint = "; external entities are not loaded" if "Entity" in str(error) else ""
+    return f"not well-formed XML: {error}{hint}"
+
+
+def text_to_body(text: str) -> bytes:
+    """UTF-8 bytes of an XML text; an encoding that its declaration names no longer holds."""
+    return re.sub(r"^(\ufeff?\s*<\?xml[^>]*?)\s+encoding=(\"[^\"]*\"|'[^']*')", r"\1", text, count=1).encode()
+
+
+@lru_cache(maxsize=65536)
+def local_name(tag: str) -> str:
+    return tag.rpartition("}")[2]
+
+
+def elements(root: Element) -> Iterator[Element]:
+    """All elements in preorder: the position is the node id."""
+    return root.iter(etree.Element)
+
+
+def string_value(element: Element) -> str:
+    """XPath's string value; a parser without comments keeps it a plain join of the text."""
+    if len(element) == 0:
+        return element.text or ""
+    return "".join(element.itertext(etree.Element))
+
+
+def tuple_to_document(stream: str, row: Mapping[str, Any]) -> Element:
+    """A flat document; a NULL column is an absent element, so it compares to nothing."""
+    root = etree.Element(xml_name(stream))
+    for column, value in row.items():
+        if value is not None:
+            etree.SubElement(root, xml_name(column)).text = xml_text(to_text(value))
+    return root
+
+
+def xml_text(text: str) -> str:
+    """The text without the control characters that XML cannot hold."""
+    return re.sub(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
+
+
+@lru_cache(maxsize=4096)
+def xml_name(name: str) -> str:
+    """A stream's or column's name as an element name: other characters become `_`."""
+    clean = re.sub(r"[^\w.-]", "_", name)
+    return clean if re.match(r"[^\W\d]", clean) else f"_{clean}"
+
+
+# Simple paths: `/Quotes/Quote`, `Quote`, `//item`, `@id`, `Quote/@id`, as stream definitions use them.
+
+
+@dataclass(frozen=True, slots=True)
+class SimplePath:
+    """Child steps, from the document element (`absolute`) or from anywhere below."""
+
+    steps: tuple[Step, ...]
+    absolute: bool
+
+    @property
+    def last(self) -> str:
+        return self.steps[-1].name
+
+
+def parse_path(text: str) -> SimplePath:
+    """`/a/b` starts at the document element, `a/b` and `//a/b` anywhere; `@x` only at the end."""
+    relative = text.removeprefix("//")
+    absolute = relative == text and text.startswith("/")
+    names = relative.strip("/").split("/")
+    if not all(re.fullmatch(r"@?[\w.:-]+|\*", name) for name in names) or any("@" in n for n in names[:-1]):
+        raise QueryError(f"'{text}' is not a path: write /a/b, a/b, //a/b or a/@b")
+    steps = tuple(Step(n.lstrip("@").rpartition(":")[2], "attribute" if n[0] == "@" else "child") for n in names)
+    return SimplePath(steps, absolute)
+
+
+def first_value(root: Element, path: SimplePath) -> str | None:
+    """The value of the first node at a path: relative paths start at a child or at the element itself."""
+    steps = [s.name for s in path.steps if s.axis == "child"]
+    attribute = next((s.name for s in path.steps if s.axis == "attribute"), None)
+    for element in elements(root):
+        if not _ends_with(element, steps, path.absolute):
+            continue
+        if attribute is None:
+            return string_value(element)
+        for key, value in element.attrib.items():
+            if local_name(str(key)) == attribute:
+                return str(value)
+    return None
+
+
+def _ends_with(element: Element, names: list[str], absolute: bool) -> bool:
+    node: Element | None = element
+    for name in reversed(names):
+        if node is None or (name != "*" and local_name(node.tag) != name):
+            return False
+        node = node.getparent()
+    return not absolute or node is None

@@ -1,0 +1,205 @@
+"""The nodes every language compiles to: frozen, hashable, free of text positions.
+
+A query reads one or more sources. For each source it has a *tree pattern*; pattern nodes may carry
+a variable. Conditions compare variables with constants or with each other. The output is built
+from variables and literal tags. A tuple is a flat document, so the same nodes serve it: the
+document element has the stream's name and each column is a child.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Operator = Literal["=", "!=", "<", "<=", ">", ">="]
+OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")
+MIRRORED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+Constant = str | float
+"""A quoted constant compares as a string, exactly; a bare number compares as a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step down the tree. A name without namespace matches the local name in any namespace."""
+
+    name: str
+    axis: Literal["child", "attribute"] = "child"
+
+    def __str__(self) -> str:
+        return f"@{self.name}" if self.axis == "attribute" else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class PatternNode:
+    """An element or attribute that must exist below its parent; siblings may bind the same node."""
+
+    step: Step
+    variables: tuple[str, ...] = ()
+    children: tuple[PatternNode, ...] = ()
+
+    def walk(self) -> Iterator[PatternNode]:
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a pattern reads: a stream by name, or every stream that conforms to a DTD."""
+
+    name: str
+    dtd: bool = False
+
+    def __str__(self) -> str:
+        return f"* conforms to {self.name}" if self.dtd else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One source with the tree pattern over its documents."""
+
+    source: Source
+    pattern: PatternNode
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place for a constant: queries that differ only in their constants share one shape."""
+
+    index: int
+    type: Literal["string", "number"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`left op right`; right is a slot (filled by the query's constants) or another variable."""
+
+    left: str
+    op: Operator
+    right: Slot | str
+
+
+@dataclass(frozen=True, slots=True)
+class VariableOutput:
+    """A variable in an output: the element bound to it, or its content."""
+
+    name: str
+    content: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextOutput:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ElementOutput:
+    """A literal tag; attribute values and children are outputs themselves."""
+
+    tag: str
+    attributes: tuple[tuple[str, VariableOutput | TextOutput], ...] = ()
+    children: tuple[Output, ...] = ()
+
+
+Output = VariableOutput | TextOutput | ElementOutput
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A query without its constants; `slots` constants make it a query.
+
+    Variables that start with `_` are anonymous: they stand for constants written inside a pattern.
+    """
+
+    blocks: tuple[Block, ...]
+    conditions: tuple[Comparison, ...]
+    output: tuple[Output, ...]
+    slots: tuple[Slot, ...] = ()
+    language: str = "niagaracq"
+
+    @property
+    def output_variables(self) -> tuple[str, ...]:
+        """Variables that the output mentions, each once, in order of first mention."""
+        return tuple(dict.fromkeys(mentioned(self.output)))
+
+
+def mentioned(outputs: tuple[Output, ...]) -> Iterator[str]:
+    for part in outputs:
+        match part:
+            case VariableOutput(name):
+                yield name
+            case ElementOutput(_, attributes, children):
+                yield from mentioned(tuple(value for _, value in attributes))
+                yield from mentioned(children)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What is done with the results: a registered action's name and its arguments."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a query works. Times are seconds since 1970 or None; `every` 0 means on change."""
+
+    start: float | None = None
+    every: float = 0.0
+    expire: float | None = None
+
+
+# Statements: what a script is made of. `text` is the statement without its `;`, `line` where it
+# begins in its script.
+
+
+@dataclass(frozen=True, slots=True)
+class CreateQuery:
+    shape: Shape
+    constants: tuple[Constant, ...]
+    name: str | None = None
+    action: Action | None = None
+    schedule: Schedule = Schedule()
+    text: str = ""
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DropQuery:
+    name: str
+    text: str = ""
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDefinition:
+    """A stream as declared. `path` None means pushed. Paths keep their text; see algebra.documents."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...] = ()
+    path: str | None = None
+    format: str | None = None
+    split: str | None = None
+    rows: str | None = None
+    key: str | None = None
+    every: float | None = None
+    timestamp: str | None = None
+    dtd: str | None = None
+    shed_allowed: bool = False
+
+    @property
+    def is_tuples(self) -> bool:
+        return bool(self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStream:
+    stream: StreamDefinition
+    text: str = ""
+    line: int = 1
+
+
+Statement = CreateQuery | DropQuery | CreateStream

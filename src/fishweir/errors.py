@@ -1,0 +1,45 @@
+"""Errors by whose fault it is; all under one base class."""
+
+from __future__ import annotations
+
+
+class FishweirError(Exception):
+    """Base of all errors that Fishweir raises on purpose."""
+
+
+class QueryError(FishweirError):
+    """A statement cannot be taken: unknown stream, duplicate name, unbound variable.
+
+    Where the place is known the message says line and column and shows the line with a caret.
+    `text` is the whole script, `line` and `column` count in it from 1.
+    """
+
+    def __init__(
+        self, message: str, text: str = "", line: int | None = None, column: int | None = None
+    ) -> None:
+        self.reason, self.line, self.column = message, line, column
+        if line is not None and column is not None:
+            message = f"line {line}, column {column}: {message}{caret(text, line, column)}"
+        super().__init__(message)
+
+
+class QuerySyntaxError(QueryError):
+    """A statement does not parse: where, the line with a caret, and what was expected."""
+
+
+class SourceError(FishweirError):
+    """A source cannot be read: missing file or folder, unreadable format."""
+
+
+class HomeError(FishweirError):
+    """The home folder is in use by another job, or was written by another version."""
+
+
+def caret(text: str, line: int, column: int) -> str:
+    """The offending line with a caret under the column, or nothing where there is no text."""
+    lines = text.splitlines()
+    if not 1 <= line <= len(lines):
+        return ""
+    shown = lines[line - 1].replace("\t", " ")
+    start = max(0, min(column - 60, len(shown)))
+    return f"\n  {shown[start : start + 120]}\n  {' ' * (column - 1 - start)}^"
