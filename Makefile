@@ -1,0 +1,39 @@
+# `make` alone shows what can be done. Every target sets up what it needs first.
+
+BIN := .venv/bin
+STAMP := .venv/.set-up
+
+.DEFAULT_GOAL := help
+.PHONY: help set-up demo test check bench clean
+
+help: ## show this
+	@echo "Fishweir: standing queries over streams. What can be done here:"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "Each brings what it needs by itself; only Python 3.11 or newer has to be there."
+
+set-up: $(STAMP) ## bring everything needed into .venv (also Java, where there is none)
+
+$(STAMP): pyproject.toml uv.lock scripts/set-up scripts/find-uv
+	@scripts/set-up
+	@touch $@
+
+demo: $(STAMP) ## show the engine at work on a small stream
+	$(BIN)/fishweir demo
+
+test: $(STAMP) ## run all tests; some of them: make test ARGS="tests/test_java.py -k version"
+	$(BIN)/pytest $(ARGS)
+
+check: $(STAMP) ## lint (ruff) and types (mypy)
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+bench: $(STAMP) ## run the experiment of a paper: make bench NAME=niagaracq
+	@test -n "$(NAME)" || { echo "Which experiment? For example: make bench NAME=niagaracq" >&2; exit 2; }
+	$(BIN)/fishweir bench $(NAME)
+
+clean: ## remove what set-up and runs have made; homes and bench-results stay
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf spark-warehouse metastore_db derby.log demo-home
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,104 @@
+"""The naive evaluator: one query, one document, every embedding tried. Obviously right, never fast.
+
+In: a shape, its constants, a document. Out: one binding of the output variables per result, in
+document order. Every language, strategy and the Spark job is compared with this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from lxml import etree
+
+from fishweir.algebra.documents import Document, Element, elements, local_name, string_value
+from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot
+from fishweir.algebra.values import COMPARE, satisfies, to_number
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An element or attribute of a document; `order` sorts in document order."""
+
+    id: str
+    order: tuple[int, str]
+    value: str
+    element: Element
+
+
+Binding = Mapping[str, Node]
+
+
+def evaluate(shape: Shape, constants: Sequence[Constant], document: Document) -> list[Binding]:
+    """The distinct bindings of the output variables for which all conditions hold."""
+    (block,) = shape.blocks
+    variables = shape.output_variables
+    found: dict[tuple[tuple[int, str], ...], Binding] = {}
+    for binding in embeddings(block.pattern, document):
+        if all(holds(condition, binding, constants) for condition in shape.conditions):
+            result = {name: binding[name] for name in variables}
+            found[tuple(node.order for node in result.values())] = result
+    return [found[key] for key in sorted(found)]
+
+
+def holds(condition: Comparison, binding: Binding, constants: Sequence[Constant]) -> bool:
+    left = binding[condition.left].value
+    if isinstance(condition.right, Slot):
+        return satisfies(left, condition.op, constants[condition.right.index])
+    right = binding[condition.right].value
+    if condition.op in ("=", "!="):
+        return COMPARE[condition.op](left, right)
+    numbers = to_number(left), to_number(right)
+    return None not in numbers and COMPARE[condition.op](*numbers)
+
+
+def embeddings(pattern: PatternNode, document: Document) -> Iterator[Binding]:
+    """All ways to lay the pattern over the document, from its element or from one above it.
+
+    The elements above are only names, left from the split; in their place the document's own
+    element is bound, which is all that is left of them.
+    """
+    ids = {element: i for i, element in enumerate(elements(document.root))}
+    for start in range(len(document.context) + 1):
+        yield from _above(pattern, document.context[start:], document.root, ids)
+
+
+def _above(
+    pattern: PatternNode, names: tuple[str, ...], root: Element, ids: dict[Element, int]
+) -> Iterator[Binding]:
+    if not names:
+        yield from _embed(pattern, root, ids)
+    elif pattern.step.name == names[0]:
+        below = [list(_above(child, names[1:], root, ids)) for child in pattern.children]
+        if all(child.step.axis == "child" for child in pattern.children):
+            yield from _combine(pattern, _node(root, ids), below)
+
+
+def _embed(pattern: PatternNode, element: Element, ids: dict[Element, int]) -> Iterator[Binding]:
+    if pattern.step.name != local_name(element.tag):
+        return
+    below = [list(_below(child, element, ids)) for child in pattern.children]
+    yield from _combine(pattern, _node(element, ids), below)
+
+
+def _below(child: PatternNode, element: Element, ids: dict[Element, int]) -> Iterator[Binding]:
+    if child.step.axis == "child":
+        for candidate in element.iterchildren(etree.Element):
+            yield from _embed(child, candidate, ids)
+        return
+    for key, value in element.attrib.items():
+        name = local_name(str(key))
+        if child.step.name == name:
+            node = Node(f"{ids[element]}@{name}", (ids[element], name), str(value), element)
+            yield {variable: node for variable in child.variables}
+
+
+def _combine(pattern: PatternNode, node: Node, below: list[list[Binding]]) -> Iterator[Binding]:
+    own = {variable: node for variable in pattern.variables}
+    for choice in product(*below):
+        yield {name: bound for part in (own, *choice) for name, bound in part.items()}
+
+
+def _node(element: Element, ids: dict[Element, int]) -> Node:
+    return Node(str(ids[element]), (ids[element], ""), string_value(element), element)

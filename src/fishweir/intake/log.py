@@ -1,0 +1,201 @@
+"""The durable log of a stream: append-only, its order is the arrival order.
+
+A *segment* is one Arrow IPC file named by the number of its first entry. It is written to a temporary
+name and committed with a hard link, which fails when another process took that number: the name of the
+next segment is predictable, so processes append without locks and readers probe for one name. Numbers
+are nowhere in a file's content. A segment's metadata hold its number of rows and, if the source gave
+one, a JSON *cursor*: entries and progress are committed by the same link.
+
+Progress without entries (a file that yields no document) is a small file `<head>-<k>.cursor` beside the
+segments, committed in the same way: it takes no number, so an empty segment never blocks a name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import uuid
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fishweir.algebra.nodes import StreamDefinition
+from fishweir.intake.schema import column_name, log_schema
+
+OPEN_SEGMENTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One arrival. `id` is the publisher's or `<stream>-<number>`; `values` None unless it is a tuple."""
+
+    number: int
+    id: str
+    timestamp: float | None
+    arrival: float
+    problem: str | None
+    change: str | None
+    context: str | None
+    body: bytes | None
+    values: dict[str, Any] | None
+
+
+class StreamLog:
+    """A stream's log in a folder of its own; safe for several processes and threads, and picklable."""
+
+    def __init__(self, folder: Path, stream: StreamDefinition) -> None:
+        self.folder, self.stream, self.schema = Path(folder), stream, log_schema(stream)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.RLock()
+        self._segment = lru_cache(OPEN_SEGMENTS)(self._open)
+        self._firsts = _committed_firsts(self.folder)
+        self._head = self._end(self._firsts[-1]) if self._firsts else 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StreamLog, (self.folder, self.stream)
+
+    def head(self) -> int:
+        """The number of the newest entry, 0 for none; costs one probe when nothing is new."""
+        with self._lock:
+            while self._path(self._head + 1).exists():
+                self._firsts.append(self._head + 1)
+                self._head = self._end(self._head + 1)
+            return self._head
+
+    def append(self, batch: pa.RecordBatch | pa.Table, cursor: dict[str, Any] | None = None) -> range:
+        """Commit entries and the source's progress together; the numbers that the entries got.
+
+        When it returns, the entries are on disk. An empty batch commits its cursor, if it has one.
+        """
+        table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+        if not table.num_rows:
+            if cursor is not None:
+                self._append_cursor(cursor)
+            return range(self.head() + 1, self.head() + 1)
+        temporary = self._write_segment(table, cursor)
+        try:
+            first = self._commit_segment(temporary)
+        finally:
+            temporary.unlink()
+        _sync_folder(self.folder)
+        return range(first, first + table.num_rows)
+
+    def read(self, after: int, upto: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Entries with after < number <= upto in order: the number of a batch's first row, the batch.
+
+        Batches are views of memory-mapped files: bodies that nobody looks at are not read.
+        """
+        if upto > self._head:
+            upto = min(upto, self.head())
+        position = max(bisect_right(self._firsts, after + 1) - 1, 0)
+        while position < len(self._firsts) and (number := self._firsts[position]) <= upto:
+            reader = self._segment(number)
+            for batch in map(reader.get_batch, range(reader.num_record_batches)):
+                start, stop = max(after + 1 - number, 0), min(upto + 1 - number, batch.num_rows)
+                if start < stop:
+                    yield number + start, batch.slice(start, stop - start)
+                number += batch.num_rows
+            position += 1
+
+    def entry(self, number: int) -> Entry:
+        """One entry by its number; IndexError where there is none."""
+        found = next(self.read(number - 1, number), None) if number > 0 else None
+        if found is None:
+            raise IndexError(f"stream {self.stream.name} has no entry {number}")
+        row = found[1].to_pylist()[0]
+        given = row.pop("id")
+        values = {name: row.pop(column_name(name)) for name, _ in self.stream.columns}
+        good = self.stream.is_tuples and row["problem"] is None
+        return Entry(number, given or f"{self.stream.name}-{number}", values=values if good else None, **row)
+
+    def cursors(self, after: int = 0) -> Iterator[dict[str, Any]]:
+        """The cursors committed with or behind entries whose number is greater than `after`, oldest first."""
+        self.head()
+        idle = [(int(p.name[:15]), int(p.name[16:22]), p) for p in self.folder.glob("*.cursor")]
+        segments = [(first - 1, 10**6, self._path(first)) for first in self._firsts]
+        for head, _, path in sorted(idle + segments):
+            if head < after:
+                continue
+            text = path.read_bytes() if path.suffix == ".cursor" else self._metadata(head + 1).get(b"cursor")
+            if text is not None:
+                yield json.loads(text)
+
+    def _path(self, first: int) -> Path:
+        return self.folder / f"{first:015d}.arrow"
+
+    def _open(self, first: int) -> pa.RecordBatchFileReader:
+        return pa.ipc.open_file(pa.memory_map(str(self._path(first))))
+
+    def _metadata(self, first: int) -> dict[bytes, bytes]:
+        return dict(self._segment(first).schema.metadata)
+
+    def _end(self, first: int) -> int:
+        return first + int(self._metadata(first)[b"rows"]) - 1
+
+    def _write_segment(self, table: pa.Table, cursor: dict[str, Any] | None) -> Path:
+        if not table.schema.equals(self.schema):
+            raise ValueError(f"stream {self.stream.name} expects {self.schema}, got {table.schema}")
+        metadata = {"rows": str(table.num_rows)} | ({} if cursor is None else {"cursor": json.dumps(cursor)})
+        temporary = self._temporary()
+        with temporary.open("wb") as file:
+            table = table.combine_chunks().replace_schema_metadata(metadata)
+            with pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+            file.flush()
+            os.fsync(file.fileno())
+        return temporary
+
+    def _commit_segment(self, temporary: Path) -> int:
+        while True:
+            first = self.head() + 1
+            try:
+                os.link(temporary, self._path(first))
+                return first
+            except FileExistsError:
+                continue
+
+    def _append_cursor(self, cursor: dict[str, Any]) -> None:
+        temporary, k, head = self._temporary(), 0, self.head()
+        with temporary.open("w") as file:
+            json.dump(cursor, file)
+            file.flush()
+            os.fsync(file.fileno())
+        k = len(list(self.folder.glob(f"{head:015d}-*.cursor")))
+        while True:
+            try:
+                os.link(temporary, self.folder / f"{head:015d}-{k:06d}.cursor")
+                break
+            except FileExistsError:
+                k += 1
+        temporary.unlink()
+
+    def _temporary(self) -> Path:
+        return self.folder / f".{os.getpid()}-{uuid.uuid4().hex}.tmp"
+
+
+def _committed_firsts(folder: Path) -> list[int]:
+    """First numbers of all segments, sorted and without gaps.
+
+    A listing may miss a file that is added while it runs and yet show a later one; whatever comes
+    before the newest of a first listing is surely in a second one. Newer segments are probed for.
+    """
+    newest = max(_listed_firsts(folder), default=0)
+    return sorted(first for first in _listed_firsts(folder) if first <= newest)
+
+
+def _listed_firsts(folder: Path) -> list[int]:
+    return [int(name[:-6]) for name in os.listdir(folder) if name.endswith(".arrow")]
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

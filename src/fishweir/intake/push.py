@@ -1,0 +1,139 @@
+"""Pushed arrivals: XML texts, or tuples as dicts, Arrow tables and pandas DataFrames, to log entries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from fishweir.algebra.documents import text_to_body
+from fishweir.algebra.nodes import StreamDefinition
+from fishweir.algebra.values import to_timestamp
+from fishweir.errors import QueryError
+from fishweir.intake.convert import Bad, convert, convert_list, shown, side_by_side
+from fishweir.intake.schema import log_batch, tuple_batch, warn_problems
+
+
+def documents_batch(
+    stream: StreamDefinition,
+    items: Any,
+    timestamps: Sequence[Any] | None = None,
+    ids: Sequence[str | None] | None = None,
+    now: float = 0.0,
+) -> pa.RecordBatch:
+    """Entries for what a publisher gives: `items` in order, arrived `now`.
+
+    XML streams take str or bytes, unparsed; tuple streams take dicts, an Arrow table or a DataFrame.
+    Lists of other lengths, items of a wrong kind and tables with unknown columns are QueryErrors and
+    nothing is taken; a single bad tuple becomes a problem entry with its reason and its JSON.
+    """
+    given = _given(stream, len(items), timestamps, ids)
+    batch = _tuples(stream, items, given, now) if stream.is_tuples else _texts(stream, items, given, now)
+    warn_problems(stream, batch)
+    return batch
+
+
+def _given(
+    stream: StreamDefinition, count: int, timestamps: Sequence[Any] | None, ids: Sequence[str | None] | None
+) -> dict[str, pa.Array]:
+    given: dict[str, pa.Array] = {}
+    for name, values in (("timestamps", timestamps), ("ids", ids)):
+        if values is not None and len(values) != count:
+            raise QueryError(f"stream {stream.name}: {count} items but {len(values)} {name}")
+    if timestamps is not None:
+        given["timestamp"] = pa.array([_seconds(stream, value) for value in timestamps], pa.float64())
+    if ids is not None:
+        if wrong := [value for value in ids if not isinstance(value, str | None)]:
+            raise QueryError(f"stream {stream.name}: the id {shown(wrong[0])} is not a string")
+        given["id"] = pa.array(ids, pa.string())
+    return given
+
+
+def _seconds(stream: StreamDefinition, value: Any) -> float | None:
+    if value is None:
+        return None
+    text = value.isoformat() if isinstance(value, datetime) else str(value)
+    seconds = to_timestamp(text)
+    if seconds is None:
+        raise QueryError(
+            f"stream {stream.name}: the timestamp {shown(value)} is no number of seconds, ISO 8601 or RFC 822"
+        )
+    return seconds
+
+
+def _texts(stream: StreamDefinition, items: Sequence[Any], given: dict[str, Any], now: float) -> pa.RecordBatch:
+    if wrong := [item for item in items if not isinstance(item, str | bytes)]:
+        raise QueryError(f"stream {stream.name} takes XML as str or bytes, not {type(wrong[0]).__name__}")
+    problems: list[str | None] = [None] * len(items)
+    bodies: list[bytes] = []
+    for row, item in enumerate(items):
+        try:
+            bodies.append(text_to_body(item) if isinstance(item, str) else item)
+        except UnicodeEncodeError as error:
+            problems[row] = f"the text is not Unicode: {error.reason} at position {error.start}"
+            bodies.append(item.encode("utf-8", "backslashreplace"))
+    return log_batch(stream, len(items), now, {"body": bodies, "problem": problems, **given})
+
+
+def _tuples(stream: StreamDefinition, items: Any, given: dict[str, Any], now: float) -> pa.RecordBatch:
+    table = _as_table(stream, items)
+    if table is not None:
+        arrays, bad = _from_table(stream, table)
+        raw: Callable[[int], bytes] = lambda row: _json(table.slice(row, 1).to_pylist()[0])  # noqa: E731
+    else:
+        arrays, bad = _from_dicts(stream, items)
+        raw = lambda row: _json(items[row])  # noqa: E731
+    return tuple_batch(stream, arrays, bad, raw, now, given)
+
+
+def _json(row: Any) -> bytes:
+    return json.dumps(row, default=str).encode()
+
+
+def _as_table(stream: StreamDefinition, items: Any) -> pa.Table | pa.RecordBatch | None:
+    """The items as an Arrow table if they are one or a DataFrame, else None."""
+    if isinstance(items, pa.Table | pa.RecordBatch):
+        return items
+    if type(items).__module__.partition(".")[0] == "pandas" and hasattr(items, "columns"):
+        try:
+            return pa.Table.from_pandas(items, preserve_index=False)
+        except pa.ArrowException:  # a column of mixed types
+            return pa.table({str(n): _mixed(items[n]) for n in items.columns})
+    return None
+
+
+def _mixed(column: Any) -> pa.Array:
+    try:
+        return pa.Array.from_pandas(column)
+    except pa.ArrowException:
+        return pa.array([None if value is None or value != value else str(value) for value in column])
+
+
+def _from_table(stream: StreamDefinition, table: pa.Table | pa.RecordBatch) -> tuple[list[pa.Array], Bad]:
+    declared = dict(stream.columns)
+    if unknown := [name for name in table.schema.names if name not in declared]:
+        raise QueryError(f"stream {stream.name} has no column {unknown[0]}; it has {', '.join(declared)}")
+    present = set(table.schema.names)
+    return side_by_side(
+        [
+            (name, convert(table.column(name) if name in present else pa.nulls(table.num_rows), kind))
+            for name, kind in stream.columns
+        ]
+    )
+
+
+def _from_dicts(stream: StreamDefinition, items: Sequence[Any]) -> tuple[list[pa.Array], Bad]:
+    if wrong := [item for item in items if not isinstance(item, Mapping)]:
+        raise QueryError(f"stream {stream.name} takes tuples as dicts, not {type(wrong[0]).__name__}")
+    arrays, bad = side_by_side(
+        [(name, convert_list([row.get(name) for row in items], kind)) for name, kind in stream.columns]
+    )
+    declared = {name for name, _ in stream.columns}
+    if set().union(*items) - declared:
+        for row, item in enumerate(items):
+            if unknown := [name for name in item if name not in declared]:
+                bad[row] = f"unknown column {shown(unknown[0])} with value {shown(item[unknown[0]])}"
+    return arrays, bad

@@ -1,0 +1,120 @@
+"""What one entry of a stream's log looks like, and how batches of entries are built.
+
+An entry that is known bad at intake has its reason in `problem` and its raw bytes in `body`; it still
+takes a number. A stream with declared columns has one typed column `c_<name>` for each of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fishweir.algebra.nodes import StreamDefinition
+
+logger = logging.getLogger("fishweir.intake")
+
+KINDS: dict[str, pa.DataType] = {
+    "int": pa.int64(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}  # fmt: skip
+
+ENTRY_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
+    ("id", pa.string()), ("timestamp", pa.float64()), ("arrival", pa.float64()), ("problem", pa.string()),
+    ("change", pa.string()), ("context", pa.string()), ("body", pa.large_binary()),
+)  # fmt: skip
+
+KEPT_BYTES = 256 * 1024 * 1024
+"""Of a broken file, at most this many bytes are kept with the problem; the reason says so."""
+
+SHOWN_PROBLEMS = 5
+
+
+def column_name(name: str) -> str:
+    """The log's column of a declared column."""
+    return f"c_{name}"
+
+
+def log_schema(stream: StreamDefinition) -> pa.Schema:
+    """The Arrow schema of a stream's log; types of columns are those the language allows."""
+    declared = [(column_name(name), KINDS[kind]) for name, kind in stream.columns]
+    return pa.schema([*ENTRY_FIELDS, *declared])
+
+
+def log_batch(
+    stream: StreamDefinition, count: int, arrival: float, columns: Mapping[str, Sequence[Any] | pa.Array]
+) -> pa.RecordBatch:
+    """`count` entries that arrived at one time; a column that is not given is NULL throughout."""
+    schema = log_schema(stream)
+    given: dict[str, Any] = {"arrival": np.full(count, arrival), **columns}
+    arrays = [
+        _typed(given[field.name], field.type) if field.name in given else pa.nulls(count, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _typed(values: Any, kind: pa.DataType) -> pa.Array:
+    return values if isinstance(values, pa.Array) else pa.array(values, kind)
+
+
+def tuple_batch(
+    stream: StreamDefinition,
+    arrays: Sequence[pa.Array],
+    bad: Mapping[int, str],
+    raw: Callable[[int], bytes],
+    arrival: float,
+    given: Mapping[str, Any] | None = None,
+) -> pa.RecordBatch:
+    """Tuples as entries: `arrays` in the order of the columns, `bad` the reason by row, `raw` its bytes.
+
+    A bad row stays at its place with NULL in all columns; good rows cost no Python time.
+    """
+    count = len(arrays[0])
+    columns: dict[str, Any] = dict(given or {})
+    if bad:
+        arrays = [_without(array, bad) for array in arrays]
+        columns["problem"] = _scattered(count, bad, pa.string())
+        columns["body"] = _scattered(count, {row: raw(row) for row in bad}, pa.large_binary())
+    names = [column_name(name) for name, _ in stream.columns]
+    return log_batch(stream, count, arrival, {**columns, **dict(zip(names, arrays, strict=True))})
+
+
+def _without(array: pa.Array, rows: Mapping[int, Any]) -> pa.Array:
+    keep = np.ones(len(array), dtype=bool)
+    keep[list(rows)] = False
+    return pc.if_else(pa.array(keep), array, pa.scalar(None, array.type))
+
+
+def _scattered(count: int, values: Mapping[int, Any], kind: pa.DataType) -> pa.Array:
+    column: list[Any] = [None] * count
+    for row, value in values.items():
+        column[row] = value
+    return pa.array(column, kind)
+
+
+def file_problem(
+    stream: StreamDefinition, path: Path, reason: str, arrival: float
+) -> pa.RecordBatch:
+    """One entry for what is left of a file that cannot be read on; it keeps the file's bytes."""
+    with path.open("rb") as file:
+        body = file.read(KEPT_BYTES)
+        cut = f"; only the first {KEPT_BYTES:,} bytes are kept" if file.read(1) else ""
+    return log_batch(stream, 1, arrival, {"problem": [f"{path}: {reason}{cut}"], "body": [body]})
+
+
+def warn_problems(stream: StreamDefinition, batch: pa.RecordBatch) -> None:
+    """Log the reasons of the bad entries of a batch: the first few, then how many more."""
+    problems = batch.column("problem")
+    if problems.null_count == len(problems):
+        return
+    reasons = problems.drop_null()
+    for reason in reasons[:SHOWN_PROBLEMS].to_pylist():
+        logger.warning("stream %s: %s", stream.name, reason)
+    if len(reasons) > SHOWN_PROBLEMS:
+        logger.warning("stream %s: %d more problems like these", stream.name, len(reasons) - SHOWN_PROBLEMS)

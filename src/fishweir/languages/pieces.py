@@ -1,0 +1,79 @@
+"""A script cut into statements, and errors that know their place in the whole script.
+
+In comes the text of a script, out come pieces: the statements without their `;` and without the
+spaces and comments around them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from fishweir.errors import QueryError, QuerySyntaxError
+from fishweir.languages.lexical import GAP, QUOTED
+
+_CONTENT = rf"[^\s;\"'“”#<-]++|{QUOTED}|(?<=\w)'|<(?!!--)|-(?!-)"
+_STATEMENT = re.compile(
+    rf"{GAP}*+(?P<body>(?:{_CONTENT}|{GAP}++(?!;|\Z))*+){GAP}*+(?P<stop>;|\Z)?"
+)
+
+
+class Rejected(Exception):
+    """What is wrong with a piece, and at which offset in it; becomes a QueryError with line and column."""
+
+    def __init__(self, reason: str, at: int, syntax: bool = False) -> None:
+        super().__init__(reason)
+        self.reason, self.at, self.syntax = reason, at, syntax
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a script; `subject` says whose it is in error messages, as in `query Q1`."""
+
+    script: str
+    start: int
+    end: int
+    subject: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.script[self.start : self.end]
+
+    def rest(self, offset: int, subject: str = "") -> Piece:
+        """The piece from an offset on."""
+        return replace(self, start=self.start + offset, subject=subject or self.subject)
+
+    def error(self, rejected: Rejected) -> QueryError:
+        """The error for the user, placed in the whole script."""
+        line, column = line_and_column(self.script, min(self.start + rejected.at, self.end))
+        reason = f"{self.subject}: {rejected.reason}" if self.subject else rejected.reason
+        kind = QuerySyntaxError if rejected.syntax else QueryError
+        return kind(reason, self.script, line, column)
+
+
+def line_and_column(script: str, offset: int) -> tuple[int, int]:
+    """Line and column of an offset, from 1; lines as `str.splitlines` sees them, as the caret does."""
+    lines = f"{script[:offset]}^".splitlines()
+    return len(lines), len(lines[-1])
+
+
+def split_script(script: str) -> Iterator[Piece]:
+    """The statements of a script in order; empty ones are passed over."""
+    position = 0
+    while position < len(script):
+        match = _STATEMENT.match(script, position)
+        assert match is not None, "the pattern matches the empty text"
+        if match["stop"] is None:
+            raise _unclosed(script, match.end())
+        start, end = match.span("body")
+        if end > start:
+            yield Piece(script, start, end)
+        position = match.end()
+
+
+def _unclosed(script: str, at: int) -> QueryError:
+    what = "comment" if script.startswith("<!--", at) else "quoted text"
+    closing = {"<": "-->", "“": "”"}.get(script[at], script[at])
+    reason = f"the {what} that begins here is not closed: expected {closing}"
+    return Piece(script, 0, len(script)).error(Rejected(reason, at, syntax=True))

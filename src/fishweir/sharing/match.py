@@ -1,0 +1,205 @@
+"""Matching: one table against the witnesses of a batch of documents.
+
+In: a table and the path tables of a batch. Out: Matches, one row per binding of the output nodes,
+with the queries that want it as slices of the table, or as an explicit list where conditions were
+left to check. Nothing here loops over queries, documents or pairs: a look-up gives slices, joins on
+common ancestors are sorted look-ups, and the rest is checked on whole arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fishweir.algebra.nodes import Operator
+from fishweir.algebra.values import COMPARE
+from fishweir.sharing.arrays import Column, Ints, expand, take
+from fishweir.sharing.constants import Slices
+from fishweir.sharing.tables import Table
+from fishweir.sharing.witnesses import Path, PathTable, node_keys
+
+ARROW_COMPARE = {
+    "=": pc.equal, "!=": pc.not_equal, "<": pc.less,
+    "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Row i: document, output nodes, and its queries: slices or members between the offsets."""
+
+    documents: Ints
+    nodes: Ints
+    slice_offsets: Ints
+    slices: Ints
+    member_offsets: Ints
+    members: Ints
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+
+class Bindings:
+    """A growing relation: node ids per pattern node, and where each condition finds its value."""
+
+    def __init__(self, documents: Ints, anchor_rows: Ints) -> None:
+        self.documents, self.anchor_rows = documents, anchor_rows
+        self.nodes: dict[int, Ints] = {}
+        self.at: dict[int, Ints] = {}
+
+    def take(self, rows: Ints | NDArray[np.bool_]) -> Bindings:
+        taken = Bindings(self.documents[rows], self.anchor_rows[rows])
+        taken.nodes = {node: ids[rows] for node, ids in self.nodes.items()}
+        taken.at = {node: at[rows] for node, at in self.at.items()}
+        return taken
+
+    def add(self, node: int, chain: tuple[int, ...], table: PathTable, at: Ints) -> None:
+        self.at[node] = at
+        for depth, ancestor in enumerate(chain):
+            self.nodes.setdefault(ancestor, table.nodes[at, depth])
+
+
+def match_table(table: Table, witnesses: Mapping[Path, PathTable]) -> Matches | None:
+    """The matches of a table's queries, or None where nothing fires."""
+    values = witnesses.get(table.template.path(table.anchor.node))
+    if values is None:
+        return None
+    hits = table.index.look_up(values)
+    if not len(hits.row):
+        return None
+    bindings = bind(table, witnesses, np.unique(hits.row))
+    if bindings is None or not len(bindings.documents):
+        return None
+    if table.residual:
+        return _with_residual(table, witnesses, bindings, hits)
+    return _with_slices(table, bindings, hits)
+
+
+def bind(table: Table, witnesses: Mapping[Path, PathTable], anchor_rows: Ints) -> Bindings | None:
+    """The pattern's bindings that begin at the given rows of the anchor's path."""
+    template, anchor = table.template, table.anchor.node
+    values = witnesses[template.path(anchor)]
+    bindings = Bindings(values.documents[anchor_rows], anchor_rows)
+    bindings.add(anchor, template.chain(anchor), values, anchor_rows)
+    compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
+    for node in dict.fromkeys((*template.leaves, *sorted(compared))):
+        if node == anchor:
+            continue
+        other = witnesses.get(template.path(node))
+        if other is None:
+            return None
+        bindings = _join(bindings, node, template.chain(node), other)
+    for join in template.joins:
+        left, right = (witnesses[template.path(n)] for n in (join.left, join.right))
+        text = join.op in ("=", "!=")
+        columns = [
+            take(side.texts if text else side.numbers, bindings.at[n])
+            for side, n in ((left, join.left), (right, join.right))
+        ]
+        bindings = bindings.take(compare(columns[0], join.op, columns[1]))
+    return bindings
+
+
+def _join(bindings: Bindings, node: int, chain: tuple[int, ...], other: PathTable) -> Bindings:
+    """Extends the bindings by a path, agreeing on the deepest pattern node both have."""
+    depth = max(d for d, ancestor in enumerate(chain) if ancestor in bindings.nodes)
+    keys = other.key(depth)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    wanted = node_keys(bindings.documents, bindings.nodes[chain[depth]])
+    left, at = expand(np.searchsorted(keys, wanted, "left"), np.searchsorted(keys, wanted, "right"))
+    joined = bindings.take(left)
+    joined.add(node, chain, other, order[at])
+    return joined
+
+
+def compare(left: Column, op: Operator, right: Column) -> NDArray[np.bool_]:
+    """`left op right` row by row; NaN satisfies nothing, not even `!=`."""
+    if isinstance(left, np.ndarray):
+        return COMPARE[op](left, right) & ~np.isnan(left) & ~np.isnan(right)
+    return ARROW_COMPARE[op](left, right).to_numpy(zero_copy_only=False)
+
+
+def _with_slices(table: Table, bindings: Bindings, hits: Slices) -> Matches:
+    """Nothing left to check: a binding's queries are the slices of its anchor's value."""
+    documents, nodes = _outputs(table, bindings)
+    rows, group = _distinct(documents, nodes, bindings.anchor_rows)
+    documents, nodes, anchors = documents[rows], nodes[rows], bindings.anchor_rows[rows]
+    order = np.argsort(hits.row, kind="stable")
+    hits = Slices(hits.row[order], hits.lo[order], hits.hi[order])
+    row, at = expand(np.searchsorted(hits.row, anchors, "left"), np.searchsorted(hits.row, anchors, "right"))
+    lo, hi = hits.lo[at], hits.hi[at]
+    if len(np.unique(group)) == len(group):
+        ends = np.searchsorted(row, np.arange(len(documents) + 1))
+        none = np.zeros(len(documents) + 1, np.int64)
+        return Matches(documents, nodes, 2 * ends, np.stack([lo, hi], 1).ravel(), none, np.empty(0, np.int64))
+    source, positions = expand(lo, hi)
+    return _with_members(documents, nodes, group, row[source], table.members[positions])
+
+
+def _with_residual(
+    table: Table, witnesses: Mapping[Path, PathTable], bindings: Bindings, hits: Slices
+) -> Matches | None:
+    """Candidates (binding, position) from the slices, then each condition left over on all of them."""
+    order = np.argsort(hits.row, kind="stable")
+    starts = np.searchsorted(hits.row[order], bindings.anchor_rows, "left")
+    ends = np.searchsorted(hits.row[order], bindings.anchor_rows, "right")
+    row, at = expand(starts, ends)
+    source, positions = expand(hits.lo[order][at], hits.hi[order][at])
+    rows = row[source]
+    for i in table.residual:
+        condition = table.template.constants[i]
+        values = witnesses[table.template.path(condition.node)]
+        given: Column = values.numbers if condition.type == "number" else values.texts
+        taken = take(given, bindings.at[condition.node][rows])
+        keep = compare(taken, condition.op, table.constants_at(i, positions))
+        rows, positions = rows[keep], positions[keep]
+    if not len(rows):
+        return None
+    documents, nodes = _outputs(table, bindings)
+    distinct, group = _distinct(documents, nodes)
+    return _with_members(documents, nodes, group, rows, table.members[positions])
+
+
+def _with_members(documents: Ints, nodes: Ints, group: Ints, rows: Ints, members: Ints) -> Matches:
+    """One row per distinct output with the sorted list of its queries."""
+    order = np.lexsort((members, group[rows]))
+    groups, members = group[rows][order], members[order]
+    new = np.append(True, (groups[1:] != groups[:-1]) | (members[1:] != members[:-1]))
+    groups, members = groups[new], members[new]
+    found, starts = np.unique(groups, return_index=True)
+    first = np.zeros(group.max() + 1, np.int64)
+    first[group[::-1]] = np.arange(len(group))[::-1]
+    where = first[found]
+    none = np.zeros(len(found) + 1, np.int64)
+    ends = np.append(starts, len(members)).astype(np.int64)
+    return Matches(documents[where], nodes[where], none, np.empty(0, np.int64), ends, members)
+
+
+def _outputs(table: Table, bindings: Bindings) -> tuple[Ints, Ints]:
+    """Documents and output nodes; what stood above a split is represented by the document element."""
+    size = len(bindings.documents)
+    columns = [np.maximum(bindings.nodes[node], 0) for node in table.template.outputs]
+    nodes = np.stack(columns, axis=1) if columns else np.zeros((size, 0), np.int64)
+    return bindings.documents, nodes
+
+
+def _distinct(documents: Ints, nodes: Ints, *more: Ints) -> tuple[Ints, Ints]:
+    """First rows of the distinct (document, nodes, more), and for each row kept the number of its
+    distinct (document, nodes); without `more` all rows are kept."""
+    keys = np.column_stack([documents, nodes])
+    _, group = np.unique(keys, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    if not more:
+        return np.arange(len(group)), group
+    _, rows = np.unique(np.column_stack([group, *more]), axis=0, return_index=True)
+    return rows, group[rows]
+
+
+def to_lists(offsets: Ints, values: Ints) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int64()))

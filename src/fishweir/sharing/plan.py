@@ -1,0 +1,77 @@
+"""The shared plan: the segments' tables by source, with one trie of paths for each source.
+
+In: segments. Out: for a batch of documents of some sources, the matches of all tables. A source is a
+stream by name or, for `in "*"`, a DTD: a stream that conforms to one feeds both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path as FilePath
+
+from fishweir.algebra.nodes import Source, StreamDefinition
+from fishweir.algebra.normal import Template, dotted
+from fishweir.sharing.match import Matches, match_table
+from fishweir.sharing.segments import Segment, read_segment
+from fishweir.sharing.statistics import PathStatistics, count_values, path_key
+from fishweir.sharing.tables import Table
+from fishweir.sharing.witnesses import Path, PathTable, PathTrie
+
+
+def sources_of(stream: StreamDefinition) -> tuple[Source, ...]:
+    own = (Source(stream.name),)
+    return (*own, Source(stream.dtd, dtd=True)) if stream.dtd else own
+
+
+@dataclass
+class SourcePlan:
+    """The tables over one set of sources, each with its place, and the paths they need."""
+
+    tables: list[tuple[str, int, Table]] = field(default_factory=list)
+    trie: PathTrie = field(default_factory=PathTrie)
+    paths: dict[Path, bool] = field(default_factory=dict)
+
+    def add(self, segment: str, index: int, table: Table) -> None:
+        self.tables.append((segment, index, table))
+        for path, valued in template_paths(table.template).items():
+            self.trie.add(path, valued)
+            self.paths[path] = self.paths.get(path, False) or valued
+
+    def match(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[str, int, Matches]]:
+        for segment, index, table in self.tables:
+            matches = match_table(table, witnesses)
+            if matches is not None:
+                yield segment, index, matches
+
+    def count(self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]) -> dict[str, PathStatistics]:
+        """Statistics of the paths that conditions read."""
+        counted = {p: count_values(t) for p, t in witnesses.items() if self.paths.get(p)}
+        return {path_key(source, dotted(p)): s for source in sources for p, s in counted.items()}
+
+
+def template_paths(template: Template) -> dict[Path, bool]:
+    """The paths a template is matched by, and whether their values are read."""
+    compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
+    return {template.path(i): i in compared for i in dict.fromkeys((*template.leaves, *compared))}
+
+
+@lru_cache(maxsize=256)
+def cached_segment(folder: FilePath, id: str) -> Segment:
+    return read_segment(folder, id)
+
+
+@lru_cache(maxsize=1024)
+def cached_plan(folder: FilePath, ids: tuple[str, ...], sources: tuple[Source, ...]) -> SourcePlan:
+    """The plan of some sources, kept per process: segments never change."""
+    return plan_of([cached_segment(folder, id) for id in ids], sources)
+
+
+def plan_of(segments: Sequence[Segment], sources: Sequence[Source]) -> SourcePlan:
+    plan = SourcePlan()
+    for segment in segments:
+        for index, table in enumerate(segment.tables):
+            if table.template.source in sources:
+                plan.add(segment.id, index, table)
+    return plan

@@ -1,0 +1,81 @@
+"""Segments: immutable pieces of the shared plan, one file each, mapped by every worker that needs it.
+
+A segment holds the tables of the queries whose change numbers lie in (after, upto]. One more query
+among a million is a new segment of one row: the others do not travel again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fishweir.algebra.codec import from_json, to_json
+from fishweir.algebra.nodes import Constant
+from fishweir.algebra.normal import Template
+from fishweir.sharing.arrays import read_arrays, to_column, write_arrays
+from fishweir.sharing.grouping import Anchor, choose_anchor
+from fishweir.sharing.statistics import Statistics
+from fishweir.sharing.tables import Table, build_table, table_arrays, table_from_arrays
+
+QueryRow = tuple[int, Template, Sequence[Constant]]
+"""A query as the plan sees it: its number, its template, its constants in the template's order."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    id: str
+    tables: tuple[Table, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(table.size for table in self.tables)
+
+
+def build_tables(queries: Iterable[QueryRow], statistics: Statistics) -> tuple[Table, ...]:
+    """One table per template; the anchor is chosen now, by the statistics of the moment."""
+    grouped: dict[Template, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
+    for number, template, constants in queries:
+        numbers, rows = grouped[template]
+        numbers.append(number)
+        rows.append(constants)
+    return tuple(_table(template, *columns, statistics) for template, columns in grouped.items())
+
+
+def _table(
+    template: Template, numbers: list[int], rows: list[Sequence[Constant]], statistics: Statistics
+) -> Table:
+    columns = [
+        to_column(values, condition.type)
+        for condition, values in zip(template.constants, zip(*rows, strict=True), strict=True)
+    ]
+    anchor = choose_anchor(template, columns, statistics)
+    return build_table(template, anchor, np.array(numbers, dtype=np.int64), columns)
+
+
+def write_segment(folder: Path, segment: Segment) -> None:
+    header = [[to_json(t.template), t.anchor.node, t.anchor.conditions] for t in segment.tables]
+    arrays = {f"{i}:{k}": v for i, t in enumerate(segment.tables) for k, v in table_arrays(t).items()}
+    write_arrays(segment_path(folder, segment.id), header, arrays)
+
+
+def read_segment(folder: Path, id: str) -> Segment:
+    header: Any
+    header, arrays = read_arrays(segment_path(folder, id))
+    per_table: dict[int, dict[str, Any]] = defaultdict(dict)
+    for name, array in arrays.items():
+        index, _, key = name.partition(":")
+        per_table[int(index)][key] = array
+    tables = (
+        table_from_arrays(from_json(template), Anchor(node, tuple(conditions)), per_table[i])
+        for i, (template, node, conditions) in enumerate(header)
+    )
+    return Segment(id, tuple(tables))
+
+
+def segment_path(folder: Path, id: str) -> Path:
+    return folder / f"segment-{id}.bin"

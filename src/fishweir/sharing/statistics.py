@@ -1,0 +1,62 @@
+"""Statistics of values per path: counted on the workers, merged on the driver, read by the grouping.
+
+`distinct` is estimated from the smallest hashes (KMV sketch), the distribution from a sample. Both
+merge, so a micro-batch's counters can be added in any order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.values import satisfies
+from fishweir.sharing.witnesses import PathTable
+
+SKETCH = 256
+SAMPLE = 256
+EVERY_OPERATOR = {"=": 0.01, "range": 0.1, "<": 0.33, "<=": 0.33, ">": 0.33, ">=": 0.33, "!=": 0.99}
+"""Selectivities where nothing has been counted yet: equality first, then closed ranges."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathStatistics:
+    """What is known of the values on one path of one source."""
+
+    count: int = 0
+    smallest: tuple[int, ...] = ()
+    sample: tuple[str, ...] = ()
+
+    @property
+    def distinct(self) -> float:
+        if len(self.smallest) < SKETCH:
+            return max(1, len(self.smallest))
+        return (SKETCH - 1) / (self.smallest[-1] / 2**64)
+
+    def merge(self, other: PathStatistics) -> PathStatistics:
+        """The newer sample pushes out the older one, so that the distribution follows the stream."""
+        smallest = tuple(sorted({*self.smallest, *other.smallest})[:SKETCH])
+        return PathStatistics(self.count + other.count, smallest, (other.sample + self.sample)[:SAMPLE])
+
+    def fraction(self, op: str, constants: NDArray[np.generic] | list[str]) -> float:
+        """The share of sampled values that satisfy `value op constant`, averaged over the constants."""
+        pairs = [(v, c) for c in list(constants)[:16] for v in self.sample]
+        hits = sum(satisfies(v, op, c if isinstance(c, str) else float(c)) for v, c in pairs)  # type: ignore[arg-type]
+        return (hits + 0.5) / (len(pairs) + 1)
+
+
+def count_values(table: PathTable) -> PathStatistics:
+    """The statistics of one batch; a spread-out sample, not the first rows."""
+    smallest = np.unique(table.hashes)[:SKETCH]
+    step = max(1, len(table) // 64)
+    sample = table.texts.take(np.arange(0, len(table), step)[:64]).to_pylist()
+    return PathStatistics(len(table), tuple(int(h) for h in smallest), tuple(str(v)[:200] for v in sample))
+
+
+Statistics = dict[str, PathStatistics]
+"""By source and path, as `path_key` writes them."""
+
+
+def path_key(source: object, dotted_path: str) -> str:
+    return f"{source}\t{dotted_path}"

@@ -1,0 +1,122 @@
+"""A table: the queries of one template behind one anchor, laid out for look-up.
+
+In: the query numbers and constant columns of one template. Out: an index over the anchor's constants
+(constants.py), `members` (query number at each position of the index) and the other constants in
+reach of a position, for the conditions that are checked after. Immutable; written to and mapped from
+a segment file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.normal import Template
+from fishweir.sharing.arrays import Column, Ints, take
+from fishweir.sharing.constants import Equal, Everything, Index, Interval, Sorted
+from fishweir.sharing.grouping import Anchor
+
+
+@dataclass(frozen=True)
+class Table:
+    template: Template
+    anchor: Anchor
+    members: Ints
+    columns: tuple[Column, ...]
+    rows: Ints
+    index: Index
+
+    @property
+    def residual(self) -> tuple[int, ...]:
+        """Constant conditions left to check after the look-up."""
+        return tuple(i for i in range(len(self.template.constants)) if i not in self.anchor.conditions)
+
+    @property
+    def size(self) -> int:
+        return len(self.columns[0]) if self.columns else len(self.members)
+
+    @cached_property
+    def distinct_constants(self) -> int:
+        """How many different outputs the group's split has: equal constants share one."""
+        match self.index:
+            case Everything():
+                return 1
+            case Equal(hashes=hashes):
+                return len(hashes)
+        picked = [self.columns[self.template.constants[i].slot] for i in self.anchor.conditions]
+        return len(set(zip(*(column.tolist() for column in picked), strict=True)))
+
+    def constants_at(self, condition: int, positions: Ints) -> Column:
+        return take(self.columns[self.template.constants[condition].slot], self.rows[positions])
+
+    def positions_of(self, number: int) -> Ints:
+        return np.flatnonzero(self.members == number)
+
+
+def build_table(template: Template, anchor: Anchor, numbers: Ints, columns: list[Column]) -> Table:
+    """Sorts the queries by the anchor's constants; `numbers` and `columns` are in registration order."""
+    ordered = _order(template, anchor, columns, len(numbers))
+    numbers, columns = numbers[ordered], [take(column, ordered) for column in columns]
+    rows, index = _index(template, anchor, columns, len(numbers))
+    return Table(template, anchor, numbers[rows], tuple(columns), rows, index)
+
+
+def _order(template: Template, anchor: Anchor, columns: list[Column], size: int) -> Ints:
+    if len(anchor.conditions) != 1:
+        return np.arange(size)
+    condition = template.constants[anchor.conditions[0]]
+    column = columns[condition.slot]
+    if condition.op == "=" and condition.type == "string":
+        return Equal.order(column)
+    return Sorted.order(column)
+
+
+def _index(template: Template, anchor: Anchor, columns: list[Column], size: int) -> tuple[Ints, Index]:
+    picked = [template.constants[i] for i in anchor.conditions]
+    identity = np.arange(size, dtype=np.int64)
+    match picked:
+        case []:
+            return identity, Everything(size)
+        case [condition] if condition.op == "=" and condition.type == "string":
+            return identity, Equal.build(columns[condition.slot])
+        case [condition]:
+            return identity, Sorted(condition.op, columns[condition.slot])
+        case [lower, upper]:
+            lo, hi = columns[lower.slot], columns[upper.slot]
+            tree, rows = Interval.build(lo, hi, lower.op, upper.op)
+            return rows, tree
+    raise AssertionError(picked)
+
+
+# In and out of a segment file: the arrays by name, the rest in its header.
+
+INDEX_ARRAYS: dict[type, tuple[str, ...]] = {
+    Everything: (), Equal: ("hashes", "constants", "starts"), Sorted: (),
+    Interval: ("endpoints", "levels", "starts", "by_a", "by_b"),
+}  # fmt: skip
+
+
+def table_arrays(table: Table) -> dict[str, Any]:
+    arrays = {f"column{i}": column for i, column in enumerate(table.columns)}
+    index = {f"index.{name}": getattr(table.index, name) for name in INDEX_ARRAYS[type(table.index)]}
+    return {"members": table.members, "rows": table.rows, **arrays, **index}
+
+
+def table_from_arrays(template: Template, anchor: Anchor, arrays: Mapping[str, NDArray[Any] | Any]) -> Table:
+    columns = tuple(arrays[f"column{i}"] for i in range(len(template.constants)))
+    picked = [template.constants[i] for i in anchor.conditions]
+    index: Index
+    if not picked:
+        index = Everything(len(arrays["members"]))
+    elif len(picked) == 2:
+        index = Interval(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Interval]})
+    elif "index.hashes" in arrays:
+        index = Equal(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Equal]})
+    else:
+        index = Sorted(picked[0].op, columns[picked[0].slot])
+    return Table(template, anchor, arrays["members"], columns, arrays["rows"], index)

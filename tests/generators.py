@@ -1,0 +1,69 @@
+"""Random documents and queries that meet often: few names, few values, nested and repeated nodes."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from fishweir.algebra.nodes import (
+    OPERATORS, Block, Comparison, ElementOutput, PatternNode, Shape, Slot, Source, Step, TextOutput, VariableOutput,
+)  # fmt: skip
+
+NAMES = ["a", "b", "c"]
+TEXTS = ["", "1", "2", "2.0", " 3 ", "10", "x", "y", "x y", "nan", "é<&>"]
+NUMBERS = [0.0, 1.0, 2.0, 2.5, 3.0, 10.0, -1.0]
+
+
+@st.composite
+def documents(draw: st.DrawFn, depth: int = 3) -> str:
+    """An XML text; attributes k and l, elements a, b, c, values from a small pool."""
+    name = draw(st.sampled_from(NAMES))
+    attributes = draw(st.dictionaries(st.sampled_from(["k", "l"]), st.sampled_from(TEXTS), max_size=2))
+    shown = "".join(f' {key}="{escape(value)}"' for key, value in attributes.items())
+    text = escape(draw(st.sampled_from(TEXTS)))
+    children = draw(st.lists(documents(depth - 1), max_size=3)) if depth else []
+    tail = escape(draw(st.sampled_from(TEXTS)))
+    comment = draw(st.sampled_from(["", "", "<!--no--><?pi no?>"]))
+    return f"<{name}{shown}>{text}{comment}{''.join(children)}{tail}</{name}>"
+
+
+def escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+@st.composite
+def shapes(draw: st.DrawFn, source: str = "S", depth: int = 2) -> tuple[Shape, tuple[str | float, ...]]:
+    """A shape over one source, and constants for it."""
+    counter = iter(range(1000))
+    pattern = draw(patterns(counter, depth))
+    names = [name for node in pattern.walk() for name in node.variables]
+    slots: list[Slot] = []
+    constants: list[str | float] = []
+    conditions = []
+    for left in draw(st.lists(st.sampled_from(names), max_size=4)) if names else []:
+        op = draw(st.sampled_from(OPERATORS))
+        kind = draw(st.sampled_from(["string", "number", "number", "variable"]))
+        if kind == "variable":
+            conditions.append(Comparison(left, op, draw(st.sampled_from(names))))
+            continue
+        slots.append(Slot(len(slots), kind))
+        constants.append(draw(st.sampled_from(NUMBERS if kind == "number" else TEXTS)))
+        conditions.append(Comparison(left, op, slots[-1]))
+    chosen = draw(st.lists(st.sampled_from(names), max_size=2, unique=True)) if names else []
+    output = tuple(VariableOutput(n, content=draw(st.booleans())) for n in chosen)
+    if draw(st.booleans()):
+        output = (ElementOutput("r", (), (TextOutput("t"), *output)),)
+    return Shape((Block(Source(source), pattern),), tuple(conditions), output, tuple(slots)), tuple(constants)
+
+
+@st.composite
+def patterns(draw: st.DrawFn, counter, depth: int) -> PatternNode:  # type: ignore[no-untyped-def]
+    name = draw(st.sampled_from(NAMES))
+    children = draw(st.lists(patterns(counter, depth - 1), max_size=2)) if depth else []
+    if draw(st.integers(0, 3)) == 0:
+        attribute = Step(draw(st.sampled_from(["k", "l"])), "attribute")
+        children.append(PatternNode(attribute, variables(draw, counter)))
+    return PatternNode(Step(name), variables(draw, counter), tuple(children))
+
+
+def variables(draw: st.DrawFn, counter) -> tuple[str, ...]:  # type: ignore[no-untyped-def]
+    return (f"v{next(counter)}",) if draw(st.booleans()) else ()

@@ -1,0 +1,111 @@
+"""The direction of the imports: an import goes only towards the algebra, and Spark stays in pipeline/."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent / "src" / "fishweir"
+FILES = sorted(ROOT.rglob("*.py"))
+LONGEST_FILE = 400
+
+LEAVES = {"errors"}
+STAGES: dict[str, set[str]] = {
+    "errors": set(),
+    "java": set(),
+    "algebra": set(),
+    "languages": {"algebra"},
+    "sharing": {"algebra"},
+    "catalog": {"algebra"},
+    "intake": {"algebra"},
+    "pipeline": {"algebra", "sharing", "intake", "java"},
+    "delivery": {"algebra", "pipeline"},
+}
+SEE_ALL = {"__init__", "engine", "cli", "bench"}
+
+
+def unit_of(file: Path) -> str:
+    """The stage or top-level module that a file belongs to."""
+    return file.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported_modules(source: str, package: list[str]) -> set[str]:
+    """Absolute names of everything that a source of this package imports, wherever in the file it does."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {f"{module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def imports_of(file: Path) -> set[str]:
+    package = ["fishweir", *file.relative_to(ROOT).parent.parts]
+    return imported_modules(file.read_text(encoding="utf-8"), package)
+
+
+def units_imported(modules: set[str]) -> set[str]:
+    """The parts of fishweir among these; a name of the package itself counts as `__init__`."""
+    known = {unit_of(file) for file in FILES}
+    names = {module.split(".")[1] if "." in module else "__init__" for module in modules if is_ours(module)}
+    return {name if name in known else "__init__" for name in names}
+
+
+def is_ours(module: str) -> bool:
+    return module.split(".")[0] == "fishweir"
+
+
+def named(file: Path) -> str:
+    return file.relative_to(ROOT).as_posix()
+
+
+def test_finds_imports_of_every_form() -> None:
+    source = """
+import pyspark.sql
+from . import nodes
+from ..errors import QueryError
+def late():
+    from fishweir.engine import Engine
+"""
+    assert imported_modules(source, ["fishweir", "algebra"]) == {
+        "pyspark.sql",
+        "fishweir.algebra.nodes",
+        "fishweir.errors.QueryError",
+        "fishweir.engine.Engine",
+    }
+
+
+def test_a_name_of_the_package_itself_counts_as_all_of_it() -> None:
+    assert units_imported({"fishweir", "fishweir.open", "fishweir.algebra.nodes", "numpy"}) == {
+        "__init__",
+        "algebra",
+    }
+
+
+def test_every_part_has_its_place() -> None:
+    unplaced = {unit_of(file) for file in FILES} - STAGES.keys() - SEE_ALL
+    assert not unplaced, f"say in STAGES what {sorted(unplaced)} may import"
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if unit_of(f) in STAGES], ids=named)
+def test_imports_go_towards_the_algebra(file: Path) -> None:
+    unit = unit_of(file)
+    wrong = units_imported(imports_of(file)) - STAGES[unit] - LEAVES - {unit}
+    assert not wrong, f"{unit} must not import {sorted(wrong)}"
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if unit_of(f) != "pipeline"], ids=named)
+def test_only_the_pipeline_imports_spark(file: Path) -> None:
+    spark = {module for module in imports_of(file) if module.split(".")[0] in {"pyspark", "py4j"}}
+    assert not spark, f"only pipeline/ imports Spark, not {sorted(spark)}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=named)
+def test_no_file_is_too_long(file: Path) -> None:
+    length = len(file.read_text(encoding="utf-8").splitlines())
+    assert length <= LONGEST_FILE, f"{length} lines: past {LONGEST_FILE} a file wants to be a folder"
