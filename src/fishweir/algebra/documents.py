@@ -149,6 +149,11 @@ def first_value(root: Element, path: SimplePath) -> str | None:
     return None
 
 
+def at_path(element: Element, path: SimplePath) -> bool:
+    """Whether an element stands where the child steps of a path lead."""
+    return _ends_with(element, [s.name for s in path.steps if s.axis == "child"], path.absolute)
+
+
 def _ends_with(element: Element, names: list[str], absolute: bool) -> bool:
     node: Element | None = element
     for name in reversed(names):

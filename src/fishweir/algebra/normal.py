@@ -14,6 +14,9 @@ from functools import lru_cache
 from fishweir.algebra.nodes import Comparison, Operator, PatternNode, Shape, Slot, Source, Step
 
 
+PLACEHOLDER = {"string": "constant", "number": "number"}
+
+
 @dataclass(frozen=True, slots=True)
 class TemplateNode:
     parent: int
@@ -60,6 +63,11 @@ class Template:
     def path(self, node: int) -> tuple[Step, ...]:
         return tuple(self.nodes[i].step for i in self.chain(node))
 
+    def signature(self, *conditions: ConstantCondition) -> str:
+        """An expression signature as in figure 3.2: `Quotes.Quote.Symbol = constant in quotes`."""
+        parts = [f"{dotted(self.path(c.node))} {c.op} {PLACEHOLDER[c.type]}" for c in conditions]
+        return f"{' and '.join(parts)} in {self.source}"
+
     @property
     def leaves(self) -> tuple[int, ...]:
         """Nodes without children: their chains cover the pattern."""
@@ -67,7 +75,7 @@ class Template:
         return tuple(i for i in range(len(self.nodes)) if i not in parents)
 
     def __str__(self) -> str:
-        conditions = [f"{dotted(self.path(c.node))} {c.op} ?{c.type}" for c in self.constants]
+        conditions = [f"{dotted(self.path(c.node))} {c.op} {PLACEHOLDER[c.type]}" for c in self.constants]
         conditions += [f"{dotted(self.path(j.left))} {j.op} {dotted(self.path(j.right))}" for j in self.joins]
         paths = [dotted(self.path(i)) for i in self.leaves]
         outputs = ", ".join(dotted(self.path(i)) for i in self.outputs) or "-"

@@ -1,0 +1,1 @@
+"""Results to subscribers: actions, and the dispatcher that remembers what has been delivered."""

@@ -1,0 +1,7 @@
+"""Arrivals of every kind into the durable logs of their streams, which the job reads by offsets."""
+
+from fishweir.intake.log import Entry, StreamLog
+from fishweir.intake.push import documents_batch
+from fishweir.intake.sources import Source, check_source, open_source
+
+__all__ = ["Entry", "Source", "StreamLog", "check_source", "documents_batch", "open_source"]

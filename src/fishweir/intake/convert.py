@@ -21,6 +21,10 @@ from fishweir.algebra.values import to_number, to_text, to_timestamp
 from fishweir.intake.schema import KINDS
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST, LAST = (
+    (moment.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+    for moment in (datetime.min, datetime.max)
+)
 SMALL, PIECES = 32, 8
 BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 REFUSED = (pa.ArrowException, ValueError, TypeError, OverflowError)
@@ -78,11 +82,16 @@ def _to_boolean(value: Any) -> bool:
 
 
 def _to_moment(value: Any) -> datetime:
+    if isinstance(value, str) and to_number(value) is None:
+        try:
+            value = datetime.fromisoformat(value)  # to the microsecond, which a float is not always
+        except ValueError:
+            value = to_timestamp(value)
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day, tzinfo=UTC)
-    seconds = to_timestamp(value) if isinstance(value, str) else value
+    seconds = to_number(value) if isinstance(value, str) else value
     if isinstance(seconds, bool) or not isinstance(seconds, int | float | Decimal):
         raise ValueError(value)
     return EPOCH + timedelta(microseconds=round(seconds * 1_000_000))
@@ -91,12 +100,14 @@ def _to_moment(value: Any) -> datetime:
 def _to_string(value: Any) -> str:
     if not isinstance(value, str | bool | int | float | Decimal | datetime | date):
         raise ValueError(value)
-    value.encode() if isinstance(value, str) else None
-    return value if isinstance(value, str) else to_text(value)
+    text = value if isinstance(value, str) else to_text(value)
+    text.encode()  # a lone surrogate is no text
+    return text
 
 
 _SINGLE = {
-    "int": _to_int, "double": _to_double, "boolean": _to_boolean, "timestamp": _to_moment, "string": _to_string,
+    "int": _to_int, "double": _to_double, "boolean": _to_boolean, "timestamp": _to_moment,
+    "string": _to_string,
 }  # fmt: skip
 
 
@@ -147,7 +158,8 @@ def _convert_piece(column: pa.Array, kind: str) -> tuple[pa.Array, Bad]:
         if len(column) <= SMALL:
             return convert_values(_python_values(column), kind)
     size = -(-len(column) // PIECES)
-    arrays, bad = [], {}
+    arrays: list[pa.Array] = []
+    bad: Bad = {}
     for start in range(0, len(column), size):
         array, wrong = _convert_piece(column.slice(start, size), kind)
         arrays.append(array)
@@ -176,7 +188,7 @@ def _cast(column: pa.Array, kind: str) -> pa.Array:
         return _cast_moments(column)
     if kind == "string" and not (pt.is_integer(given) or pt.is_boolean(given)):
         raise TypeError(given)
-    if kind == "boolean" and not pt.is_boolean(given) or pt.is_temporal(given):
+    if (kind == "boolean" and not pt.is_boolean(given)) or pt.is_temporal(given):
         raise TypeError(given)
     return _nan_to_null(column).cast(target)
 
@@ -212,11 +224,22 @@ def _cast_moment_text(text: pa.Array) -> pa.Array:
 
 
 def _cast_moments(column: pa.Array) -> pa.Array:
-    """Times without a zone are UTC, numbers are seconds since 1970."""
-    given, target = column.type, KINDS["timestamp"]
+    """Times without a zone are UTC, numbers are seconds since 1970; Python must know the year."""
+    moments = _any_moments(column, KINDS["timestamp"])
+    bounds = pc.min_max(moments.cast(pa.int64()))
+    if (
+        len(moments) > moments.null_count
+        and not FIRST <= bounds["min"].as_py() <= bounds["max"].as_py() <= LAST
+    ):
+        raise ValueError("a year before 1 or after 9999")
+    return moments
+
+
+def _any_moments(column: pa.Array, target: pa.DataType) -> pa.Array:
+    given = column.type
     if pt.is_date(given) or pt.is_timestamp(given):
-        return pc.cast(pc.cast(column, pa.timestamp("us", tz=given.tz if pt.is_timestamp(given) else None),
-                               safe=False), target)  # fmt: skip
+        zone = given.tz if pt.is_timestamp(given) else None
+        return column.cast(pa.timestamp("us", tz=zone), safe=False).cast(target)
     if pt.is_integer(given):
         return pc.multiply_checked(column.cast(pa.int64()), 1_000_000).cast(target)
     if not pt.is_floating(given):

@@ -64,7 +64,7 @@ def _seconds(stream: StreamDefinition, value: Any) -> float | None:
     return seconds
 
 
-def _texts(stream: StreamDefinition, items: Sequence[Any], given: dict[str, Any], now: float) -> pa.RecordBatch:
+def _texts(stream: StreamDefinition, items: Any, given: dict[str, Any], now: float) -> pa.RecordBatch:
     if wrong := [item for item in items if not isinstance(item, str | bytes)]:
         raise QueryError(f"stream {stream.name} takes XML as str or bytes, not {type(wrong[0]).__name__}")
     problems: list[str | None] = [None] * len(items)

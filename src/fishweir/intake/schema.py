@@ -98,9 +98,7 @@ def _scattered(count: int, values: Mapping[int, Any], kind: pa.DataType) -> pa.A
     return pa.array(column, kind)
 
 
-def file_problem(
-    stream: StreamDefinition, path: Path, reason: str, arrival: float
-) -> pa.RecordBatch:
+def file_problem(stream: StreamDefinition, path: Path, reason: str, arrival: float) -> pa.RecordBatch:
     """One entry for what is left of a file that cannot be read on; it keeps the file's bytes."""
     with path.open("rb") as file:
         body = file.read(KEPT_BYTES)

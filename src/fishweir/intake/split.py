@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from lxml import etree
@@ -24,7 +25,7 @@ from fishweir.algebra.documents import (
     syntax_reason,
 )
 from fishweir.algebra.nodes import StreamDefinition
-from fishweir.intake.schema import file_problem, log_batch, logger
+from fishweir.intake.schema import file_problem, log_batch
 
 CHUNK = 256 * 1024
 BATCH_DOCUMENTS, BATCH_BYTES = 1_000, 8 * 1024 * 1024
@@ -35,6 +36,10 @@ UNREADABLE = (etree.XMLSyntaxError, BadDocument, LookupError, ValueError)
 def is_outermost(element: Element, path: SimplePath) -> bool:
     """Whether an element stands at the path and none of its ancestors does."""
     return at_path(element, path) and not any(at_path(above, path) for above in element.iterancestors())
+
+
+def has_name(element: Element, name: str) -> bool:
+    return name in ("*", local_name(str(element.tag)))
 
 
 def context_of(element: Element) -> str:
@@ -85,8 +90,8 @@ def _split_batches(
 ) -> Iterator[pa.RecordBatch]:
     batch, reason, taken = _Batch(), None, 0
     try:
-        for element in split_elements(path, split):
-            batch.add(serialise(element), context_of(element))
+        for element, context in split_elements(path, split):
+            batch.add(serialise(element), context)
             taken += 1
             if batch.is_full():
                 yield batch.take(stream, now)
@@ -96,30 +101,90 @@ def _split_batches(
         yield batch.take(stream, now)
     if reason is not None:
         yield file_problem(stream, path, f"after {taken} documents: {reason}", now)
-    elif not taken:
-        logger.warning("stream %s: %s has no element at %s", stream.name, path, stream.split)
 
 
-def split_elements(path: Path, split: SimplePath) -> Iterator[Element]:
-    """The outermost elements at a path as they are complete; raises one of UNREADABLE where the file breaks.
+def split_elements(path: Path, split: SimplePath) -> Iterator[tuple[Element, str]]:
+    """The outermost elements at a path, each with its context; one of UNREADABLE where the file breaks.
 
     An element is only good until the next one is asked for.
     """
-    parser = etree.XMLPullParser(
-        events=("end",), tag="{*}" + split.last, resolve_entities="internal", no_network=True,
-        load_dtd=False, huge_tree=False,
-    )  # fmt: skip
-    guard = _Guard(split)
+    root = _document_element_tag(path)
+    parser = _pull_parser(("start", "end"), ["{*}" + split.last, *([root] if root else [])])
+    tree = _OpenTree(split)
+    broken: Exception | None = None
+    with path.open("rb") as file:
+        while broken is None:
+            chunk = file.read(CHUNK)
+            try:
+                parser.feed(chunk) if chunk else parser.close()
+            except UNREADABLE as error:
+                broken = error
+            yield from tree.completed(parser.read_events())
+            if not chunk:
+                break
+            tree.drop_processed(len(chunk))
+    if broken is not None:
+        raise broken
+
+
+def _pull_parser(events: tuple[str, ...], tags: list[str] | None = None) -> Any:
+    """As careful as algebra.documents.new_parser, for text that comes in chunks; comments are kept."""
+    pull_parser: Any = etree.XMLPullParser  # the stubs do not know resolve_entities="internal"
+    return pull_parser(
+        events=events, tag=tags, resolve_entities="internal", no_network=True, load_dtd=False, huge_tree=False
+    )
+
+
+def _document_element_tag(path: Path) -> str | None:
+    """The first tag of a file, None where there is none to be found: parsing will say why."""
+    parser = _pull_parser(("start",))
     with path.open("rb") as file:
         try:
             while chunk := file.read(CHUNK):
                 parser.feed(chunk)
-                yield from _complete(parser, split)
-                guard.drop_processed(parser.root, len(chunk))
-            parser.close()
-        finally_error = None
-        except etree.XMLSyntaxError as error:
-            finally_error = error
-    yield from _complete(parser, split)
-    if finally_error is not None:
-        raise finally_error
+                for _, element in parser.read_events():
+                    return str(element.tag)
+        except UNREADABLE:
+            for _, element in parser.read_events():
+                return str(element.tag)
+    return None
+
+
+class _OpenTree:
+    """The tree as far as it is parsed: which documents are complete, and what may be dropped."""
+
+    def __init__(self, split: SimplePath) -> None:
+        self.split, self.held = split, 0
+        self.root: Element | None = None
+        self.last: Element | None = None
+        self._parent: Element | None = None
+        self._matches, self._context = False, ""
+
+    def completed(self, events: Iterator[tuple[str, Element]]) -> Iterator[tuple[Element, str]]:
+        for event, element in events:
+            if self.root is None:
+                self.root = element
+            if event == "end" and self._is_document(element):
+                self.last = element
+                yield element, self._context
+
+    def _is_document(self, element: Element) -> bool:
+        """Siblings of the path's last name all are documents or none is: look up only at a new parent."""
+        if not has_name(element, self.split.last):
+            return False
+        parent = element.getparent()
+        if parent is None or parent is not self._parent:
+            self._parent = parent
+            self._matches, self._context = is_outermost(element, self.split), context_of(element)
+        return self._matches
+
+    def drop_processed(self, size: int) -> None:
+        """Drop what lies before the open elements; BadDocument where an open document grows too large."""
+        node = self.root
+        while node is not None and len(node) and not at_path(node, self.split):
+            del node[:-1]
+            node = node[-1] if isinstance(node[-1].tag, str) else None
+        is_open = node is not None and node is not self.last and at_path(node, self.split)
+        self.held = self.held + size if is_open else 0
+        if self.held > MAX_DOCUMENT:
+            raise BadDocument(f"a {self.split.last} element has more than {MAX_DOCUMENT:,} bytes")

@@ -19,9 +19,11 @@ from fishweir.languages.pieces import Piece, Rejected
 _FOUND = re.compile(r"\$?\w[\w.-]*|</?>?|\S")
 _WORDS = {
     "STRING": "quoted text", "NAME": "a name", "NUMBER": "a number", "VARIABLE": "a $variable",
-    "TEXT": "text", "OUT_TEXT": "text", "TAG": "a tag's name", "PLACE": "a stream's name", "OP": "a comparison (= != < <= > >=)",
+    "TEXT": "text", "OUT_TEXT": "text", "TAG": "a tag's name", "PLACE": "a stream's name",
+    "OP": "a comparison (= != < <= > >=)",
     "COMMA": "','", "LT": "a tag '<'", "GT": "'>'", "CLOSE": "a closing tag '</>'", "EMPTY_END": "'/>'",
-    "EQUALS": "'='", "LPAR": "'('", "RPAR": "')'", "WORD": "a word", "AMOUNT": "a number", "UNIT": "a unit of time",
+    "EQUALS": "'='", "LPAR": "'('", "RPAR": "')'", "WORD": "a word",
+    "AMOUNT": "a number", "UNIT": "a unit of time",
     "ISO_TIME": "a date", "FROM_NOW": "'in'", "CONFORMS": "'conforms to'", "PATH": "a path", "TYPE": "a type",
     "$END": "the end of the statement",
 }  # fmt: skip
@@ -36,7 +38,8 @@ class Grammar:
 
     @cached_property
     def lark(self) -> Lark:
-        return Lark.open(self._file, rel_to=__file__, parser="lalr", lexer="contextual", maybe_placeholders=False)
+        options = {"parser": "lalr", "lexer": "contextual", "maybe_placeholders": False}
+        return Lark.open(self._file, rel_to=__file__, **options)
 
     def parse(self, piece: Piece) -> Any:
         """The transformed tree of the piece; Rejected where it does not parse."""
@@ -52,13 +55,14 @@ class Grammar:
 
 def unexpected(error: UnexpectedInput, text: str) -> Rejected:
     """Where the text stops making sense, what could have stood there and what does."""
-    at, expected = len(text), set[str]()
+    at: int = len(text)
+    expected: set[str] = set()
     if isinstance(error, UnexpectedToken):
         expected = set(error.accepts or error.expected)
         if error.token.type != "$END" and error.token.start_pos is not None:
             at = error.token.start_pos
     elif isinstance(error, UnexpectedCharacters):
-        at, expected = error.pos_in_stream, set(error.allowed or ())
+        at, expected = error.pos_in_stream or 0, set(error.allowed or ())
     found = _FOUND.match(text, at)
     seen = f"'{found[0]}'" if found else "the end of the statement"
     return Rejected(f"expected {alternatives(expected)}, found {seen}", at, syntax=True)

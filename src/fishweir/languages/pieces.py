@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fishweir.errors import QueryError, QuerySyntaxError
-from fishweir.languages.lexical import GAP, QUOTED
+from fishweir.languages.lexical import COMMENT, GAP, QUOTED
 
-_CONTENT = rf"[^\s;\"'“”#<-]++|{QUOTED}|(?<=\w)'|<(?!!--)|-(?!-)"
-_STATEMENT = re.compile(
-    rf"{GAP}*+(?P<body>(?:{_CONTENT}|{GAP}++(?!;|\Z))*+){GAP}*+(?P<stop>;|\Z)?"
-)
+_CONTENT = rf"[^;\"'“”#<-]++|{QUOTED}|(?<=\w)'|<(?!!--)|-(?!-)"
+_INNER_COMMENTS = rf"(?:(?:{COMMENT})\s*+)++(?!;|\Z)"
+_STATEMENT = re.compile(rf"{GAP}*+((?:{_CONTENT}|{_INNER_COMMENTS})*+){GAP}*+(;|\Z)?")
 
 
 class Rejected(Exception):
@@ -64,11 +63,12 @@ def split_script(script: str) -> Iterator[Piece]:
     while position < len(script):
         match = _STATEMENT.match(script, position)
         assert match is not None, "the pattern matches the empty text"
-        if match["stop"] is None:
+        body, stop = match.groups()
+        if stop is None:
             raise _unclosed(script, match.end())
-        start, end = match.span("body")
-        if end > start:
-            yield Piece(script, start, end)
+        start = match.start(1)
+        if body:
+            yield Piece(script, start, start + len(body.rstrip()))
         position = match.end()
 
 

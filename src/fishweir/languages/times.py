@@ -50,7 +50,8 @@ def parse_interval(text: str) -> float:
         raise BadTime(f"'{text}' is no interval: write a number and a unit, such as 10 minutes")
     number, unit = float(match[1] or 1), (match[2] or "s").lower()
     if unit not in UNITS:
-        raise BadTime(f"'{match[2]}' is no unit of time: write ms, seconds, minutes, hours, days, weeks, months or years")
+        choices = "ms, seconds, minutes, hours, days, weeks, months or years"
+        raise BadTime(f"'{match[2]}' is no unit of time: write {choices}")
     if number < 0:
         raise BadTime(f"the interval '{text}' is negative")
     if not math.isfinite(number * UNITS[unit]):
@@ -71,4 +72,5 @@ def parse_time(text: str) -> Moment:
     match = _AMOUNT.fullmatch(text)
     if match and match[1] and match[2]:
         return Moment(parse_interval(text), from_now=True)
-    raise BadTime(f"'{text}' is no time: write 2026-05-01T12:00, seconds since 1970, 3 months (from now) or now")
+    choices = "2026-05-01T12:00, seconds since 1970, 3 months (from now) or now"
+    raise BadTime(f"'{text}' is no time: write {choices}")

@@ -24,11 +24,10 @@ class Anchor:
     conditions: tuple[int, ...]
 
     def signature(self, template: Template) -> str:
-        """The expression signature as in figure 3.2, e.g. `Quotes.Quote.Symbol = constant in quotes`."""
-        path = dotted(template.path(self.node))
-        picked = [template.constants[i] for i in self.conditions]
-        parts = [f"{path} {c.op} {'constant' if c.type == 'string' else 'number'}" for c in picked]
-        return f"{' and '.join(parts) or f'exists {path}'} in {template.source}"
+        """The group's expression signature; without a condition all documents with the path are one."""
+        if not self.conditions:
+            return f"exists {dotted(template.path(self.node))} in {template.source}"
+        return template.signature(*(template.constants[i] for i in self.conditions))
 
 
 def choose_anchor(template: Template, columns: list[Column], statistics: Statistics) -> Anchor:

@@ -1,0 +1,57 @@
+"""Outputs: the XML text that a query's construct clause makes of a binding.
+
+In: the output part of a shape, a parsed document, the node bound to each variable. Out: XML text.
+Variables bound to elements copy the element; those bound to content or attributes copy what is inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from xml.sax.saxutils import escape, quoteattr
+
+from lxml import etree
+
+from fishweir.algebra.documents import Element, local_name
+from fishweir.algebra.nodes import ElementOutput, Output, TextOutput, VariableOutput
+
+Bound = tuple[Element, str | None]
+"""An element, with the name of the attribute where an attribute is bound."""
+
+
+def construct(parts: tuple[Output, ...], bound: Mapping[str, Bound]) -> str:
+    """The concatenated texts of the parts."""
+    return "".join(_part(part, bound) for part in parts)
+
+
+def _part(part: Output, bound: Mapping[str, Bound]) -> str:
+    match part:
+        case TextOutput(text):
+            return escape(text)
+        case VariableOutput(name, content):
+            return _variable(bound[name], content)
+        case ElementOutput(tag, attributes, children):
+            shown = "".join(f" {key}={quoteattr(_plain(value, bound))}" for key, value in attributes)
+            inner = construct(children, bound)
+            return f"<{tag}{shown}>{inner}</{tag}>" if inner else f"<{tag}{shown}/>"
+
+
+def _variable(node: Bound, content: bool) -> str:
+    element, attribute = node
+    if attribute is not None:
+        return escape(value_of(node))
+    if not content:
+        return str(etree.tostring(element, encoding="unicode", with_tail=False))
+    children = "".join(str(etree.tostring(child, encoding="unicode")) for child in element)
+    return escape(element.text or "") + children
+
+
+def _plain(part: VariableOutput | TextOutput, bound: Mapping[str, Bound]) -> str:
+    return part.text if isinstance(part, TextOutput) else value_of(bound[part.name])
+
+
+def value_of(node: Bound) -> str:
+    """The string value of a bound node; XPath's own, since outputs keep comments."""
+    element, attribute = node
+    if attribute is None:
+        return str(element.xpath("string()"))
+    return next((str(v) for k, v in element.attrib.items() if local_name(str(k)) == attribute), "")

@@ -1,0 +1,163 @@
+"""The catalog: one database, many processes.
+
+Every change runs in one transaction that first takes its numbers from the version counter; that
+write also keeps other writers out until it commits, so names are checked and rows added in peace.
+A change number belongs to one row: the version says how many changes there have been.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.pool import NullPool
+
+from fishweir.algebra.codec import from_json
+from fishweir.algebra.nodes import Action, Constant, Schedule, Shape, StreamDefinition
+from fishweir.algebra.normal import Normal, to_normal
+from fishweir.catalog.change import Change
+from fishweir.catalog.tables import counters, metadata, queries, shapes, streams, subscriptions
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A registered query, as it is stored."""
+
+    number: int
+    name: str
+    shape: Shape
+    constants: tuple[Constant, ...]
+    text: str
+    schedule: Schedule
+    action: Action | None
+    added: int
+    dropped: int | None
+
+
+class Catalog:
+    def __init__(self, url: str | Path) -> None:
+        """`url` is a path of a SQLite file or an SQLAlchemy URL."""
+        address = f"sqlite:///{url}" if isinstance(url, Path) else url
+        self.engine = sa.create_engine(address, poolclass=NullPool if address.startswith("sqlite") else None)
+        if self.engine.dialect.name == "sqlite":
+            sa.event.listen(self.engine, "connect", _tune_sqlite)
+        metadata.create_all(self.engine)
+        with self.engine.begin() as connection:
+            if connection.scalar(sa.select(counters.c.value)) is None:
+                connection.execute(sa.insert(counters).values(name="version", value=0))
+
+    def version(self) -> int:
+        with self.engine.connect() as connection:
+            return int(connection.scalar(sa.select(counters.c.value)) or 0)
+
+    @contextmanager
+    def change(self) -> Iterator[Change]:
+        """All or nothing: what happens inside is committed at the end, or not at all."""
+        with self.engine.begin() as connection:
+            yield Change(connection)
+
+    def streams(self) -> dict[str, tuple[int, StreamDefinition]]:
+        """All streams by name, with their ids."""
+        with self.engine.connect() as connection:
+            rows = connection.execute(sa.select(streams.c.id, streams.c.definition).order_by(streams.c.id))
+            found = [(id, from_json(json.loads(definition))) for id, definition in rows]
+        return {stream.name: (id, stream) for id, stream in found}
+
+    def shape(self, id: int) -> Shape:
+        return _shape(self.engine, id)
+
+    def living(self, after: int, upto: int) -> int:
+        """How many living queries have change numbers in (after, upto]."""
+        with self.engine.connect() as connection:
+            chosen = queries.c.added.between(after + 1, upto) & queries.c.dropped.is_(None)
+            return int(connection.scalar(sa.select(sa.func.count()).select_from(queries).where(chosen)) or 0)
+
+    def planned(self, after: int, upto: int) -> Iterator[tuple[int, Any, list[Constant]]]:
+        """Living queries in (after, upto] as the planner wants them: number, template, constants."""
+        wanted = sa.select(queries.c.number, queries.c.shape, queries.c.constants).where(
+            queries.c.added.between(after + 1, upto), queries.c.dropped.is_(None)
+        )
+        with self.engine.connect() as connection:
+            result = connection.execution_options(yield_per=10_000).execute(wanted.order_by(queries.c.added))
+            for number, shape, constants in result:
+                normal = _normal(self.engine, shape)
+                values = json.loads(constants)
+                yield number, normal.template, [values[i] for i in normal.slots]
+
+    def query(self, name: str) -> Query | None:
+        """The living query of that name, else the one dropped last."""
+        newest = queries.c.dropped.is_(None).desc(), queries.c.number.desc()
+        with self.engine.connect() as connection:
+            row = connection.execute(
+                sa.select(queries).where(queries.c.name == name).order_by(*newest)
+            ).first()
+        return self._query(row) if row else None
+
+    def queries_by_number(self, numbers: Sequence[int]) -> dict[int, Query]:
+        found: dict[int, Query] = {}
+        with self.engine.connect() as connection:
+            for i in range(0, len(numbers), 10_000):
+                some = [int(n) for n in numbers[i : i + 10_000]]
+                rows = connection.execute(sa.select(queries).where(queries.c.number.in_(some)))
+                found |= {row.number: self._query(row) for row in rows}
+        return found
+
+    def dropped(self) -> dict[int, int]:
+        """Number of each dropped query, with the change that dropped it."""
+        with self.engine.connect() as connection:
+            chosen = sa.select(queries.c.number, queries.c.dropped).where(queries.c.dropped.is_not(None))
+            return {number: dropped for number, dropped in connection.execute(chosen)}
+
+    def expired(self, now: float) -> list[str]:
+        with self.engine.connect() as connection:
+            chosen = queries.c.dropped.is_(None) & (queries.c.expire <= now)
+            return list(connection.scalars(sa.select(queries.c.name).where(chosen)))
+
+    def names(self) -> list[str]:
+        with self.engine.connect() as connection:
+            chosen = sa.select(queries.c.name).where(queries.c.dropped.is_(None)).order_by(queries.c.number)
+            return list(connection.scalars(chosen))
+
+    def subscribed(self) -> dict[int, tuple[Action, ...]]:
+        """The actions of each query that has some."""
+        with self.engine.connect() as connection:
+            rows = connection.execute(sa.select(subscriptions.c.query, subscriptions.c.action)).all()
+        found: dict[int, tuple[Action, ...]] = {}
+        for number, action in rows:
+            found[number] = (*found.get(number, ()), from_json(json.loads(action)))
+        return found
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def _query(self, row: Any) -> Query:
+        return Query(
+            row.number, row.name, self.shape(row.shape), tuple(json.loads(row.constants)), row.text,
+            Schedule(row.start, row.every, row.expire),
+            from_json(json.loads(row.action)) if row.action else None, row.added, row.dropped,
+        )  # fmt: skip
+
+
+def _tune_sqlite(connection: Any, _: Any) -> None:
+    """Readers do not wait for writers; writers wait for each other."""
+    connection.execute("pragma journal_mode = wal")
+    connection.execute("pragma synchronous = normal")
+    connection.execute("pragma busy_timeout = 60000")
+
+
+@lru_cache(maxsize=100_000)
+def _shape(engine: sa.Engine, id: int) -> Shape:
+    with engine.connect() as connection:
+        text = connection.scalar(sa.select(shapes.c.shape).where(shapes.c.id == id))
+    return from_json(json.loads(str(text)))  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=100_000)
+def _normal(engine: sa.Engine, id: int) -> Normal:
+    return to_normal(_shape(engine, id))

@@ -1,0 +1,158 @@
+"""One transaction of changes: streams and queries added, queries dropped, numbers given.
+
+In: bound statements. Out: the names of the queries. A statement that is already registered word for
+word is passed over; another definition under a taken name is an error, and nothing is changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import sqlalchemy as sa
+
+from fishweir.algebra.codec import from_json, to_json
+from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, StreamDefinition
+from fishweir.algebra.normal import to_normal
+from fishweir.catalog.tables import counters, queries, shapes, streams, subscriptions
+from fishweir.errors import QueryError
+
+CHUNK = 20_000
+
+
+class Change:
+    def __init__(self, connection: sa.Connection) -> None:
+        self.connection = connection
+        self.shapes: dict[Shape, int] = {}
+        self._number = 0
+
+    def streams(self) -> dict[str, StreamDefinition]:
+        rows = self.connection.scalars(sa.select(streams.c.definition))
+        found = [from_json(json.loads(definition)) for definition in rows]
+        return {stream.name: stream for stream in found}
+
+    def add_stream(self, statement: CreateStream) -> None:
+        definition = json.dumps(to_json(statement.stream))
+        name = statement.stream.name
+        first = self._take(1)
+        row = self.connection.execute(
+            sa.select(streams.c.text, streams.c.definition).where(streams.c.name == name)
+        ).first()
+        if row is None:
+            self.connection.execute(
+                sa.insert(streams).values(name=name, definition=definition, text=statement.text, added=first)
+            )
+        elif row.text != statement.text and row.definition != definition:
+            raise QueryError(f"the stream {name} exists already, with another definition")
+
+    def add_queries(self, statements: Iterable[CreateQuery]) -> Iterator[str]:
+        """Adds queries in chunks, so that a million of them need little memory; yields the names."""
+        source = iter(statements)
+        while chunk := list(islice(source, CHUNK)):
+            yield from self._add_chunk(chunk)
+
+    def drop(self, name: str) -> None:
+        change = self._take(1)
+        dropped = self.connection.execute(
+            sa.update(queries).where(queries.c.name == name, queries.c.dropped.is_(None)).values(dropped=change)
+        )
+        if dropped.rowcount == 0:
+            raise QueryError(f"there is no query {name}")
+
+    def _take(self, count: int) -> int:
+        """The first of `count` new change numbers."""
+        self.connection.execute(sa.update(counters).values(value=counters.c.value + count))
+        return int(self.connection.scalar(sa.select(counters.c.value)) or 0) - count + 1
+
+    def _add_chunk(self, chunk: list[CreateQuery]) -> list[str]:
+        first = self._take(len(chunk))
+        if not self._number:
+            self._number = int(self.connection.scalar(sa.select(sa.func.max(queries.c.number))) or 0)
+        named = self._name(chunk)
+        taken = self._texts([statement.name for statement in named if statement.name])
+        rows, seen = [], dict(taken)
+        for i, statement in enumerate(named):
+            name = str(statement.name)
+            if name not in seen:
+                self._number += 1
+                rows.append(self._row(statement, self._number, first + i, chunk[i].name is None))
+            elif seen[name] != statement.text:
+                raise QueryError(f"the query {name} exists already, with another definition")
+            seen[name] = statement.text
+        self._insert(rows)
+        return [str(statement.name) for statement in named]
+
+    def _insert(self, rows: list[dict[str, Any]]) -> None:
+        if rows:
+            self.connection.execute(sa.insert(queries), rows)
+        actions = [
+            {"query": row["number"], "action": row["action"], "added": row["added"]} for row in rows if row["action"]
+        ]
+        if actions:
+            self.connection.execute(sa.insert(subscriptions), actions)
+
+    def _name(self, chunk: list[CreateQuery]) -> list[CreateQuery]:
+        """Queries without a name become q1, q2, ...; one registered before keeps its name."""
+        if all(statement.name for statement in chunk):
+            return chunk
+        living = queries.c.dropped.is_(None)
+        rows = self.connection.execute(sa.select(queries.c.text, queries.c.name).where(queries.c.unnamed, living))
+        known: dict[str, str] = {text: name for text, name in rows}
+        used = {s.name for s in chunk} | set(self.connection.scalars(sa.select(queries.c.name).where(
+            queries.c.name.like("q%"))))  # fmt: skip
+        fresh = (f"q{i}" for i in range(1, 10**9) if f"q{i}" not in used)
+        named = []
+        for statement in chunk:
+            if statement.name is None:
+                if statement.text not in known:
+                    known[statement.text] = next(fresh)
+                statement = replace(statement, name=known[statement.text])
+            named.append(statement)
+        return named
+
+    def _texts(self, names: Sequence[str]) -> dict[str, str]:
+        """The texts of the living queries with these names."""
+        found: dict[str, str] = {}
+        for i in range(0, len(names), 5_000):
+            chosen = queries.c.name.in_(names[i : i + 5_000]) & queries.c.dropped.is_(None)
+            rows = self.connection.execute(sa.select(queries.c.name, queries.c.text).where(chosen))
+            found |= {name: text for name, text in rows}
+        return found
+
+    def _row(self, statement: CreateQuery, number: int, change: int, unnamed: bool) -> dict[str, Any]:
+        schedule = statement.schedule
+        return {
+            "number": number, "name": statement.name, "unnamed": unnamed, "shape": self._shape(statement.shape),
+            "constants": json.dumps(statement.constants), "text": statement.text,
+            "start": schedule.start, "every": schedule.every, "expire": schedule.expire,
+            "action": json.dumps(to_json(statement.action)) if statement.action else None,
+            "added": change, "dropped": None,
+        }  # fmt: skip
+
+    def _shape(self, shape: Shape) -> int:
+        id = self.shapes.get(shape)
+        if id is None:
+            id = self.shapes[shape] = self._store_shape(shape)
+        return id
+
+    def _store_shape(self, shape: Shape) -> int:
+        text = json.dumps(to_json(shape))
+        id = self.connection.scalar(sa.select(shapes.c.id).where(shapes.c.shape == text))
+        if id is None:
+            template = to_normal(shape).template
+            signatures = " and ".join(signature(shape))
+            inserted = self.connection.execute(
+                sa.insert(shapes).values(shape=text, normal_form=str(template), signature=signatures)
+            )
+            id = inserted.inserted_primary_key[0] if inserted.inserted_primary_key else None
+        assert id is not None
+        return int(id)
+
+
+def signature(shape: Shape) -> list[str]:
+    """The expression signatures of a shape: its conditions with a placeholder for each constant."""
+    template = to_normal(shape).template
+    return [template.signature(condition) for condition in template.constants]

@@ -1,0 +1,62 @@
+"""The catalog's tables. Rows are never deleted: a dropped query keeps its row and gets the number of
+the change that dropped it, so results of any version can be read."""
+
+from __future__ import annotations
+
+from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
+
+metadata = MetaData()
+
+counters = Table(
+    "counters", metadata,
+    Column("name", String, primary_key=True),
+    Column("value", Integer, nullable=False),
+)  # fmt: skip
+
+streams = Table(
+    "streams", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String, nullable=False, unique=True),
+    Column("definition", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("added", Integer, nullable=False),
+)  # fmt: skip
+
+shapes = Table(
+    "shapes", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("shape", Text, nullable=False, unique=True),
+    Column("normal_form", Text, nullable=False),
+    Column("signature", Text, nullable=False),
+)  # fmt: skip
+
+queries = Table(
+    "queries", metadata,
+    Column("number", Integer, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("unnamed", Boolean, nullable=False),
+    Column("shape", Integer, ForeignKey("shapes.id"), nullable=False),
+    Column("constants", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("start", Float),
+    Column("every", Float, nullable=False),
+    Column("expire", Float),
+    Column("action", Text),
+    Column("added", Integer, nullable=False),
+    Column("dropped", Integer),
+    Index("living_names", "name", unique=True, sqlite_where=text("dropped is null"),
+          postgresql_where=text("dropped is null")),
+    Index("queries_by_name", "name"),
+    Index("queries_added", "added"),
+    Index("queries_dropped", "dropped", sqlite_where=text("dropped is not null")),
+    Index("queries_expire", "expire", sqlite_where=text("expire is not null")),
+)  # fmt: skip
+
+subscriptions = Table(
+    "subscriptions", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("query", Integer, ForeignKey("queries.number"), nullable=False),
+    Column("action", Text, nullable=False),
+    Column("added", Integer, nullable=False),
+    Index("subscriptions_of", "query"),
+)  # fmt: skip

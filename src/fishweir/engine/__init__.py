@@ -1,0 +1,1 @@
+"""The engine: the only stage that sees all others."""

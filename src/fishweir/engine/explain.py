@@ -1,0 +1,85 @@
+"""`explain`: how a query is evaluated and what it shares, from the plan as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fishweir.algebra.nodes import Constant
+from fishweir.algebra.normal import ConstantCondition, Template, dotted, to_normal
+from fishweir.catalog.catalog import Query
+from fishweir.sharing.segments import Segment
+from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
+from fishweir.sharing.tables import Table
+
+
+def explain_query(query: Query, segments: Sequence[Segment], statistics: Statistics) -> str:
+    """Group, signature, size, what is shared, and the conjuncts left over."""
+    normal = to_normal(query.shape)
+    constants = [query.constants[i] for i in normal.slots]
+    lines = [f"query {query.name}", f"  reads     {normal.template.source}", f"  shape     {normal.template}"]
+    found = _table_of(query.number, segments)
+    if found is None:
+        return "\n".join([*lines, f"  dropped   by change {query.dropped}; no longer in the plan"])
+    signature = found.anchor.signature(found.template)
+    group = [t for s in segments for t in s.tables if t.anchor.signature(t.template) == signature]
+    lines += [f"  group     {signature}", *_sizes(group), *_anchor(found, constants, statistics)]
+    left = [found.template.constants[i] for i in found.residual]
+    checks = [_condition(found.template, c, constants) for c in left]
+    checks += [
+        f"{dotted(found.template.path(j.left))} {j.op} {dotted(found.template.path(j.right))}"
+        for j in found.template.joins
+    ]
+    lines.append(f"  left over {' and '.join(checks) or 'nothing'}")
+    return "\n".join([*lines, *_schedule(query)])
+
+
+def explain_all(segments: Sequence[Segment]) -> str:
+    """All groups, the largest first."""
+    groups: dict[str, list[Table]] = {}
+    for segment in segments:
+        for table in segment.tables:
+            groups.setdefault(table.anchor.signature(table.template), []).append(table)
+    ordered = sorted(groups.items(), key=lambda item: -sum(t.size for t in item[1]))
+    lines = [f"{len(groups)} groups in {len(segments)} segments"]
+    for signature, tables in ordered:
+        lines += [f"group {signature}", *_sizes(tables)]
+    return "\n".join(lines)
+
+
+def _table_of(number: int, segments: Sequence[Segment]) -> Table | None:
+    return next((t for s in segments for t in s.tables if len(t.positions_of(number))), None)
+
+
+def _sizes(group: Sequence[Table]) -> list[str]:
+    queries, outputs = sum(t.size for t in group), sum(t.distinct_constants for t in group)
+    shapes = len({t.template for t in group})
+    return [
+        f"    size    {queries:,} queries of {shapes:,} shapes, {outputs:,} different constants",
+        "    shared  the walk of the document, one look-up per value, one output per constant",
+    ]
+
+
+def _anchor(table: Table, constants: list[Constant], statistics: Statistics) -> list[str]:
+    if not table.anchor.conditions:
+        return ["    chosen  no condition compares with a constant"]
+    picked = [table.template.constants[i] for i in table.anchor.conditions]
+    shown = " and ".join(_condition(table.template, c, constants) for c in picked)
+    key = path_key(table.template.source, dotted(table.template.path(table.anchor.node)))
+    known = statistics.get(key, PathStatistics())
+    why = f"statistics of {known.count:,} values, {known.distinct:,.0f} distinct" if known.count else "operator"
+    return [f"    chosen  {shown} (most selective, by {why})"]
+
+
+def _condition(template: Template, condition: ConstantCondition, constants: list[Constant]) -> str:
+    constant = constants[condition.slot]
+    shown = f'"{constant}"' if isinstance(constant, str) else f"{constant:g}"
+    return f"{dotted(template.path(condition.node))} {condition.op} {shown}"
+
+
+def _schedule(query: Query) -> list[str]:
+    schedule, action = query.schedule, query.action
+    when = "on change" if not schedule.every else f"every {schedule.every:g} s"
+    lines = [f"  fires     {when}"]
+    if action:
+        lines.append(f"  does      {' '.join((action.name, *action.arguments))}")
+    return lines

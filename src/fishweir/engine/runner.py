@@ -1,0 +1,126 @@
+"""The run: sources into logs, the Spark job over the logs, results to subscribers, until told to stop.
+
+One thread goes round: poll the sources (each step one segment, so the job already works on it),
+deliver what has been committed, look whether all is done. The job runs beside it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fishweir.catalog.catalog import Catalog
+from fishweir.delivery.dispatcher import Dispatcher
+from fishweir.intake import Source, open_source
+from fishweir.pipeline.feeder import Feeder
+from fishweir.pipeline.home import Home, open_log
+from fishweir.pipeline.job import Job
+
+logger = logging.getLogger("fishweir")
+
+AHEAD = 200_000
+"""The sources wait while this many entries have not been evaluated."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a progress bar shows."""
+
+    arrived: int
+    evaluated: int
+    delivered: int
+    queries: int
+    idle: bool
+
+
+class Runner:
+    def __init__(
+        self, home: Home, catalog: Catalog, job: Job, dispatcher: Dispatcher, feeders: dict[str, Feeder]
+    ) -> None:
+        self.home, self.catalog, self.job, self.dispatcher, self.feeders = home, catalog, job, dispatcher, feeders
+        self.stopped = threading.Event()
+        self.sources: dict[int, Source] = {}
+        self.troubles: dict[int, str] = {}
+        self.version = -1
+        self.delivered = 0
+
+    def run(
+        self, until_idle: bool, on_progress: Callable[[Progress], None] | None, timeout: float | None = None
+    ) -> None:
+        ends = None if timeout is None else time.monotonic() + timeout
+        self._open_sources()
+        for feeder in self.feeders.values():
+            feeder.start()
+        self.job.start()
+        try:
+            while not self.stopped.is_set() and (ends is None or time.monotonic() < ends):
+                busy = self._step()
+                idle = not busy and self._caught_up()
+                if on_progress is not None:
+                    on_progress(self._progress(idle))
+                if idle and until_idle:
+                    break
+                if not busy:
+                    self.stopped.wait(0.05)
+        finally:
+            self.job.stop()
+            for feeder in self.feeders.values():
+                feeder.stop()
+            self.delivered += self.dispatcher.pending()
+
+    def _step(self) -> bool:
+        """One round; whether anything moved."""
+        self.job.check()
+        self._open_sources()
+        moved = 0
+        for id, source in self.sources.items():
+            if self._ahead() > AHEAD:
+                break
+            moved += next(source.poll(time.time()), 0)
+            self._watch(id, source)
+        delivered = self.dispatcher.pending()
+        self.delivered += delivered
+        return bool(moved or delivered)
+
+    def _open_sources(self) -> None:
+        """Streams may have been declared since, also by another process."""
+        version = self.catalog.version()
+        if version == self.version:
+            return
+        self.version = version
+        for id, stream in self.catalog.streams().values():
+            self.home.add_stream(id, stream)
+            if id not in self.sources:
+                source = open_source(stream, open_log(self.home.streams, id), Path.cwd())
+                if source is not None:
+                    self.sources[id] = source
+
+    def _watch(self, id: int, source: Source) -> None:
+        """Says once what is wrong with a source, and once that it is well again."""
+        before, now = self.troubles.get(id), source.trouble
+        if now and now != before:
+            logger.warning("%s", now)
+        if now:
+            self.troubles[id] = now
+        else:
+            self.troubles.pop(id, None)
+
+    def _heads(self) -> dict[str, int]:
+        return {str(id): open_log(self.home.streams, id).head() for id in self.home.stream_ids()}
+
+    def _ahead(self) -> int:
+        return sum(self._heads().values()) - sum(self.job.offsets.values())
+
+    def _caught_up(self) -> bool:
+        if not all(feeder.drained() for feeder in self.feeders.values()):
+            return False
+        evaluated = all(self.job.offsets.get(id, 0) >= head for id, head in self._heads().items())
+        return evaluated and not self.dispatcher.waiting()
+
+    def _progress(self, idle: bool) -> Progress:
+        arrived, evaluated = sum(self._heads().values()), sum(self.job.offsets.values())
+        return Progress(arrived, evaluated, self.delivered, self.job.queries, idle)

@@ -1,0 +1,115 @@
+"""`status`: what a query has done, and how the engine stands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import numpy as np
+
+from fishweir.catalog.catalog import Catalog, Query
+from fishweir.pipeline.commits import ResultsTable
+from fishweir.pipeline.expand import count_fired
+from fishweir.pipeline.home import Home, open_log
+from fishweir.pipeline.results import ResultReader
+
+
+def moment(seconds: float | None) -> str:
+    return "-" if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True)
+class QueryStatus:
+    """One query: whether it lives, how often and when it fired, its schedule and action."""
+
+    name: str
+    text: str
+    alive: bool
+    fired: int
+    results: int
+    first_fired: float | None
+    last_fired: float | None
+    last_timestamp: float | None
+    start: float | None
+    every: float
+    expire: float | None
+    action: str | None
+
+    def __str__(self) -> str:
+        every = "on change" if not self.every else f"every {self.every:g} s"
+        return (
+            f"query {self.name}: {'alive' if self.alive else 'dropped'}, {self.results:,} results\n"
+            f"  fired     {self.fired:,} micro-batches, last at {moment(self.last_fired)}\n"
+            f"  schedule  {every}, start {moment(self.start)}, expire {moment(self.expire)}\n"
+            f"  action    {self.action or '-'}"
+        )
+
+
+@dataclass(frozen=True)
+class StreamStatus:
+    name: str
+    arrived: int
+    evaluated: int
+    set_aside: int
+    trouble: str | None = None
+
+
+@dataclass(frozen=True)
+class EngineStatus:
+    version: int
+    queries: int
+    micro_batches: int
+    documents: int
+    match_rows: int
+    set_aside: int
+    streams: dict[str, StreamStatus] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [
+            f"version {self.version}: {self.queries:,} queries over {len(self.streams)} streams",
+            f"  {self.documents:,} documents in {self.micro_batches:,} micro-batches, "
+            f"{self.match_rows:,} match rows, {self.set_aside:,} set aside",
+        ]
+        for s in self.streams.values():
+            trouble = f"; {s.trouble}" if s.trouble else ""
+            lines.append(
+                f"  stream {s.name}: {s.arrived:,} arrived, {s.evaluated:,} evaluated, {s.set_aside:,} set aside{trouble}"
+            )
+        return "\n".join(lines)
+
+
+def query_status(query: Query, home: Home, table: ResultsTable, reader: ResultReader) -> QueryStatus:
+    """Counted from the results table; a query fires in a micro-batch that has a result for it."""
+    results, fired, last = 0, [], None
+    for commit in table.commits():
+        if commit.version < query.added or not commit.matches:
+            continue
+        stamps = count_fired(table.matches(commit), home.plan, reader.dead(commit.version), query.number)
+        if len(stamps):
+            results += len(stamps)
+            fired.append(commit.at)
+            last = max(float(np.max(stamps)), last if last is not None else float("-inf"))
+    action = " ".join((query.action.name, *query.action.arguments)) if query.action else None
+    return QueryStatus(
+        query.name, query.text, query.dropped is None, len(fired), results,
+        fired[0] if fired else None, fired[-1] if fired else None, last,
+        query.schedule.start, query.schedule.every, query.schedule.expire, action,
+    )  # fmt: skip
+
+
+def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: dict[int, str]) -> EngineStatus:
+    commits = table.commits()
+    aside: Counter[int] = Counter()
+    for commit in commits:
+        if commit.aside:
+            aside.update(table.aside(commit).column("stream").to_pylist())
+    done, streams = table.offsets(), {}
+    for name, (id, _) in catalog.streams().items():
+        head = open_log(home.streams, id).head()
+        streams[name] = StreamStatus(name, head, done.get(str(id), 0), aside[id], troubles.get(id))
+    version = catalog.version()
+    return EngineStatus(
+        version, catalog.living(0, version), len(commits), sum(c.documents for c in commits),
+        sum(c.matches for c in commits), sum(c.aside for c in commits), streams,
+    )  # fmt: skip

@@ -1,0 +1,260 @@
+"""The weir: what `fishweir.open` gives. Registers, publishes, runs, reads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fishweir.algebra.nodes import CreateQuery, CreateStream
+from fishweir.catalog.catalog import Catalog, Query
+from fishweir.delivery.actions import Actions
+from fishweir.delivery.dispatcher import Dispatcher
+from fishweir.engine.explain import explain_all, explain_query
+from fishweir.engine.register import Registration
+from fishweir.engine.runner import Progress, Runner
+from fishweir.engine.status import EngineStatus, QueryStatus, engine_status, query_status
+from fishweir.errors import QueryError
+from fishweir.intake import StreamLog, documents_batch
+from fishweir.languages.bulk import render_rows, to_rows
+from fishweir.languages.script import parse_script
+from fishweir.pipeline.commits import ResultsTable
+from fishweir.pipeline.feeder import Feeder, stream_of
+from fishweir.pipeline.home import Home, open_log
+from fishweir.pipeline.job import Job, PlanInForce, load_statistics
+from fishweir.pipeline.results import Result, ResultReader, Results
+from fishweir.pipeline.session import open_session
+from fishweir.sharing.plan import cached_segment
+from fishweir.sharing.planner import Planner
+from fishweir.sharing.segments import Segment
+from fishweir.sharing.statistics import Statistics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A document that could not be evaluated: it is kept, with the reason."""
+
+    stream: str
+    document: str
+    reason: str
+    body: bytes | None
+
+
+def open(home: str | Path, spark: SparkSession | None = None, catalog: str | None = None) -> Weir:
+    """Opens (and makes, if need be) a home. `catalog` may be an SQLAlchemy URL, `spark` a session."""
+    return Weir(Path(home), spark, catalog)
+
+
+class Weir:
+    def __init__(self, home: Path, spark: SparkSession | None = None, catalog: str | None = None) -> None:
+        self.home = Home(home)
+        self.home.create()
+        self.catalog = Catalog(catalog or self.home.path / "catalog.db")
+        self.actions = Actions()
+        self.table = ResultsTable(self.home.results)
+        self.feeders: dict[str, Feeder] = {}
+        self._spark = spark
+        self._runner: Runner | None = None
+        for id, stream in self.catalog.streams().values():
+            self.home.add_stream(id, stream)
+
+    # Registering
+
+    def execute(self, script: str) -> list[str]:
+        """Registers the statements of a script, all or nothing; the names of its queries."""
+        statements = parse_script(script)
+        with self.catalog.change() as change:
+            names = Registration(change, self.actions, Path.cwd()).run(statements)
+        self._make_streams()
+        return names
+
+    def register_many(
+        self, statement: str, rows: Any, on_progress: Callable[[int], None] | None = None
+    ) -> int:
+        """Registers one query per row, with the row's values for `$column`; how many there were."""
+        texts = render_rows(statement, to_rows(rows))
+        count = 0
+        with self.catalog.change() as change:
+            registration = Registration(change, self.actions, Path.cwd())
+            for count, _ in enumerate(registration.add_queries(_queries(texts)), 1):
+                if on_progress is not None and count % 10_000 == 0:
+                    on_progress(count)
+        self._make_streams()
+        return count
+
+    def drop(self, name: str) -> None:
+        """Removes a query; its results stay."""
+        with self.catalog.change() as change:
+            change.drop(name)
+
+    def action(self, name: str, function: Callable[[Result], Any]) -> None:
+        """Makes a Python function an action: `do NAME` calls it with each result."""
+        self.actions.register_callable(name, function)
+
+    def attach(self, name: str, frame: DataFrame) -> None:
+        """Feeds a stream from a streaming DataFrame; declares the stream where there is none."""
+        if name not in self.catalog.streams():
+            with self.catalog.change() as change:
+                change.add_stream(CreateStream(stream_of(name, frame), text=f"attached {name}"))
+            self._make_streams()
+        id, log = self._log(name)
+        self.feeders[name] = Feeder(frame, log, self.home.streams / str(id) / "feeder")
+
+    def publish(
+        self,
+        stream: str,
+        documents: Sequence[Any],
+        timestamps: Sequence[float] | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> list[str]:
+        """Appends documents to a stream's log; when it returns they are on disk. Their ids."""
+        if isinstance(documents, str | bytes | dict):
+            documents = [documents]
+        _, log = self._log(stream)
+        batch = documents_batch(log.stream, documents, timestamps, ids, time.time())
+        numbers = log.append(batch)
+        given = batch.column("id").to_pylist()
+        return [id or f"{stream}-{n}" for n, id in zip(numbers, given, strict=True)]
+
+    # Running
+
+    def run(
+        self,
+        until_idle: bool = False,
+        timeout: float | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do."""
+        with self.home.job_lock():
+            planner = Planner(self.home.plan, self.catalog.planned)
+
+            def newest(statistics: Statistics) -> PlanInForce:
+                self._expire()
+                version = self.catalog.version()
+                planner.refresh(version, self.catalog.living, statistics)
+                return PlanInForce(version, planner.segments, sum(p.size for p in planner.pieces))
+
+            job = Job(self.home, self.spark, self.table, newest)
+            dispatcher = Dispatcher(
+                self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed
+            )
+            self._runner = Runner(self.home, self.catalog, job, dispatcher, self.feeders)
+            self._runner.run(until_idle, on_progress, timeout)
+            self._expire()
+
+    def stop(self) -> None:
+        """Ends `run`, from another thread."""
+        if self._runner is not None:
+            self._runner.stopped.set()
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        return self._spark or open_session()
+
+    # Reading
+
+    def results(self, name: str | None = None) -> Results:
+        """The results of a query, or of all, as they are when iterated."""
+        wanted = None if name is None else np.array([self._query(name).number])
+
+        def read() -> Iterator[Result]:
+            for commit in self.table.commits():
+                if commit.matches:
+                    yield from (result for _, result in self._reader.read(self.table, commit, wanted))
+
+        return Results(read, lambda table: self.spark.createDataFrame(table))
+
+    def set_aside(self, stream: str | None = None) -> list[SetAside]:
+        """Documents that could not be evaluated, with their reasons and what they contained."""
+        names = {id: name for name, (id, _) in self.catalog.streams().items()}
+        found = []
+        for commit in self.table.commits():
+            for row in self.table.aside(commit).to_pylist() if commit.aside else []:
+                name, log = names[row["stream"]], open_log(self.home.streams, row["stream"])
+                if stream is None or name == stream:
+                    entry = log.entry(row["document"])
+                    found.append(SetAside(name, entry.id, row["reason"], entry.body))
+        return found
+
+    def explain(self, name: str | None = None) -> str:
+        """The group of a query, what it shares and what is left over; without a name, all groups."""
+        statistics = load_statistics(self.home)
+        segments = self._segments(statistics)
+        return explain_all(segments) if name is None else explain_query(self._query(name), segments, statistics)
+
+    def status(self, name: str | None = None) -> QueryStatus | EngineStatus:
+        """Of a query: fired counts and times, schedule, action. Without a name: of the engine."""
+        if name is None:
+            troubles = self._runner.troubles if self._runner else {}
+            return engine_status(self.home, self.catalog, self.table, troubles)
+        return query_status(self._query(name), self.home, self.table, self._reader)
+
+    def close(self) -> None:
+        """Stops what runs; Spark too, where this weir started it."""
+        self.stop()
+        self.catalog.close()
+        if self._spark is None and "spark" in self.__dict__:
+            self.spark.stop()
+
+    def __enter__(self) -> Weir:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Within
+
+    @cached_property
+    def _reader(self) -> ResultReader:
+        return ResultReader(self.home, self.catalog.queries_by_number, self._dead)
+
+    def _dead(self, version: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Numbers of the queries that a micro-batch of this version must not fire."""
+        dropped = self.catalog.dropped()
+        return np.array([number for number, change in dropped.items() if change <= version], dtype=np.int64)
+
+    def _segments(self, statistics: Statistics) -> list[Segment]:
+        planner = Planner(self.home.plan, self.catalog.planned)
+        planned = [cached_segment(self.home.plan, id) for id in planner.segments]
+        return [*planned, planner.tail(self.catalog.version(), statistics)]
+
+    def _query(self, name: str) -> Query:
+        query = self.catalog.query(name)
+        if query is None:
+            raise QueryError(f"there is no query {name}")
+        return query
+
+    def _log(self, name: str) -> tuple[int, StreamLog]:
+        known = self.catalog.streams()
+        if name not in known:
+            raise QueryError(f"there is no stream {name}; there are: {', '.join(sorted(known)) or 'none'}")
+        id, stream = known[name]
+        self.home.add_stream(id, stream)
+        return id, open_log(self.home.streams, id)
+
+    def _make_streams(self) -> None:
+        for id, stream in self.catalog.streams().values():
+            self.home.add_stream(id, stream)
+
+    def _expire(self) -> None:
+        for name in self.catalog.expired(time.time()):
+            self.drop(name)
+
+
+def _queries(texts: Iterable[str]) -> Iterator[CreateQuery]:
+    for text in texts:
+        for statement in parse_script(text):
+            if not isinstance(statement, CreateQuery):
+                raise QueryError(f"register_many takes queries only: {text[:80]}")
+            yield statement

@@ -1,0 +1,66 @@
+"""Text files in blocks of whole rows, and the rows of a block when a bad one has to be shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+BLOCK = 4 * 1024 * 1024
+MAX_ROW = 64 * 1024 * 1024
+
+_FIELD = rb'(?:"[^"]*+(?:""[^"]*+)*+"?[^,\n]*+|[^,\n]*+)'
+CSV_ROW = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+\n?")
+"""One row of CSV: as in Arrow, a quote means something only at the start of a field."""
+
+BLANK_LINE = re.compile(rb"(?m)^[ \t\r]*\n")
+
+
+def line_blocks(file: BinaryIO, quoted: bool, size: int = BLOCK) -> Iterator[tuple[int, bytes]]:
+    """Blocks of whole lines with the number of their first line; if `quoted`, none ends inside quotes."""
+    line, rest = 1, b""
+    while data := file.read(size):
+        data = rest + data
+        cut = _last_break(data, quoted)
+        block, rest = data[:cut], data[cut:]
+        if block:
+            yield line, block
+            line += block.count(b"\n")
+    if rest:
+        yield line, rest
+
+
+def _last_break(data: bytes, quoted: bool) -> int:
+    """Where the last whole row ends, 0 for none; a monstrous row is cut as it is."""
+    cut = data.rfind(b"\n") + 1
+    whole = cut
+    if quoted and data.count(b'"', 0, cut) % 2:
+        starts = [found.start() for found in CSV_ROW.finditer(data) if found.group()]
+        whole = starts[-1]
+    return whole or (0 if len(data) < MAX_ROW else cut or len(data))
+
+
+def csv_rows(block: bytes) -> list[tuple[int, bytes]]:
+    """The rows of a CSV block that are not blank: line within the block, text without its line break."""
+    if b'"' not in block:
+        lines = enumerate(block.split(b"\n"))
+        return [(line, text.rstrip(b"\r")) for line, text in lines if text.strip(b"\r")]
+    rows: list[tuple[int, bytes]] = []
+    line = 0
+    for found in CSV_ROW.finditer(block):
+        text = found.group()
+        if text.strip(b"\r\n"):
+            rows.append((line, text.rstrip(b"\r\n")))
+        line += text.count(b"\n")
+    return rows
+
+
+def plain_rows(block: bytes) -> list[tuple[int, bytes]]:
+    """The lines of a block that are not blank: line within the block, text without its line break."""
+    return [(line, text.strip()) for line, text in enumerate(block.split(b"\n")) if text.strip()]
+
+
+def line_count(block: bytes) -> int:
+    """How many lines of a block are not blank, without a Python loop."""
+    text = block.strip()
+    return text.count(b"\n") + 1 - len(BLANK_LINE.findall(text)) if text else 0

@@ -1,0 +1,55 @@
+"""Syntax nodes of XML-QL: what the transformer makes and the binder reads; they keep their tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lark import Token
+
+from fishweir.languages.schedule import Clauses
+
+Attributes = tuple[tuple[Token, Token], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ElementSyntax:
+    """An element of a pattern: tokens are constants and variables; `bindings` come after element_as."""
+
+    tag: Token
+    attributes: Attributes
+    content: tuple[ElementSyntax | Token, ...] = ()
+    bindings: tuple[Token, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PatternSyntax:
+    element: ElementSyntax
+    source: tuple[Token, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateSyntax:
+    left: Token
+    op: Token
+    right: Token
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSyntax:
+    """A literal tag of the output."""
+
+    tag: Token
+    attributes: Attributes
+    content: tuple[OutputSyntax | Token, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySyntax:
+    items: tuple[PatternSyntax | PredicateSyntax, ...]
+    output: tuple[OutputSyntax | Token, ...]
+    clauses: Clauses
+
+
+def local_tag(tag: str) -> str:
+    """The name without its prefix, typographic apostrophes made plain: `x:Day’s` is `Day's`."""
+    return tag.rpartition(":")[2].replace("’", "'")

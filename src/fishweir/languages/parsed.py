@@ -1,0 +1,38 @@
+"""What a language makes of the text of one query: the shape, its constants and where they stood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from fishweir.algebra.nodes import Constant, CreateQuery, Shape
+from fishweir.languages.schedule import Clauses
+
+LiteralKind = Literal["quoted", "number", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantPlace:
+    """Where the constant of a slot stands in the text, and how it is written there."""
+
+    start: int
+    end: int
+    kind: LiteralKind
+
+    def moved(self, offset: int) -> ConstantPlace:
+        return ConstantPlace(self.start + offset, self.end + offset, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """One query of any language; `places` holds one place per slot of the shape."""
+
+    shape: Shape
+    constants: tuple[Constant, ...]
+    places: tuple[ConstantPlace, ...]
+    clauses: Clauses
+
+    def to_statement(self, name: str | None, text: str, line: int, now: float) -> CreateQuery:
+        """The statement that registers this query now; Rejected where its times contradict each other."""
+        schedule = self.clauses.schedule(now)
+        return CreateQuery(self.shape, self.constants, name, self.clauses.action, schedule, text, line)

@@ -1,0 +1,195 @@
+"""Scripts of statements in any language: split, recognise by the first words, parse.
+
+In comes the text of a script, out come statements. A new language adds one row to LANGUAGES (how its
+queries begin and who parses them) and, where it has statements of its own, one to STATEMENTS.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from fishweir.algebra.nodes import CreateStream, DropQuery, Statement
+from fishweir.languages import niagaracq, streams
+from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
+from fishweir.languages.parsed import ParsedQuery
+from fishweir.languages.pieces import Piece, Rejected, split_script
+from fishweir.languages.skeleton import SkeletonCache
+
+_GAPS = re.compile(rf"{GAP}*+")
+_NAME = re.compile(rf"{NAME}|{QUOTED}")
+_FLAGS = re.IGNORECASE | re.DOTALL
+
+
+def _words(*words: str) -> str:
+    """A pattern for keywords with any space and comments between them."""
+    return rf"{GAP}++".join(words) + r"(?![\w.-])"
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A query language: how its queries begin and its parser, None while it is not built."""
+
+    name: str
+    begins: str
+    parse: Callable[[Piece], ParsedQuery] | None = None
+
+
+LANGUAGES: tuple[Language, ...] = (
+    Language("NiagaraCQ", _words("where"), niagaracq.parse_query),
+    Language("XSCL", r"(?:select\b.*?)?(?:from\s+)?[\w.-]+\s*//|select\b.*?(?:\bjoin|\bfollowed\s+by)\s*\{"),
+    Language("XQuery", r"(?:for|let)\s+\$"),
+    Language("RoSeS", r"from\s+[\w.(-]|register\b"),
+    Language("SQL", r"(?:select|with)\b"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What parsing a statement needs beside its text."""
+
+    line: int
+    now: float
+    cache: SkeletonCache
+
+
+def _create_stream(piece: Piece, context: Context) -> Statement:
+    keywords = re.match(_words("create", "stream"), piece.text, _FLAGS)
+    assert keywords is not None
+    name, _ = _take_name(piece, keywords.end(), "the stream's name")
+    named = piece.rest(0, f"stream {name}")
+    return _placed(named, lambda: CreateStream(streams.parse_stream(named), piece.text, context.line))
+
+
+def _create_query(piece: Piece, context: Context) -> Statement:
+    """`create NAME where ...`: the NiagaraCQ command."""
+    name, body = _take_name(piece, len("create"), "the query's name")
+    return _query(piece, body, name, LANGUAGES[0], context)
+
+
+def _create_named(piece: Piece, context: Context) -> Statement:
+    """`create query NAME [using LANGUAGE] as ...`."""
+    keywords = re.match(_words("create", "query"), piece.text, _FLAGS)
+    assert keywords is not None
+    name, at = _take_name(piece, keywords.end(), "the query's name")
+    language, named = None, piece.rest(0, f"query {name}")
+    using = re.compile(_words("using"), _FLAGS).match(piece.text, at)
+    if using:
+        word, after = _take_name(named, using.end(), "a language")
+        language, at = _language(named, word, _skip(piece.text, using.end())), after
+    keyword = re.compile(_words("as"), _FLAGS).match(piece.text, at)
+    if not keyword:
+        expected = "'as'" if using else "'as' or 'using'"
+        raise named.error(Rejected(f"expected {expected} and the query's text", at, syntax=True))
+    body = _skip(piece.text, keyword.end())
+    return _query(piece, body, name, language or _recognised(named, body), context)
+
+
+def _delete(piece: Piece, context: Context) -> Statement:
+    name, end = _take_name(piece, len("delete"), "the query's name")
+    if end < len(piece.text):
+        raise piece.error(Rejected("expected the end of the statement", end, syntax=True))
+    return DropQuery(name, piece.text, context.line)
+
+
+def _unsupported(language: str) -> Callable[[Piece, Context], Statement]:
+    def refuse(piece: Piece, _context: Context) -> Statement:
+        raise piece.error(Rejected(f"{language} statements are not supported by this version", 0))
+
+    return refuse
+
+
+STATEMENTS: tuple[tuple[str, Callable[[Piece, Context], Statement]], ...] = (
+    (_words("create", "stream"), _create_stream),
+    (rf"{_words('(?:create|register)', 'feed')}|{_words('subscribe')}", _unsupported("RoSeS")),
+    (_words("create", "query"), _create_named),
+    (_words("create"), _create_query),
+    (_words("delete"), _delete),
+)
+_STATEMENTS = tuple((re.compile(begins, _FLAGS), parse) for begins, parse in STATEMENTS)
+_BEGINS = tuple((re.compile(language.begins, _FLAGS), language) for language in LANGUAGES)
+_EXPECTED = "'create stream NAME', 'create NAME where ...', 'create query NAME as ...' or 'delete NAME'"
+_CACHE = SkeletonCache()
+
+
+def parse_script(text: str, now: float | None = None, cache: SkeletonCache | None = None) -> list[Statement]:
+    """The statements of a script in order; `now` is what times such as `3 months` are counted from.
+
+    Raises QuerySyntaxError or QueryError with line, column and a caret in the whole script.
+    """
+    moment = time.time() if now is None else now
+    kept = _CACHE if cache is None else cache
+    statements: list[Statement] = []
+    line, counted = 1, 0
+    for piece in split_script(text):
+        line += text.count("\n", counted, piece.start)
+        counted = piece.start
+        statement = kept.find(piece.text, line, moment)
+        statements.append(statement or _parse(piece, Context(line, moment, kept)))
+    return statements
+
+
+def _parse(piece: Piece, context: Context) -> Statement:
+    """One statement in full."""
+    for begins, parse in _STATEMENTS:
+        if begins.match(piece.text):
+            return parse(piece, context)
+    return _query(piece, 0, None, _recognised(piece, 0), context)
+
+
+def _query(piece: Piece, at: int, name: str | None, language: Language, context: Context) -> Statement:
+    """The query whose text begins at an offset of the statement; it is remembered for its like."""
+    body = piece.rest(at, f"query {name}" if name else "")
+    if language.parse is None:
+        raise body.error(Rejected(f"{language.name} statements are not supported by this version", 0))
+    parse = language.parse
+
+    def statement() -> Statement:
+        query = parse(body)
+        created = query.to_statement(name, piece.text, context.line, context.now)
+        context.cache.keep(piece.text, replace(query, places=tuple(p.moved(at) for p in query.places)))
+        return created
+
+    return _placed(body, statement)
+
+
+def _placed(piece: Piece, parse: Callable[[], Statement]) -> Statement:
+    try:
+        return parse()
+    except Rejected as rejected:
+        raise piece.error(rejected) from None
+
+
+def _recognised(piece: Piece, at: int) -> Language:
+    for begins, language in _BEGINS:
+        if begins.match(piece.text, at):
+            return language
+    expected = "a query, such as 'where <...> in ... construct ...'" if at else _EXPECTED
+    raise piece.error(Rejected(f"expected {expected}", at, syntax=True))
+
+
+def _language(piece: Piece, word: str, at: int) -> Language:
+    for language in LANGUAGES:
+        if language.name.lower() == word.lower():
+            return language
+    names = ", ".join(language.name.lower() for language in LANGUAGES)
+    raise piece.error(Rejected(f"'{word}' is no language: expected {names}", at))
+
+
+def _take_name(piece: Piece, at: int, what: str) -> tuple[str, int]:
+    """The name after an offset, and where the next word begins."""
+    start = _skip(piece.text, at)
+    match = _NAME.match(piece.text, start)
+    if match is None:
+        raise piece.error(Rejected(f"expected {what}", start, syntax=True))
+    name = unquote(match[0]) if match[0][0] in OPENING_QUOTES else match[0]
+    if not name.strip():
+        raise piece.error(Rejected(f"expected {what}, found an empty text", start, syntax=True))
+    return name, _skip(piece.text, match.end())
+
+
+def _skip(text: str, at: int) -> int:
+    match = _GAPS.match(text, at)
+    return match.end() if match else at

@@ -1,0 +1,169 @@
+"""Parse once per shape: statements that differ only in constants and name share one parse.
+
+One pattern cuts a statement into its skeleton and its literals. The first full parse of a skeleton
+tells which literals fill the slots of the query's conditions; the others (sources, output texts,
+action arguments, times) are *structural* and stay in the key by their values. A later statement
+of the same key takes the parsed shape and its own constants. That is right because literals are
+cut exactly as the grammar cuts them and one literal of a kind may stand where another stood. In
+all other cases the answer is None and the caller parses in full, with good error messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from fishweir.algebra.nodes import Constant, CreateQuery, Schedule
+from fishweir.languages.lexical import COMMENT, NAME, OPENING_QUOTES, QUOTED, TEXT, to_constant, unquote
+from fishweir.languages.parsed import ConstantPlace, LiteralKind, ParsedQuery
+from fishweir.languages.pieces import Rejected
+
+# Each alternative begins with a character of its own, so that the search skips quickly to the next one.
+# Numbers are those of lexical.NUMBER that stand free: the look-behind spans the character before them.
+_FREE = r"(?<![\w.$@:/-].)"
+_NUMBER = (
+    rf"(?:[0-9]{_FREE}[0-9]*+(?:\.[0-9]*+)?|[+-]{_FREE}(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)|\.{_FREE}[0-9]++)"
+    r"(?:[eE][+-]?[0-9]+)?(?![\w.])"
+)
+_QUOTED = "|".join(
+    rf"{opening}[^{closing}]*+(?:{closing * 2}[^{closing}]*+)*+{closing}"
+    for opening, closing in (('"', '"'), (r"'(?<!\w')", "'"), ("“", "”"), ("”", "”"))
+)
+_LITERAL = re.compile(rf"({_QUOTED}|>\s*+{TEXT}(?=</)|{COMMENT}|{_NUMBER})")
+_HEAD = re.compile(
+    rf"create\s++(query\s++)?(?!(?:query|stream|feed)(?![\w.-]))({NAME}|{QUOTED})(?=\s)", re.IGNORECASE
+)
+_MAX_TEMPLATES = 20_000
+
+Key = tuple[object, ...]
+_FIRST = dict.fromkeys(OPENING_QUOTES, "quoted") | dict.fromkeys("0123456789+-.", "number") | {">": "text"}
+
+
+def _quoted(literal: str) -> Constant | None:
+    return unquote(literal) if literal[0] in OPENING_QUOTES else None
+
+
+def _text(literal: str) -> Constant | None:
+    return literal[1:].strip() if literal[0] == ">" else None
+
+
+_READERS: dict[LiteralKind, Callable[[str], Constant | None]] = {
+    "quoted": _quoted,
+    "number": to_constant,
+    "text": _text,
+}
+
+
+class _Cut(NamedTuple):
+    """A statement's text taken apart; the skeleton begins with the kinds of head and literals."""
+
+    name: str | None
+    start: int
+    skeleton: Key
+    literals: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """A parsed query; `schedule` is set where it does not depend on the time of registration."""
+
+    query: ParsedQuery
+    schedule: Schedule | None
+
+
+@dataclass(slots=True)
+class _Family:
+    """All queries of one skeleton: where the constants are, and a template per structural literals."""
+
+    slots: tuple[tuple[int, Callable[[str], Constant | None]], ...]
+    structural: tuple[int, ...]
+    templates: dict[tuple[str, ...], _Template] = field(default_factory=dict)
+
+
+class SkeletonCache:
+    """Parsed queries by skeleton, at most `limit` of them; when full it starts anew."""
+
+    def __init__(self, limit: int = _MAX_TEMPLATES) -> None:
+        self._limit = limit
+        self._families: dict[Key, _Family] = {}
+        self.size = 0
+
+    def find(self, text: str, line: int, now: float) -> CreateQuery | None:
+        """The statement, as a full parse would give it, or None where only a full parse can tell."""
+        cut = _cut(text)
+        family = self._families.get(cut.skeleton) if cut else None
+        if cut is None or family is None:
+            return None
+        literals = cut.literals
+        template = family.templates.get(tuple([literals[i] for i in family.structural]))
+        if template is None:
+            return None
+        constants = tuple([read(literals[i]) for i, read in family.slots])
+        if None in constants:
+            return None
+        schedule = template.schedule or _schedule(template.query, now)
+        if schedule is None:
+            return None
+        query = template.query
+        return CreateQuery(query.shape, constants, cut.name, query.clauses.action, schedule, text, line)  # type: ignore[arg-type]
+
+    def keep(self, text: str, query: ParsedQuery) -> None:
+        """Remember a full parse; places of the query's constants count from the start of the text."""
+        cut = _cut(text)
+        family = _family(cut, query.places) if cut else None
+        if cut is None or family is None:
+            return
+        if self.size >= self._limit:
+            self._families.clear()
+            self.size = 0
+        known = self._families.setdefault(cut.skeleton, family)
+        if known.slots != family.slots:
+            return
+        schedule = None if query.clauses.is_relative else query.clauses.schedule(0.0)
+        known.templates[tuple(cut.literals[i] for i in known.structural)] = _Template(query, schedule)
+        self.size += 1
+
+
+def _cut(text: str) -> _Cut | None:
+    """The statement without its literals; None for a head that only a full parse understands."""
+    head = _HEAD.match(text)
+    if head is None:
+        if text[:6].lower() == "create":
+            return None
+        name, start, kind = None, 0, ""
+    else:
+        name, start, kind = head[2], head.end(), "create"
+        if name[0] in OPENING_QUOTES:
+            name = unquote(name)
+            if not name.strip():
+                return None
+    parts = _LITERAL.split(text[start:])
+    literals = parts[1::2]
+    kinds = tuple([_FIRST.get(literal[0]) for literal in literals])
+    return _Cut(name, start, (kind, kinds, *parts[::2]), literals)
+
+
+def _schedule(query: ParsedQuery, now: float) -> Schedule | None:
+    try:
+        return query.clauses.schedule(now)
+    except Rejected:
+        return None
+
+
+def _family(cut: _Cut, places: tuple[ConstantPlace, ...]) -> _Family | None:
+    """Which literals are slots; None unless each constant is exactly one literal."""
+    spans: dict[tuple[int, int], int] = {}
+    position = cut.start
+    for index, literal in enumerate(cut.literals):
+        position += len(str(cut.skeleton[index + 2]))
+        end = position + len(literal)
+        spans[end - len(literal.lstrip("> \t\r\n\f\v")), end - len(literal) + len(literal.rstrip())] = index
+        position = end
+    found = [spans.get((place.start, place.end)) for place in places]
+    slots = tuple((i, _READERS[p.kind]) for i, p in zip(found, places, strict=True) if i is not None)
+    if len(slots) < len(places):
+        return None
+    taken = {index for index, _ in slots}
+    return _Family(slots, tuple(i for i in range(len(cut.literals)) if i not in taken))

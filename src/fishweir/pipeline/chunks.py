@@ -1,0 +1,119 @@
+"""Chunks: entries of a log made ready to match.
+
+In: a range of a stream's log and the plan of its sources. Out: numbers, ids and timestamps of the good
+entries and their witnesses; bad ones with the reason they are set aside for. A body is parsed once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fishweir.algebra.documents import BadDocument, first_value, parse_document, parse_path, xml_name
+from fishweir.algebra.nodes import StreamDefinition
+from fishweir.algebra.values import to_timestamp
+from fishweir.intake.log import StreamLog
+from fishweir.intake.schema import column_name
+from fishweir.sharing.plan import SourcePlan
+from fishweir.sharing.witnesses import Extraction, Path, PathTable, tuple_tables
+
+
+@dataclass
+class Chunk:
+    """Some entries of one stream, ready to match: numbers, ids, times and witnesses of the good ones."""
+
+    numbers: list[int] = field(default_factory=list)
+    ids: list[str | None] = field(default_factory=list)
+    timestamps: list[float] = field(default_factory=list)
+    aside: list[tuple[int, str | None, str]] = field(default_factory=list)
+    witnesses: dict[Path, PathTable] = field(default_factory=dict)
+
+
+def read_chunk(log: StreamLog, plan: SourcePlan, after: int, upto: int) -> Chunk:
+    """Entries (after, upto] of a log, parsed and walked; bad ones set aside with their reasons."""
+    chunk = Chunk()
+    if log.stream.is_tuples:
+        _read_tuples(log, plan, after, upto, chunk)
+    else:
+        _read_documents(log, plan, after, upto, chunk)
+    return chunk
+
+
+def _read_documents(log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk: Chunk) -> None:
+    extraction = Extraction(plan.trie)
+    path = parse_path(log.stream.timestamp) if log.stream.timestamp else None
+    for first, batch in log.read(after, upto):
+        for number, entry in enumerate(batch.to_pylist(), first):
+            if entry["change"] == "deleted":
+                continue
+            try:
+                if entry["problem"] is not None:
+                    raise BadDocument(entry["problem"])
+                root = parse_document(entry["body"])
+                given, arrival = entry["timestamp"], entry["arrival"]
+                if given is None:
+                    given = arrival if path is None else _timestamp(first_value(root, path), log.stream)
+            except BadDocument as error:
+                chunk.aside.append((number, entry["id"], str(error)))
+                continue
+            extraction.add(len(chunk.numbers), root, _context(entry["context"]))
+            chunk.numbers.append(number)
+            chunk.ids.append(entry["id"])
+            chunk.timestamps.append(given)
+    chunk.witnesses = extraction.tables()
+
+
+def _read_tuples(log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk: Chunk) -> None:
+    batches = list(log.read(after, upto))
+    if not batches:
+        return
+    table = pa.Table.from_batches([batch for _, batch in batches]).combine_chunks()
+    numbers = np.concatenate([np.arange(first, first + batch.num_rows) for first, batch in batches])
+    times, untimed = tuple_timestamps(table, log.stream)
+    problems = table.column("problem").to_pylist() if table.column("problem").null_count < len(table) else {}
+    reasons = {i: p for i, p in enumerate(problems) if p is not None}
+    reasons |= {i: reason for i, reason in untimed.items() if i not in reasons}
+    ids = table.column("id").to_pylist()
+    chunk.aside = [(int(numbers[i]), ids[i], reason) for i, reason in sorted(reasons.items())]
+    good = np.setdiff1d(np.arange(len(table)), np.array(sorted(reasons), dtype=np.int64))
+    chunk.numbers, chunk.ids = numbers[good].tolist(), [ids[i] for i in good.tolist()]
+    chunk.timestamps = times[good].tolist()
+    columns = {
+        xml_name(name): table.column(column_name(name)).combine_chunks().take(pa.array(good))
+        for name, _ in log.stream.columns
+    }
+    chunk.witnesses = tuple_tables(xml_name(log.stream.name), columns, plan.paths)
+
+
+def tuple_timestamps(table: pa.Table, stream: StreamDefinition) -> tuple[NDArray[np.float64], dict[int, str]]:
+    """Seconds for each row, and the reasons of the rows without a time."""
+    given = table.column("timestamp").to_numpy().astype(np.float64)
+    if stream.timestamp is None:
+        return np.where(np.isnan(given), table.column("arrival").to_numpy(), given), {}
+    column = table.column(column_name(stream.timestamp)).combine_chunks()
+    if pa.types.is_timestamp(column.type):
+        own = column.cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.float64) / 1e6
+    elif pa.types.is_string(column.type):
+        texts = [to_timestamp(text) if text is not None else None for text in column.to_pylist()]
+        own = np.array(texts, dtype=np.float64)
+    else:
+        own = column.to_numpy(zero_copy_only=False).astype(np.float64)
+    times = np.where(np.isnan(given), own, given)
+    missing = np.flatnonzero(np.isnan(times))
+    return times, {int(i): f"no timestamp in column {stream.timestamp}: {column[i].as_py()!r}" for i in missing}
+
+
+def _timestamp(text: str | None, stream: StreamDefinition) -> float:
+    if text is None:
+        raise BadDocument(f"no timestamp at {stream.timestamp}")
+    seconds = to_timestamp(text)
+    if seconds is None:
+        raise BadDocument(f"the timestamp at {stream.timestamp} is neither seconds, ISO 8601 nor RFC 822: {text[:80]!r}")
+    return seconds
+
+
+def _context(text: str | None) -> tuple[str, ...]:
+    return tuple(text.split("/")) if text else ()

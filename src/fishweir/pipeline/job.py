@@ -1,0 +1,98 @@
+"""The one streaming query: each micro-batch takes the newest plan, matches, commits.
+
+`foreachBatch` runs on the driver: it brings the plan to the catalog's version, lets the workers match
+their slices of the logs, and commits what they wrote. The query set is data that the workers map from
+files, so a query comes or goes between two micro-batches and the Spark query never restarts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from fishweir.pipeline.commits import Commit, ResultsTable
+from fishweir.pipeline.home import Home, read_json, write_json
+from fishweir.pipeline.source import FORMAT, LogsSource
+from fishweir.pipeline.worker import MatchTask, Summary
+from fishweir.sharing.statistics import PathStatistics, Statistics
+
+DOCUMENTS_PER_BATCH = 20_000
+
+
+@dataclass(frozen=True)
+class PlanInForce:
+    """What a micro-batch runs with."""
+
+    version: int
+    segments: tuple[str, ...]
+    queries: int
+
+
+class Job:
+    """Runs the streaming query; `newest` gives the plan for the statistics so far."""
+
+    def __init__(
+        self, home: Home, spark: SparkSession, table: ResultsTable, newest: Callable[[Statistics], PlanInForce]
+    ) -> None:
+        self.home, self.spark, self.table, self.newest = home, spark, table, newest
+        self.statistics = load_statistics(home)
+        self.query: StreamingQuery | None = None
+        self.offsets = table.offsets()
+        self.queries = 0
+
+    def start(self) -> None:
+        self.spark.dataSource.register(LogsSource)
+        stream = self.spark.readStream.format(FORMAT).option("home", str(self.home.path))
+        stream = stream.option("documents", str(DOCUMENTS_PER_BATCH))
+        frame = stream.option("tasks", str(self.spark.sparkContext.defaultParallelism)).load()
+        writer = frame.writeStream.foreachBatch(self._micro_batch).queryName(f"fishweir {self.home.path.name}")
+        self.query = writer.option("checkpointLocation", str(self.home.checkpoint)).start()
+
+    def stop(self) -> None:
+        if self.query is not None:
+            self.query.stop()
+            self.query = None
+
+    def check(self) -> None:
+        """Raises what stopped the query, if anything did."""
+        if self.query is not None and not self.query.isActive:
+            failure = self.query.exception()
+            if failure is not None:
+                raise failure
+
+    def _micro_batch(self, frame: DataFrame, batch: int) -> None:
+        if self.table.is_committed(batch):
+            return
+        began = time.time()
+        plan = self.newest(self.statistics)
+        self.queries = plan.queries
+        task = MatchTask(self.home.streams, self.home.plan, plan.segments, self.table.batch_folder(batch))
+        summary = Summary()
+        for row in frame.mapInArrow(task, "summary string").collect():
+            summary.add(Summary.load(row.summary))
+        self._count(summary)
+        commit = Commit(
+            batch, plan.version, summary.files, summary.documents, summary.matches, summary.aside,
+            summary.offsets, began, time.time() - began,
+        )  # fmt: skip
+        self.table.commit(commit)
+        self.offsets |= summary.offsets
+
+    def _count(self, summary: Summary) -> None:
+        for key, counted in summary.statistics.items():
+            self.statistics[key] = self.statistics.get(key, PathStatistics()).merge(counted)
+        save_statistics(self.home, self.statistics)
+
+
+def load_statistics(home: Home) -> Statistics:
+    raw: dict[str, list[Any]] = read_json(home.statistics, {})
+    return {k: PathStatistics(count, tuple(small), tuple(sample)) for k, (count, small, sample) in raw.items()}
+
+
+def save_statistics(home: Home, statistics: Statistics) -> None:
+    write_json(home.statistics, {k: (s.count, s.smallest, s.sample) for k, s in statistics.items()})

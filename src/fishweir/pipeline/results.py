@@ -1,0 +1,141 @@
+"""Results as people take them: expanded to queries, with bindings and outputs, from table and log.
+
+Nothing is constructed before somebody asks: a match row names a document and nodes, and the document
+is read from its stream's log.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from fishweir.algebra.construct import Bound, construct, value_of
+from fishweir.algebra.documents import Element, elements, parse_document, tuple_to_document
+from fishweir.algebra.nodes import Shape
+from fishweir.algebra.normal import to_normal
+from fishweir.pipeline.commits import Commit, ResultsTable
+from fishweir.pipeline.expand import expand_rows
+from fishweir.pipeline.home import Home, open_log
+from fishweir.sharing.arrays import Ints
+
+SCHEMA = pa.schema([
+    ("query", pa.string()), ("documents", pa.list_(pa.string())), ("timestamp", pa.float64()),
+    ("bindings", pa.map_(pa.string(), pa.struct([
+        ("document", pa.string()), ("node", pa.string()), ("value", pa.string())]))),
+    ("output", pa.string()),
+])  # fmt: skip
+
+
+class QueryLike(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> Shape: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One result of one query; `bindings` by variable: document, node and value."""
+
+    query: str
+    documents: tuple[str, ...]
+    timestamp: float
+    bindings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    output: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "query": self.query, "documents": list(self.documents), "timestamp": self.timestamp,
+            "bindings": {name: dict(bound) for name, bound in self.bindings.items()}, "output": self.output,
+        }  # fmt: skip
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class ResultReader:
+    """Makes results of match rows; `look_up` gives the queries by number, `dead` the ones dropped by a version."""
+
+    home: Home
+    look_up: Callable[[list[int]], Mapping[int, QueryLike]]
+    dead: Callable[[int], Ints]
+
+    def read(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Iterator[tuple[int, Result]]:
+        """The results of a micro-batch with the number of their query."""
+        dead = self.dead(commit.version)
+        for block in table.blocks(commit):
+            rows, numbers = expand_rows(block, self.home.plan, dead, wanted)
+            if not len(rows):
+                continue
+            queries = self.look_up(np.unique(numbers).tolist())
+            listed = block.to_pylist()
+            makers: dict[tuple[int, Shape], Callable[[str], Result]] = {}
+            for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
+                query = queries[number]
+                maker = makers.get((row, query.shape))
+                if maker is None:
+                    maker = makers[row, query.shape] = self._maker(listed[row], query.shape)
+                yield number, maker(query.name)
+
+    def _maker(self, row: Mapping[str, Any], shape: Shape) -> Callable[[str], Result]:
+        """Queries of one shape want the same result of a row, each under its own name."""
+        id, nodes = _document(self.home, row["stream"], row["document"])
+        template, variables = to_normal(shape).template, dict(to_normal(shape).variables)
+        element_of = dict(zip(template.outputs, row["nodes"], strict=True))
+        bound: dict[str, Bound] = {}
+        bindings = {}
+        for name in shape.output_variables:
+            node = variables[name]
+            step, position = template.nodes[node].step, element_of[node]
+            attribute = step.name if step.axis == "attribute" else None
+            bound[name] = (nodes[position], attribute)
+            shown = position if attribute is None else f"{position}@{attribute}"
+            bindings[name] = {"document": id, "node": shown, "value": value_of(bound[name])}
+        output = construct(shape.output, bound)
+        return lambda query: Result(query, (id,), row["timestamp"], bindings, output)
+
+
+@lru_cache(maxsize=256)
+def _document(home: Home, stream: int, number: int) -> tuple[str, list[Element]]:
+    """The id of a document and its elements by node id."""
+    log = open_log(home.streams, stream)
+    entry = log.entry(number)
+    if entry.values is not None:
+        root = tuple_to_document(log.stream.name, entry.values)
+    else:
+        root = parse_document(entry.body or b"", comments=True)
+    return entry.id, list(elements(root))
+
+
+class Results:
+    """The results of one query or of all, in the order of the micro-batches; read when iterated."""
+
+    def __init__(self, source: Callable[[], Iterable[Result]], to_frame: Callable[[pa.Table], Any]) -> None:
+        self._source, self._to_frame = source, to_frame
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self._source())
+
+    def to_arrow(self) -> pa.Table:
+        return pa.Table.from_batches(self._batches(), SCHEMA)
+
+    def to_spark(self) -> Any:
+        """A Spark DataFrame with the columns of `to_arrow`."""
+        return self._to_frame(self.to_arrow())
+
+    def _batches(self, size: int = 10_000) -> Iterator[pa.RecordBatch]:
+        rows: list[dict[str, Any]] = []
+        for result in self:
+            bindings = [(k, {**b, "node": str(b["node"])}) for k, b in result.bindings.items()]
+            rows.append({**result.to_dict(), "bindings": bindings})
+            if len(rows) == size:
+                yield pa.RecordBatch.from_pylist(rows, SCHEMA)
+                rows = []
+        yield pa.RecordBatch.from_pylist(rows, SCHEMA)

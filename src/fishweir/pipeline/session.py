@@ -1,0 +1,38 @@
+"""The embedded Spark session: local, quiet, on whatever Java there is or is brought."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from fishweir.java import ensure_java
+
+LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS}",
+    "spark.driver.memory": "2g",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.streaming.pollingDelay": "50ms",
+    "spark.sql.streaming.minBatchesToRetain": "20",
+}
+
+
+def open_session(master: str = "local[*]") -> SparkSession:
+    """A session of our own; one that is already active is taken as it is."""
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    os.environ["JAVA_HOME"] = ensure_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("fishweir")
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

@@ -1,0 +1,40 @@
+"""What the tests of the intake share: a stream's log and source in a temporary folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fishweir.algebra.nodes import StreamDefinition
+from fishweir.intake import Entry, Source, StreamLog, open_source
+
+
+def stream(**options: Any) -> StreamDefinition:
+    return StreamDefinition("S", **options)
+
+
+def opened(base: Path, definition: StreamDefinition) -> tuple[StreamLog, Source]:
+    """New objects on the stream's folder, as after a restart."""
+    log = StreamLog(base / "home" / definition.name, definition)
+    source = open_source(definition, log, base)
+    assert source is not None
+    return log, source
+
+
+def taken(base: Path, definition: StreamDefinition, now: float = 1.0) -> list[Entry]:
+    """All entries of the log after one whole poll of a newly opened source."""
+    log, source = opened(base, definition)
+    list(source.poll(now))
+    return entries(log)
+
+
+def entries(log: StreamLog, after: int = 0) -> list[Entry]:
+    return [log.entry(number) for number in range(after + 1, log.head() + 1)]
+
+
+def bodies(found: list[Entry]) -> list[str]:
+    return [(entry.body or b"").decode() for entry in found if entry.problem is None]
+
+
+def problems(found: list[Entry]) -> list[str]:
+    return [entry.problem for entry in found if entry.problem is not None]

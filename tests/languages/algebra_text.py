@@ -1,0 +1,49 @@
+"""A query's algebra as a few readable lines, for the fixture files."""
+
+from __future__ import annotations
+
+from fishweir.algebra.nodes import (
+    Comparison,
+    CreateQuery,
+    ElementOutput,
+    Output,
+    PatternNode,
+    Slot,
+    TextOutput,
+    VariableOutput,
+)
+
+
+def algebra_text(query: CreateQuery) -> str:
+    lines = [f"read {block.source}: {_pattern(block.pattern)}" for block in query.shape.blocks]
+    lines += [f"if {_condition(c)}" for c in query.shape.conditions]
+    lines += [f"out {_output(part)}" for part in query.shape.output]
+    lines += [f"constant {c!r}" for c in query.constants]
+    if query.action:
+        lines.append(f"do {query.action.name} {' | '.join(query.action.arguments)}")
+    schedule = query.schedule
+    if schedule.start is not None or schedule.every or schedule.expire is not None:
+        lines.append(f"when {schedule.start} {schedule.every} {schedule.expire}")
+    return "\n".join(lines)
+
+
+def _pattern(node: PatternNode) -> str:
+    variables = "".join(f" ${name}" for name in node.variables)
+    children = f"({', '.join(_pattern(child) for child in node.children)})" if node.children else ""
+    return f"{node.step}{variables}{children}"
+
+
+def _condition(c: Comparison) -> str:
+    right = f"{c.right.type}[{c.right.index}]" if isinstance(c.right, Slot) else f"${c.right}"
+    return f"${c.left} {c.op} {right}"
+
+
+def _output(part: Output) -> str:
+    match part:
+        case VariableOutput(name, content):
+            return f"content of ${name}" if content else f"element ${name}"
+        case TextOutput(text):
+            return repr(text)
+        case ElementOutput(tag, attributes, children):
+            given = "".join(f" {name}={_output(value)}" for name, value in attributes)
+            return f"<{tag}{given}>[{', '.join(_output(child) for child in children)}]"

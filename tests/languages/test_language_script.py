@@ -1,0 +1,106 @@
+"""Splitting a script and recognising its statements."""
+
+from __future__ import annotations
+
+import pytest
+
+from fishweir.algebra.nodes import CreateQuery, CreateStream, DropQuery
+from fishweir.errors import QueryError, QuerySyntaxError
+from fishweir.languages.niagaracq import GRAMMAR
+from fishweir.languages import lexical
+from fishweir.languages.pieces import split_script
+from fishweir.languages.script import parse_script
+
+
+def texts(script: str) -> list[str]:
+    return [piece.text for piece in split_script(script)]
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("", []),
+        (" \n -- only a comment; \n # another; ", []),
+        (";; ;", []),
+        ("a;b", ["a", "b"]),
+        ("a ; -- c; d\n b # e; f\n;", ["a", "b"]),
+        ("a 'x;y' \"p;q\" “r;s” ”t;u” b; c", ["a 'x;y' \"p;q\" “r;s” ”t;u” b", "c"]),
+        ("a 'it''s;' b; c", ["a 'it''s;' b", "c"]),
+        ("a '#' \"--\" b; c", ["a '#' \"--\" b", "c"]),
+        ("a <!-- x; -- ' --> b; c", ["a <!-- x; -- ' --> b", "c"]),
+        ("a -- it's\n b; c", ["a -- it's\n b", "c"]),
+        ("<Day's_range>; b'", ["<Day's_range>", "b'"]),
+        ("a - b < c;", ["a - b < c"]),
+        ("a\n-- the end", ["a"]),
+    ],
+)
+def test_split(script: str, expected: list[str]) -> None:
+    assert texts(script) == expected
+
+
+@pytest.mark.parametrize(
+    ("script", "line", "column", "closing"),
+    [
+        ("a;\n b 'x", 2, 4, "'"),
+        ('a "x""', 1, 3, '"'),
+        ("a “x", 1, 3, "”"),
+        ("a <!-- x", 1, 3, "-->"),
+    ],
+)
+def test_unclosed(script: str, line: int, column: int, closing: str) -> None:
+    with pytest.raises(QuerySyntaxError, match="not closed") as caught:
+        texts(script)
+    assert (caught.value.line, caught.value.column) == (line, column)
+    assert caught.value.reason.endswith(f"expected {closing}")
+
+
+def test_mixed_script() -> None:
+    script = """
+-- quotes, then who watches them
+create stream quotes from 'quotes.xml';
+CREATE Q1 Where <a>x</a> element_as $g in quotes construct $g;
+  create query Q2 as where <a>x</a> element_as $g in quotes construct $g ;
+where <a>$x</a> in quotes construct $x; DELETE Q1
+"""
+    stream, q1, q2, unnamed, drop = parse_script(script)
+    assert isinstance(stream, CreateStream) and stream.stream.name == "quotes" and stream.line == 3
+    assert isinstance(q1, CreateQuery) and (q1.name, q1.line) == ("Q1", 4)
+    assert isinstance(q2, CreateQuery) and (q2.name, q2.line) == ("Q2", 5)
+    assert q1.shape == q2.shape and q1.text.startswith("CREATE Q1") and q2.text.endswith("construct $g")
+    assert isinstance(unnamed, CreateQuery) and (unnamed.name, unnamed.line) == (None, 6)
+    assert drop == DropQuery("Q1", "DELETE Q1", 6)
+
+
+def test_names_that_look_like_keywords() -> None:
+    queries = parse_script('create query-7 where <a>$x</> in s construct $x; create "my q" where <a>$x</> in s construct $x')
+    assert [q.name for q in queries if isinstance(q, CreateQuery)] == ["query-7", "my q"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "language"),
+    [
+        ("create feed F from A | B", "RoSeS"),
+        ("register feed 'http://x' as F", "RoSeS"),
+        ("Subscribe to F", "RoSeS"),
+        ("select * from R [range 10 seconds] where a > 5", "SQL"),
+        ("S//book->x1 followed by{x2=x5, 10} S//blog->x4", "XSCL"),
+        ("select * from S//book->x1 join{x2=x5, 10} S//blog->x4", "XSCL"),
+        ('for $a in stream("S")/b return $a', "XQuery"),
+        ("create query q as select * from R", "SQL"),
+        ("create query q using xquery as for $a in b", "XQuery"),
+    ],
+)
+def test_languages_of_later_versions(statement: str, language: str) -> None:
+    with pytest.raises(QueryError, match=f"{language} statements are not supported by this version") as caught:
+        parse_script(f"\n{statement};")
+    assert caught.value.line == 2
+
+
+def test_grammar_and_lexical_agree() -> None:
+    terminals = {terminal.name: terminal.pattern.value for terminal in GRAMMAR.lark.terminals}
+    assert terminals["STRING"] == lexical.QUOTED.replace("\\'", "'")
+    assert terminals["NUMBER"] == lexical.NUMBER
+    assert terminals["VARIABLE"] == lexical.VARIABLE
+    assert terminals["TEXT"] == lexical.TEXT.replace('\\"', '"')
+    assert terminals["schedule__NAME"] == lexical.NAME
+    assert f"{terminals['_COMMENT']}|{terminals['_XML_COMMENT']}".replace("\n", "\\n") == lexical.COMMENT
