@@ -41,11 +41,12 @@ def test_single_values(value: Any, kind: str, expected: Any) -> None:
     ("value", "kind", "reason"),
     [
         ("abc", "int", "'abc' is not an int"), ("5.5", "int", "'5.5' is not an int"), (5.5, "int", "5.5"),
-        ("0x1f", "int", "'0x1f' is not an int"), ("1_000", "int", "is not an int"), (2**63, "int", "not an int"),
+        ("0x1f", "int", "'0x1f' is not an int"), ("1_000", "int", "not an int"), (2**63, "int", "not an int"),
         ("nan", "double", "'nan' is not a double"), ("inf", "double", "not a double"), ("", "double", "''"),
         ("yes", "boolean", "'yes' is not a boolean"), (2, "boolean", "2 is not a boolean"),
         ("soon", "timestamp", "'soon' is not a timestamp"), ("2024-13-01", "timestamp", "not a timestamp"),
-        (1e300, "timestamp", "not a timestamp"), ([1], "string", "not a string"), (b"\xe9", "string", "UTF-8"),
+        (1e300, "timestamp", "not a timestamp"), ([1], "string", "not a string"),
+        (b"\xe9", "string", "UTF-8"),
         ({"a": 1}, "int", "not an int"), ("\ud800", "string", "is not a"),
     ],
 )  # fmt: skip
@@ -58,8 +59,9 @@ def test_bad_values(value: Any, kind: str, reason: str) -> None:
 
 
 texts = st.one_of(
-    st.integers().map(str), st.floats().map(str), st.booleans().map(str), st.datetimes().map(str), st.text(max_size=4),
-    st.sampled_from(["0x1", " 1", "+1", "1.", ".5", "1e5", "2024-01-01T00:00:00Z", "2024-01-01", "12:00", "nan"]),
+    st.integers().map(str), st.floats().map(str), st.booleans().map(str), st.datetimes().map(str),
+    st.text(max_size=4),
+    st.sampled_from(["0x1", " 1", "+1", "1.", ".5", "1e5", "2024-01-01T00:00:00Z", "2024-01-01", "12:00"]),
 )  # fmt: skip
 
 
@@ -94,11 +96,16 @@ def assert_same(found: tuple[pa.Array, dict[int, str]], expected: tuple[pa.Array
 def test_only_the_neighbourhood_of_a_bad_value_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     import fishweir.intake.convert as module
 
-    looked = []
-    monkeypatch.setattr(module, "to_kind", lambda value, kind: looked.append(value) or to_kind(value, kind))
+    looked: list[Any] = []
+
+    def noted(value: Any, kind: str) -> Any:
+        looked.append(value)
+        return to_kind(value, kind)
+
+    monkeypatch.setattr(module, "to_kind", noted)
     values = [str(n) for n in range(50_000)]
     values[777] = "bad"
     array, bad = convert(pa.array(values), "int")
-    assert bad == {777: "b'bad' is not an int"} or bad == {777: "'bad' is not an int"}
+    assert bad == {777: "'bad' is not an int"}
     assert array.null_count == 1
     assert len(looked) <= 32

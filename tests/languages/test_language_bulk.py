@@ -1,5 +1,7 @@
 """register_many's texts: no value breaks the statement it is put into."""
 
+# ruff: noqa: E501 (tables read better in long lines)
+
 from __future__ import annotations
 
 import datetime
@@ -71,7 +73,7 @@ def test_names(text: str, expected: str) -> None:
 @pytest.mark.parametrize("name", ["", "5", "a b", "a;b", "a--b", "query", "x where <a>"])
 def test_bad_name(name: str) -> None:
     rows = [{"name": "good"}, {"name": name}]
-    with pytest.raises(QueryError, match="row 2: '.*' is no name"):
+    with pytest.raises(QueryError, match=r"row 2: '.*' is no name"):
         list(render_rows("create $name where", rows))
 
 

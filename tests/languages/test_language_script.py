@@ -6,8 +6,8 @@ import pytest
 
 from fishweir.algebra.nodes import CreateQuery, CreateStream, DropQuery
 from fishweir.errors import QueryError, QuerySyntaxError
-from fishweir.languages.niagaracq import GRAMMAR
 from fishweir.languages import lexical
+from fishweir.languages.niagaracq import GRAMMAR
 from fishweir.languages.pieces import split_script
 from fishweir.languages.script import parse_script
 
@@ -22,6 +22,7 @@ def texts(script: str) -> list[str]:
         ("", []),
         (" \n -- only a comment; \n # another; ", []),
         (";; ;", []),
+        ("\ufeffa;\r\nb\r\n", ["a", "b"]),
         ("a;b", ["a", "b"]),
         ("a ; -- c; d\n b # e; f\n;", ["a", "b"]),
         ("a 'x;y' \"p;q\" “r;s” ”t;u” b; c", ["a 'x;y' \"p;q\" “r;s” ”t;u” b", "c"]),
@@ -63,16 +64,18 @@ CREATE Q1 Where <a>x</a> element_as $g in quotes construct $g;
 where <a>$x</a> in quotes construct $x; DELETE Q1
 """
     stream, q1, q2, unnamed, drop = parse_script(script)
-    assert isinstance(stream, CreateStream) and stream.stream.name == "quotes" and stream.line == 3
-    assert isinstance(q1, CreateQuery) and (q1.name, q1.line) == ("Q1", 4)
-    assert isinstance(q2, CreateQuery) and (q2.name, q2.line) == ("Q2", 5)
-    assert q1.shape == q2.shape and q1.text.startswith("CREATE Q1") and q2.text.endswith("construct $g")
-    assert isinstance(unnamed, CreateQuery) and (unnamed.name, unnamed.line) == (None, 6)
+    assert isinstance(stream, CreateStream)
+    assert (stream.stream.name, stream.line) == ("quotes", 3)
+    queries = [query for query in (q1, q2, unnamed) if isinstance(query, CreateQuery)]
+    assert [(query.name, query.line) for query in queries] == [("Q1", 4), ("Q2", 5), (None, 6)]
+    assert queries[0].shape == queries[1].shape
+    assert q1.text == "CREATE Q1 Where <a>x</a> element_as $g in quotes construct $g"
     assert drop == DropQuery("Q1", "DELETE Q1", 6)
 
 
 def test_names_that_look_like_keywords() -> None:
-    queries = parse_script('create query-7 where <a>$x</> in s construct $x; create "my q" where <a>$x</> in s construct $x')
+    rest = "where <a>$x</> in s construct $x"
+    queries = parse_script(f'create query-7 {rest}; create "my q" {rest}')
     assert [q.name for q in queries if isinstance(q, CreateQuery)] == ["query-7", "my q"]
 
 
@@ -91,7 +94,8 @@ def test_names_that_look_like_keywords() -> None:
     ],
 )
 def test_languages_of_later_versions(statement: str, language: str) -> None:
-    with pytest.raises(QueryError, match=f"{language} statements are not supported by this version") as caught:
+    words = f"{language} statements are not supported by this version"
+    with pytest.raises(QueryError, match=words) as caught:
         parse_script(f"\n{statement};")
     assert caught.value.line == 2
 

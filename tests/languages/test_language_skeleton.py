@@ -1,5 +1,7 @@
 """The cached parse gives what the full parse gives, for constants and for damaged texts alike."""
 
+# ruff: noqa: E501 (tables read better in long lines)
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -16,7 +18,7 @@ from fishweir.languages.script import parse_script
 from fishweir.languages.skeleton import SkeletonCache
 
 TEMPLATES = (
-    "create {name} where <Quotes><Quote><Symbol>{text}</></> element_as $g </> in 'q.xml', $g > {number} construct $g",
+    "create {name} where <Qs><Q><Symbol>{text}</></> element_as $g </> in 'q.xml', $g > {number} construct $g",
     "create query {name} as where <a n={string}>{text}<b> {text} </b></a> in s, {number} < $x, <c>$x</> in {string} "
     "construct <r>{text}</r> do append {string}",
     "create {name} where <a><b>$x</b></a> in “s”, $x = {string}, $x != {number} construct $x, {string} every {number}",
@@ -32,7 +34,10 @@ numbers = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
     st.sampled_from(["1e999", "+5", ".5", "5.", "-0", "1_000"]),
 )
-bare = st.sampled_from(["INTC", "two words", "100", "-5", "element_as", "in", "it's", "a,b", "do", "<x/>", "$v", "C#", "5 - 6"])
+bare = st.sampled_from(
+    ["INTC", "two words", "100", "-5", "element_as", "in", "it's", "a,b", "do", "<x/>", "$v", "C#", "5 - 6"]
+)
+damage = st.sampled_from(["", " ", "'", '"', ">", "<", "5", "-", "--", "#", "$", "”", "\n", "a", ";"])
 names = st.sampled_from(["q", "q-1.x", "query", "stream", "as", "where", "'my q'", '""', "_q"])
 
 
@@ -52,7 +57,8 @@ def outcome(text: str, cache: SkeletonCache, now: float = 0.0) -> list[Statement
 
 @st.composite
 def filled(draw: st.DrawFn, template: str) -> str:
-    for place, strategy in (("{name}", names), ("{string}", strings), ("{number}", numbers), ("{text}", bare | strings)):
+    texts = bare | strings
+    for place, strategy in (("{name}", names), ("{string}", strings), ("{number}", numbers), ("{text}", texts)):
         while place in template:
             template = template.replace(place, draw(strategy), 1)
     return template
@@ -65,12 +71,13 @@ statements = st.sampled_from(TEMPLATES).flatmap(filled)
 def damaged(draw: st.DrawFn) -> str:
     text = draw(statements)
     at, gone = draw(st.integers(0, len(text))), draw(st.integers(0, 3))
-    return text[:at] + draw(st.sampled_from(["", " ", "'", '"', ">", "<", "5", "-", "--", "#", "$", "”", "\n", "a", ";"])) + text[at + gone :]
+    return text[:at] + draw(damage) + text[at + gone :]
 
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(statements | damaged(), min_size=2, max_size=8))
 @example(["where <a>$x</a> in s, $x > 5 construct $x", "where <a>$x</a> in s, $x > 'a' construct $x"] * 2)
+@example(["create a where <a>x</a> in s construct 'y'", "create query as where <a>x</a> in s construct 'y'"])
 @example(["create a where <a>x</a> in s construct 'y'", "create stream where <a>x</a> in s construct 'y'"])
 def test_cached_equals_full(texts: list[str]) -> None:
     cache = SkeletonCache()
@@ -92,12 +99,22 @@ def test_cache_is_used(first: str, second: str, number: str) -> None:
 
 def test_bare_text_and_names_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = SkeletonCache()
-    text = "create query {} as where <a><b> {} </></> element_as $g in s construct <r>$g</r> do append 'f'"
-    parse_script(text.format("q1", "INTC"), 0.0, cache)
+    text = "create query {} as where <a><Day's> {} </></> element_as $g in s construct <r>$g</r> do append 'f'"
+    for constant in ("INTC", "'INTC'"):
+        parse_script(text.format("q1", constant), 0.0, cache)
     monkeypatch.setattr(GRAMMAR, "parse", None)
-    (statement,) = parse_script(text.format("q2", "Dell Computer"), 0.0, cache)
-    assert isinstance(statement, CreateQuery)
-    assert (statement.name, statement.constants) == ("q2", ("Dell Computer",))
+    for constant in ("Dell Computer", '"Dell Computer"', "Dell Computer"):
+        (statement,) = parse_script(text.format("q2", constant), 0.0, cache)
+        assert isinstance(statement, CreateQuery)
+        assert (statement.name, statement.constants) == ("q2", ("Dell Computer",))
+
+
+def test_kinds_of_constants_do_not_drive_each_other_out() -> None:
+    cache, text = SkeletonCache(), "create q where <a>$x</a> in s, $x > {} construct $x"
+    for constant in ("1", "'a'"):
+        parse_script(text.format(constant), 0.0, cache)
+    found = [cache.find(text.format(constant), 1, 0.0) for constant in ("2", "'b'")]
+    assert [(q.constants, q.shape.slots[0].type) for q in found if q] == [((2.0,), "number"), (("b",), "string")]
 
 
 def test_relative_times_are_resolved_each_time() -> None:

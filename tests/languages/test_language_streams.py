@@ -1,5 +1,7 @@
 """create stream: definitions and what is refused."""
 
+# ruff: noqa: E501 (tables read better in long lines)
+
 from __future__ import annotations
 
 import pytest

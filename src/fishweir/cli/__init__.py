@@ -1,0 +1,29 @@
+"""The command line: one file a command, put together here."""
+
+from __future__ import annotations
+
+import logging
+
+import typer
+from rich.logging import RichHandler
+
+from fishweir.cli import bench, demo, execute, look, run
+from fishweir.cli.common import errors
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help=__import__("fishweir").__doc__)
+app.command()(run.run)
+app.command()(execute.execute)
+app.command()(look.explain)
+app.command()(look.status)
+app.command()(look.results)
+app.command()(demo.demo)
+app.command()(bench.bench)
+
+
+@app.callback()
+def settings(verbose: bool = typer.Option(False, "--verbose", "-v", help="Say more of what happens.")) -> None:
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(message)s",
+        handlers=[RichHandler(console=errors, show_time=False, show_path=False, markup=False)],
+    )  # fmt: skip
+    logging.getLogger("py4j").setLevel(logging.ERROR)

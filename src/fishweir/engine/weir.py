@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,14 +29,11 @@ from fishweir.pipeline.feeder import Feeder, stream_of
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.job import Job, PlanInForce, load_statistics
 from fishweir.pipeline.results import Result, ResultReader, Results
-from fishweir.pipeline.session import open_session
+from fishweir.pipeline.session import DataFrame, SparkSession, open_session
 from fishweir.sharing.plan import cached_segment
 from fishweir.sharing.planner import Planner
 from fishweir.sharing.segments import Segment
 from fishweir.sharing.statistics import Statistics
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, slots=True)

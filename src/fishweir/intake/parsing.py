@@ -32,11 +32,12 @@ Parse = Callable[[bytes], Rows]
 def parse_csv(stream: StreamDefinition, names: list[str], block: bytes) -> Rows:
     """The rows of a block with these fields; one with a wrong number of fields is bad at its place."""
     try:
+        block.decode()  # Arrow's handler of invalid rows must be able to decode them
         table, wrong = _read_csv(block, names, [n for n, _ in stream.columns if n in names])
     except REFUSED as error:
         rows = [text for _, text in csv_rows(block)]
         if len(rows) <= 1:
-            return [pa.nulls(len(rows), KINDS[kind]) for _, kind in stream.columns], {0: f"not CSV: {error}"}
+            return [pa.nulls(1, KINDS[kind]) for _, kind in stream.columns], {0: f"not CSV: {error}"}
         return _joined([parse_csv(stream, names, piece) for piece in _pieces(rows)])
     order = _with_gaps(table.num_rows, wrong)
 

@@ -81,7 +81,10 @@ def _csv_fields(stream: StreamDefinition, block: bytes) -> tuple[list[str], int]
     """
     declared = [name for name, _ in stream.columns]
     first = block.split(b"\n", 1)[0]
-    fields = [field.strip() for field in next(csv.reader([first.decode("utf-8", "replace").strip()]), [])]
+    try:
+        fields = [field.strip() for field in next(csv.reader([first.decode("utf-8", "replace").strip()]), [])]
+    except csv.Error:  # a field too long for a name
+        fields = []
     if not set(fields) & set(declared):
         return declared, 0
     names = [f if f in declared and f not in fields[:i] else f"#{i}" for i, f in enumerate(fields)]

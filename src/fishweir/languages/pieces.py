@@ -59,7 +59,7 @@ def line_and_column(script: str, offset: int) -> tuple[int, int]:
 
 def split_script(script: str) -> Iterator[Piece]:
     """The statements of a script in order; empty ones are passed over."""
-    position = 0
+    position = len("\ufeff") if script.startswith("\ufeff") else 0
     while position < len(script):
         match = _STATEMENT.match(script, position)
         assert match is not None, "the pattern matches the empty text"

@@ -160,6 +160,8 @@ def _placed(piece: Piece, parse: Callable[[], Statement]) -> Statement:
         return parse()
     except Rejected as rejected:
         raise piece.error(rejected) from None
+    except RecursionError:
+        raise piece.error(Rejected("the tags are nested too deeply", 0)) from None
 
 
 def _recognised(piece: Piece, at: int) -> Language:

@@ -134,7 +134,7 @@ def _cut(text: str) -> _Cut | None:
             return None
         name, start, kind = None, 0, ""
     else:
-        name, start, kind = head[2], head.end(), "create"
+        name, start, kind = head[2], head.end(), "query" if head[1] else "create"
         if name[0] in OPENING_QUOTES:
             name = unquote(name)
             if not name.strip():

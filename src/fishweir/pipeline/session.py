@@ -6,9 +6,11 @@ import os
 import sys
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from fishweir.java import ensure_java
+
+__all__ = ["DataFrame", "SparkSession", "open_session"]
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
@@ -19,6 +21,7 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS}",
     "spark.driver.memory": "2g",
+    "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.streaming.pollingDelay": "50ms",
     "spark.sql.streaming.minBatchesToRetain": "20",

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from lxml import etree
@@ -30,7 +29,7 @@ Ints = NDArray[np.int64]
 class PathTable:
     """The witnesses of one path, in document order per document."""
 
-    def __init__(self, documents: Ints, nodes: Ints, texts: pa.Array, numbers: Any = None) -> None:
+    def __init__(self, documents: Ints, nodes: Ints, texts: pa.LargeStringArray, numbers: Any = None) -> None:
         self.documents, self.nodes, self.texts = documents, nodes, texts
         if numbers is not None:
             self.numbers = numbers
@@ -57,9 +56,27 @@ def node_keys(documents: Ints, nodes: Ints) -> Ints:
 
 
 def hash_texts(texts: pa.Array) -> NDArray[np.uint64]:
-    """64-bit hashes, the same in every process."""
-    values = texts.to_numpy(zero_copy_only=False)
-    return pd.util.hash_array(values.astype(object), categorize=False)
+    """64-bit hashes, the same in every process: a polynomial over the UTF-8 bytes, then mixed.
+
+    All strings at once: prefix sums over all bytes, and a difference for each string.
+    """
+    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    first, last = (int(offsets[0]), int(offsets[-1])) if len(texts) else (0, 0)
+    if first == last:
+        return _mix(np.zeros(len(texts), np.uint64))
+    data = np.frombuffer(texts.buffers()[2], np.uint8)[first:last].astype(np.uint64) + np.uint64(1)
+    starts, lengths = offsets[:-1] - first, np.diff(offsets)
+    within = np.arange(last - first) - np.repeat(starts, lengths)
+    powers = np.cumprod(np.full(int(lengths.max()), 0x9E3779B97F4A7C15, np.uint64))
+    sums = np.append(np.uint64(0), np.cumsum(data * powers[within]))
+    return _mix(sums[starts + lengths] - sums[starts])
+
+
+def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spreads the bits (splitmix64's finalizer)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
 
 
 def texts_to_numbers(texts: pa.Array) -> NDArray[np.float64]:

@@ -1,0 +1,23 @@
+"""`fishweir bench NAME`: the experiments, with a table and a plot."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXPERIMENTS = {"niagaracq": "fishweir.bench.niagaracq"}
+
+
+def bench(
+    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(EXPERIMENTS)}.")],
+    out: Annotated[Path, typer.Option(help="Folder for table and plot.")] = Path("bench-results"),
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes, to see that it works.")] = False,
+) -> None:
+    """Run an experiment: checks that all contestants agree, then measures them in one run."""
+    if name not in EXPERIMENTS:
+        raise typer.BadParameter(f"there is no experiment {name}; there are: {', '.join(EXPERIMENTS)}")
+    out.mkdir(parents=True, exist_ok=True)
+    import_module(EXPERIMENTS[name]).main(out, quick)

@@ -1,0 +1,57 @@
+"""What the commands share: where a home is, how errors look, the progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from fishweir.engine.runner import Progress as RunProgress
+from fishweir.engine.weir import Weir
+from fishweir.errors import FishweirError
+
+output, errors = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
+
+Home = Annotated[Path, typer.Option("--home", help="The folder with the catalog, logs and results.")]
+DEFAULT_HOME = Path("fishweir-home")
+
+
+@contextmanager
+def opened(home: Path, must_exist: bool = False) -> Iterator[Weir]:
+    """A weir that is closed again; Fishweir's errors end the command with their message."""
+    try:
+        if must_exist and not (home / "catalog.db").exists():
+            raise FishweirError(f"there is no home at {home}; say which with --home")
+        with Weir(home) as weir:
+            yield weir
+    except FishweirError as error:
+        errors.print(f"error: {error}", style="red", markup=False)
+        raise typer.Exit(1) from error
+
+
+class RunBar:
+    """Documents evaluated of those that have arrived, the rate, and how many queries watch them."""
+
+    def __init__(self) -> None:
+        self.bar = Progress(
+            SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
+            TextColumn("{task.completed:,} of {task.total:,} documents"), TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(), console=errors, transient=False,
+        )  # fmt: skip
+        self.task = self.bar.add_task("starting", total=0, rate="")
+        self.first: int | None = None
+
+    def __call__(self, progress: RunProgress) -> None:
+        if self.first is None:
+            self.first = progress.evaluated
+        elapsed = self.bar.tasks[0].elapsed or 0.0
+        rate = (progress.evaluated - self.first) / elapsed if elapsed else 0.0
+        words = "idle" if progress.idle else f"{progress.queries:,} queries"
+        self.bar.update(
+            self.task, completed=progress.evaluated, total=progress.arrived, description=words, rate=f"{rate:,.0f}/s"
+        )

@@ -1,0 +1,25 @@
+"""`fishweir execute`: registers statements; the job may be running in another process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fishweir.cli.common import DEFAULT_HOME, Home, opened, output
+from fishweir.cli.run import read_script
+
+
+def execute(
+    statements: Annotated[str | None, typer.Argument(help="Statements, as text.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="A script instead; - for standard input.")] = None,
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Register statements, all or nothing; prints the names of the queries."""
+    if (statements is None) == (file is None):
+        raise typer.BadParameter("give either statements or --file")
+    with opened(home) as weir:
+        text = statements if statements is not None else read_script(file or Path("-"))
+        for name in weir.execute(text):
+            output.print(name, markup=False)

@@ -1,0 +1,31 @@
+"""`fishweir explain`, `status` and `results`: look, change nothing, start no Spark."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from fishweir.cli.common import DEFAULT_HOME, Home, opened, output
+
+Query = Annotated[str | None, typer.Argument(help="A query's name; without it, everything.")]
+
+
+def explain(query: Query = None, home: Home = DEFAULT_HOME) -> None:
+    """Show the group of a query, what it shares and what is left over; or all groups."""
+    with opened(home, must_exist=True) as weir:
+        output.print(weir.explain(query), markup=False)
+
+
+def status(query: Query = None, home: Home = DEFAULT_HOME) -> None:
+    """Show how often and when a query fired; or how the engine stands."""
+    with opened(home, must_exist=True) as weir:
+        output.print(str(weir.status(query)), markup=False)
+
+
+def results(query: Query = None, home: Home = DEFAULT_HOME) -> None:
+    """Print results as JSON Lines."""
+    with opened(home, must_exist=True) as weir:
+        for result in weir.results(query):
+            sys.stdout.write(f"{result.to_json()}\n")

@@ -1,0 +1,62 @@
+"""`fishweir run SCRIPT`: registers a script's statements and runs the job."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fishweir.cli.common import DEFAULT_HOME, Home, RunBar, errors, opened
+from fishweir.engine.status import EngineStatus
+from fishweir.engine.weir import Weir
+from fishweir.errors import FishweirError
+
+
+def run(
+    script: Annotated[Path, typer.Argument(help="Statements of any language; - for standard input.")],
+    home: Home = DEFAULT_HOME,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when there is nothing left to do.")] = False,
+    results: Annotated[Path | None, typer.Option(help="Write all results of the home here, as JSON Lines.")] = None,
+) -> None:
+    """Register the statements of SCRIPT and run the job, until idle or until interrupted."""
+    with opened(home) as weir:
+        weir.execute(read_script(script))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: weir.stop())
+        bar = RunBar()
+        with bar.bar:
+            weir.run(until_idle=until_idle, on_progress=bar)
+        if results is not None:
+            write_results(weir, results)
+        summarise(weir)
+
+
+def read_script(script: Path) -> str:
+    if str(script) == "-":
+        return typer.get_text_stream("stdin").read()
+    try:
+        return script.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FishweirError(f"cannot read the script {script}: {error}") from error
+
+
+def write_results(weir: Weir, path: Path) -> None:
+    """All results of the home, under a temporary name first."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("w", encoding="utf-8") as file:
+        for result in weir.results():
+            file.write(f"{result.to_json()}\n")
+    temporary.replace(path)
+
+
+def summarise(weir: Weir) -> None:
+    status = weir.status()
+    assert isinstance(status, EngineStatus)
+    errors.print(str(status), markup=False)
+    aside = weir.set_aside() if status.set_aside else []
+    for entry in aside[:20]:
+        errors.print(f"  set aside {entry.document}: {entry.reason[:300]}", style="yellow", markup=False)
+    if len(aside) > 20:
+        errors.print(f"  and {len(aside) - 20:,} more", style="yellow")

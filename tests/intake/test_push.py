@@ -1,0 +1,110 @@
+"""Pushed documents and tuples."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from fishweir.errors import QueryError
+from fishweir.intake import documents_batch
+from tests.intake.support import stream
+
+XML = stream()
+TUPLES = stream(
+    columns=(("i", "int"), ("x", "double"), ("s", "string"), ("b", "boolean"), ("t", "timestamp"))
+)
+MOMENT = datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)
+
+
+def rows(items: Any, definition: Any = TUPLES, **options: Any) -> list[dict[str, Any]]:
+    found = documents_batch(definition, items, options.get("timestamps"), options.get("ids"), 9.0).to_pylist()
+    return [{k.removeprefix("c_"): v for k, v in row.items() if v is not None} for row in found]
+
+
+def test_texts_and_bytes() -> None:
+    found = rows(
+        ["<?xml version='1.0' encoding='latin-1'?><a>é</a>", b"\xff"],
+        XML,
+        timestamps=[1, None],
+        ids=["d", None],
+    )
+    assert found[0] == {
+        "id": "d",
+        "timestamp": 1.0,
+        "arrival": 9.0,
+        "body": "<?xml version='1.0'?><a>é</a>".encode(),
+    }
+    assert found[1] == {"arrival": 9.0, "body": b"\xff"}
+
+
+def test_timestamps_in_words() -> None:
+    found = rows(["", "", ""], XML, timestamps=["1970-01-01T00:00:05Z", MOMENT, "5"])
+    assert [row["timestamp"] for row in found] == [5.0, 5.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("items", "options", "message"),
+    [
+        (["<a/>"], {"timestamps": [1.0, 2.0]}, "stream S: 1 items but 2 timestamps"),
+        (["<a/>"], {"ids": []}, "stream S: 1 items but 0 ids"),
+        (["<a/>"], {"ids": [5]}, "stream S: the id 5 is not a string"),
+        (["<a/>"], {"timestamps": ["soon"]}, "stream S: the timestamp 'soon'"),
+        ([{"a": 1}], {}, "stream S takes XML as str or bytes, not dict"),
+    ],
+)
+def test_refused(items: Any, options: Any, message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        rows(items, XML, **options)
+
+
+def test_a_lone_surrogate_is_a_problem() -> None:
+    (found,) = rows(["<a>\ud800</a>"], XML)
+    assert "not Unicode" in found["problem"]
+
+
+def test_dicts() -> None:
+    found = rows([{"i": 1, "x": 2, "s": "a", "b": True, "t": 5}, {"i": "7"}, {}], timestamps=[1, 2, 3])
+    assert found[0] == {"arrival": 9.0, "timestamp": 1.0, "i": 1, "x": 2.0, "s": "a", "b": True, "t": MOMENT}
+    assert found[1] == {"arrival": 9.0, "timestamp": 2.0, "i": 7}
+    assert found[2] == {"arrival": 9.0, "timestamp": 3.0}
+
+
+def test_bad_dicts_stay_at_their_place(caplog: pytest.LogCaptureFixture) -> None:
+    found = rows([{"i": 1}, {"i": "x", "b": 3, "s": "q"}, {"i": 2, "z": "?"}, {"i": 3}])
+    assert [row.get("i") for row in found] == [1, None, None, 3]
+    assert found[1]["problem"] == "column i: 'x' is not an int; column b: 3 is not a boolean"
+    assert json.loads(found[1]["body"]) == {"i": "x", "b": 3, "s": "q"}
+    assert "s" not in found[1]
+    assert found[2]["problem"] == "unknown column 'z' with value '?'"
+    assert "stream S: column i: 'x' is not an int" in caplog.text
+
+
+def test_arrow_and_pandas() -> None:
+    table = pa.table({"x": [1, 2], "i": ["1", "no"], "t": pa.array([5, 5], pa.timestamp("s"))})
+    for items in (table, table.to_batches()[0], table.to_pandas()):
+        good, bad = rows(items)
+        assert good == {"arrival": 9.0, "i": 1, "x": 1.0, "t": MOMENT}
+        assert bad["problem"] == "column i: 'no' is not an int"
+        assert json.loads(bad["body"])["x"] == 2
+
+
+def test_pandas_of_mixed_types() -> None:
+    found = rows(pd.DataFrame({"i": [1, "x", None], "x": [1.5, None, 2]}))
+    assert [row.get("i") for row in found] == [1, None, None]
+    assert [row.get("x") for row in found] == [1.5, None, 2]
+    assert found[1]["problem"] == "column i: 'x' is not an int"
+
+
+def test_a_table_with_an_unknown_column_is_refused() -> None:
+    with pytest.raises(QueryError, match="stream S has no column z; it has i, x, s, b, t"):
+        rows(pa.table({"z": [1]}))
+
+
+@pytest.mark.parametrize("items", [[], pa.table({"i": pa.array([], pa.int64())})])
+def test_nothing(items: Any) -> None:
+    assert rows(items) == []
