@@ -67,3 +67,37 @@ def patterns(draw: st.DrawFn, counter, depth: int) -> PatternNode:  # type: igno
 
 def variables(draw: st.DrawFn, counter) -> tuple[str, ...]:  # type: ignore[no-untyped-def]
     return (f"v{next(counter)}",) if draw(st.booleans()) else ()
+
+
+def to_text(shape: Shape, constants: tuple[str | float, ...]) -> str:
+    """A shape as an XML-QL query; every variable stands for an element or attribute."""
+    (block,) = shape.blocks
+    conditions = [f", ${c.left} {c.op} {_operand(c.right, constants)}" for c in shape.conditions]
+    output = ", ".join(_output(part) for part in shape.output) or "<none/>"
+    return f"where {_pattern(block.pattern)} in '{block.source.name}'{''.join(conditions)} construct {output}"
+
+
+def _operand(right: Slot | str, constants: tuple[str | float, ...]) -> str:
+    if isinstance(right, str):
+        return f"${right}"
+    constant = constants[right.index]
+    return f"'{constant}'" if isinstance(constant, str) else repr(constant)
+
+
+def _pattern(node: PatternNode) -> str:
+    attributes = [c for c in node.children if c.step.axis == "attribute"]
+    shown = "".join(
+        f" {c.step.name}=${(c.variables or ('unused' + c.step.name,))[0]}" for c in attributes[:1]
+    )
+    inner = " ".join(_pattern(c) for c in node.children if c.step.axis == "child")
+    named = f" element_as ${node.variables[0]}" if node.variables else ""
+    return f"<{node.step.name}{shown}>{inner}</>{named}"
+
+
+def _output(part) -> str:  # type: ignore[no-untyped-def]
+    match part:
+        case VariableOutput(name):
+            return f"${name}"
+        case TextOutput(text):
+            return f'"{text}"'
+    return f"<{part.tag}>{' '.join(_output(child) for child in part.children)}</{part.tag}>"

@@ -142,6 +142,14 @@ def test_bad_json_lines(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("line", ["null", " null", "5", "[]", '"a"'])
+def test_json_lines_that_are_no_objects(tmp_path: Path, line: str) -> None:
+    """Arrow crashes on a first line `null`, and takes a later one for a row."""
+    found = read(tmp_path, "a.jsonl", f'{line}\n{{"i": 1}}\n{line}\n', (("i", "int"),))
+    assert values(found) == [None, (1,), None]
+    assert problems(found)[1] == f"{tmp_path / 'a.jsonl'}, line 3: not JSON: expected an object"
+
+
 def test_parquet(tmp_path: Path) -> None:
     columns = {
         "s": pa.array(["a", "b"]).dictionary_encode(),

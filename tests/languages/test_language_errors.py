@@ -34,6 +34,10 @@ CASES = [
     ("create q where <a>$x</a> in s construct $x start 100 expire 50", "expire", QueryError, "expires before it starts"),
     ("create q where <a>$x</a> in s construct $x start in 2 days expire in 1 day", "expire", QueryError, "before it starts"),
     ("create q where <a>$x</a> in s construct $x every 5 every 6", "every 6", QuerySyntaxError, "'every' is given twice"),
+    ("create q where <a>$x</a> in s construct $x stop", "stop", QuerySyntaxError, "expected ',', 'do', 'every', 'expire', 'start', a $variable"),
+    ("create q where <a>$x</a> in s construct $x do", "", QuerySyntaxError, "expected a name, found the end"),
+    ("create q where <a>$x</a> in s construct $x do f('a'", "", QuerySyntaxError, "expected ')' or ',', found the end"),
+    ("create q where <a>$x</a> in s construct $x every", "", QuerySyntaxError, "expected a number, a unit of time or quoted text"),
     ("create q as <a>", "as", QuerySyntaxError, "query q: expected 'where', found 'as'"),
     ("create query q where <a>", "where", QuerySyntaxError, "query q: expected 'as' or 'using'"),
     ("create query q using cobol as where", "cobol", QueryError, "'cobol' is no language: expected niagaracq"),
@@ -69,6 +73,7 @@ def test_messages_have_no_terminal_names() -> None:
         except QueryError as error:
             expected = error.reason.partition(", found")[0].replace("element_as", "")
             assert "_" not in expected
+            assert not expected.endswith("expected ")
             assert not any(word.isupper() and len(word) > 1 for word in re.findall(r"\w+", expected))
 
 

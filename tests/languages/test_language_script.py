@@ -106,5 +106,5 @@ def test_grammar_and_lexical_agree() -> None:
     assert terminals["NUMBER"] == lexical.NUMBER
     assert terminals["VARIABLE"] == lexical.VARIABLE
     assert terminals["TEXT"] == lexical.TEXT.replace('\\"', '"')
-    assert terminals["schedule__NAME"] == lexical.NAME
+    assert terminals["NAME"] == lexical.NAME
     assert f"{terminals['_COMMENT']}|{terminals['_XML_COMMENT']}".replace("\n", "\\n") == lexical.COMMENT

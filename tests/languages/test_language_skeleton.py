@@ -58,7 +58,12 @@ def outcome(text: str, cache: SkeletonCache, now: float = 0.0) -> list[Statement
 @st.composite
 def filled(draw: st.DrawFn, template: str) -> str:
     texts = bare | strings
-    for place, strategy in (("{name}", names), ("{string}", strings), ("{number}", numbers), ("{text}", texts)):
+    for place, strategy in (
+        ("{name}", names),
+        ("{string}", strings),
+        ("{number}", numbers),
+        ("{text}", texts),
+    ):
         while place in template:
             template = template.replace(place, draw(strategy), 1)
     return template
@@ -99,7 +104,9 @@ def test_cache_is_used(first: str, second: str, number: str) -> None:
 
 def test_bare_text_and_names_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = SkeletonCache()
-    text = "create query {} as where <a><Day's> {} </></> element_as $g in s construct <r>$g</r> do append 'f'"
+    text = (
+        "create query {} as where <a><Day's> {} </></> element_as $g in s construct <r>$g</r> do append 'f'"
+    )
     for constant in ("INTC", "'INTC'"):
         parse_script(text.format("q1", constant), 0.0, cache)
     monkeypatch.setattr(GRAMMAR, "parse", None)
@@ -114,7 +121,10 @@ def test_kinds_of_constants_do_not_drive_each_other_out() -> None:
     for constant in ("1", "'a'"):
         parse_script(text.format(constant), 0.0, cache)
     found = [cache.find(text.format(constant), 1, 0.0) for constant in ("2", "'b'")]
-    assert [(q.constants, q.shape.slots[0].type) for q in found if q] == [((2.0,), "number"), (("b",), "string")]
+    assert [(q.constants, q.shape.slots[0].type) for q in found if q] == [
+        ((2.0,), "number"),
+        (("b",), "string"),
+    ]
 
 
 def test_relative_times_are_resolved_each_time() -> None:

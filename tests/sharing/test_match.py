@@ -58,7 +58,10 @@ contexts = st.lists(st.sampled_from(NAMES), max_size=2).map(tuple)
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(shapes(), min_size=1, max_size=12), st.lists(st.tuples(documents(), contexts), min_size=1, max_size=4))
+@given(
+    st.lists(shapes(), min_size=1, max_size=12),
+    st.lists(st.tuples(documents(), contexts), min_size=1, max_size=4),
+)
 def test_plan_equals_oracle(queries, texts):
     docs = [Document(str(i), 0.0, parse_document(t.encode()), c) for i, (t, c) in enumerate(texts)]
     segment = Segment("1", build_tables(rows(queries), {}))
@@ -66,7 +69,9 @@ def test_plan_equals_oracle(queries, texts):
 
 
 @settings(max_examples=30, deadline=None)
-@given(queries=st.lists(shapes(), min_size=1, max_size=10), texts=st.lists(documents(), min_size=1, max_size=4))
+@given(
+    queries=st.lists(shapes(), min_size=1, max_size=10), texts=st.lists(documents(), min_size=1, max_size=4)
+)
 def test_segments_survive_their_file(tmp_path_factory, queries, texts):
     folder: Path = tmp_path_factory.mktemp("plan")
     docs = [Document(str(i), 0.0, parse_document(t.encode())) for i, t in enumerate(texts)]

@@ -117,13 +117,17 @@ def to_normal(shape: Shape) -> Normal:
     return Normal(template, tuple(node_of.items()), slots)
 
 
-def _constants(shape: Shape, node_of: dict[str, int]) -> tuple[tuple[ConstantCondition, ...], tuple[int, ...]]:
+def _constants(
+    shape: Shape, node_of: dict[str, int]
+) -> tuple[tuple[ConstantCondition, ...], tuple[int, ...]]:
     found = sorted(
         (node_of[c.left], c.op, c.right.type, c.right.index)
         for c in shape.conditions
         if isinstance(c.right, Slot)
     )
-    conditions = tuple(ConstantCondition(node, op, kind, slot) for slot, (node, op, kind, _) in enumerate(found))
+    conditions = tuple(
+        ConstantCondition(node, op, kind, slot) for slot, (node, op, kind, _) in enumerate(found)
+    )
     return conditions, tuple(index for *_, index in found)
 
 

@@ -1,0 +1,1 @@
+"""Experiments of the papers: contestants checked against each other first, then measured in one run."""

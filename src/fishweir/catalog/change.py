@@ -57,7 +57,9 @@ class Change:
     def drop(self, name: str) -> None:
         change = self._take(1)
         dropped = self.connection.execute(
-            sa.update(queries).where(queries.c.name == name, queries.c.dropped.is_(None)).values(dropped=change)
+            sa.update(queries)
+            .where(queries.c.name == name, queries.c.dropped.is_(None))
+            .values(dropped=change)
         )
         if dropped.rowcount == 0:
             raise QueryError(f"there is no query {name}")
@@ -89,7 +91,9 @@ class Change:
         if rows:
             self.connection.execute(sa.insert(queries), rows)
         actions = [
-            {"query": row["number"], "action": row["action"], "added": row["added"]} for row in rows if row["action"]
+            {"query": row["number"], "action": row["action"], "added": row["added"]}
+            for row in rows
+            if row["action"]
         ]
         if actions:
             self.connection.execute(sa.insert(subscriptions), actions)
@@ -99,7 +103,9 @@ class Change:
         if all(statement.name for statement in chunk):
             return chunk
         living = queries.c.dropped.is_(None)
-        rows = self.connection.execute(sa.select(queries.c.text, queries.c.name).where(queries.c.unnamed, living))
+        rows = self.connection.execute(
+            sa.select(queries.c.text, queries.c.name).where(queries.c.unnamed, living)
+        )
         known: dict[str, str] = {text: name for text, name in rows}
         used = {s.name for s in chunk} | set(self.connection.scalars(sa.select(queries.c.name).where(
             queries.c.name.like("q%"))))  # fmt: skip

@@ -21,7 +21,9 @@ app.command()(bench.bench)
 
 
 @app.callback()
-def settings(verbose: bool = typer.Option(False, "--verbose", "-v", help="Say more of what happens.")) -> None:
+def settings(
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="Say more of what happens."),
+) -> None:
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING, format="%(message)s",
         handlers=[RichHandler(console=errors, show_time=False, show_path=False, markup=False)],

@@ -9,25 +9,38 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from fishweir.engine.runner import Progress as RunProgress
 from fishweir.engine.weir import Weir
 from fishweir.errors import FishweirError
+from fishweir.pipeline.job import DOCUMENTS_PER_BATCH
 
-output, errors = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
+output, errors = (
+    Console(soft_wrap=True, highlight=False),
+    Console(stderr=True, soft_wrap=True, highlight=False),
+)
 
 Home = Annotated[Path, typer.Option("--home", help="The folder with the catalog, logs and results.")]
 DEFAULT_HOME = Path("fishweir-home")
 
 
 @contextmanager
-def opened(home: Path, must_exist: bool = False) -> Iterator[Weir]:
+def opened(
+    home: Path, must_exist: bool = False, documents_per_batch: int = DOCUMENTS_PER_BATCH
+) -> Iterator[Weir]:
     """A weir that is closed again; Fishweir's errors end the command with their message."""
     try:
         if must_exist and not (home / "catalog.db").exists():
             raise FishweirError(f"there is no home at {home}; say which with --home")
-        with Weir(home) as weir:
+        with Weir(home, documents_per_batch=documents_per_batch) as weir:
             yield weir
     except FishweirError as error:
         errors.print(f"error: {error}", style="red", markup=False)
@@ -53,5 +66,9 @@ class RunBar:
         rate = (progress.evaluated - self.first) / elapsed if elapsed else 0.0
         words = "idle" if progress.idle else f"{progress.queries:,} queries"
         self.bar.update(
-            self.task, completed=progress.evaluated, total=progress.arrived, description=words, rate=f"{rate:,.0f}/s"
+            self.task,
+            completed=progress.evaluated,
+            total=progress.arrived,
+            description=words,
+            rate=f"{rate:,.0f}/s",
         )

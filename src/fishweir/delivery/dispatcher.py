@@ -30,7 +30,12 @@ Subscribed = Callable[[], Mapping[int, tuple[Action, ...]]]
 
 class Dispatcher:
     def __init__(
-        self, folder: Path, table: ResultsTable, reader: ResultReader, actions: Actions, subscribed: Subscribed
+        self,
+        folder: Path,
+        table: ResultsTable,
+        reader: ResultReader,
+        actions: Actions,
+        subscribed: Subscribed,
     ) -> None:
         self.table, self.reader, self.actions, self.subscribed = table, reader, actions, subscribed
         self.done, self.journal, self.failures = (
@@ -82,7 +87,11 @@ class Dispatcher:
         shown = ", ".join(queries[:5]) + (" ..." if len(queries) > 5 else "")
         logger.error("action %s %s of %s failed: %s", action.name, " ".join(action.arguments), shown, error)
         with self.failures.open("a") as file:
-            record = {"action": to_json(action), "error": repr(error), "results": [r.to_dict() for r in results]}
+            record = {
+                "action": to_json(action),
+                "error": repr(error),
+                "results": [r.to_dict() for r in results],
+            }
             file.write(json.dumps(record) + "\n")
 
     def _recover(self) -> None:

@@ -66,7 +66,9 @@ def _anchor(table: Table, constants: list[Constant], statistics: Statistics) -> 
     shown = " and ".join(_condition(table.template, c, constants) for c in picked)
     key = path_key(table.template.source, dotted(table.template.path(table.anchor.node)))
     known = statistics.get(key, PathStatistics())
-    why = f"statistics of {known.count:,} values, {known.distinct:,.0f} distinct" if known.count else "operator"
+    why = (
+        f"statistics of {known.count:,} values, {known.distinct:,.0f} distinct" if known.count else "operator"
+    )
     return [f"    chosen  {shown} (most selective, by {why})"]
 
 

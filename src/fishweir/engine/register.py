@@ -73,7 +73,9 @@ class Registration:
         if key not in self._bound:
             if len(statement.shape.blocks) > 1:
                 sources = " and ".join(str(block.source) for block in statement.shape.blocks)
-                raise self._refused(statement, f"joins {sources}; joins between sources are not supported yet")
+                raise self._refused(
+                    statement, f"joins {sources}; joins between sources are not supported yet"
+                )
             for block in statement.shape.blocks:
                 if not block.source.dtd and block.source.name not in self.streams:
                     self._declare(statement, block.source.name)

@@ -41,12 +41,20 @@ class Runner:
     def __init__(
         self, home: Home, catalog: Catalog, job: Job, dispatcher: Dispatcher, feeders: dict[str, Feeder]
     ) -> None:
-        self.home, self.catalog, self.job, self.dispatcher, self.feeders = home, catalog, job, dispatcher, feeders
+        self.home, self.catalog, self.job, self.dispatcher, self.feeders = (
+            home,
+            catalog,
+            job,
+            dispatcher,
+            feeders,
+        )
         self.stopped = threading.Event()
         self.sources: dict[int, Source] = {}
         self.troubles: dict[int, str] = {}
         self.version = -1
         self.delivered = 0
+        self.rounds = 0
+        self.idle_round = -1
 
     def run(
         self, until_idle: bool, on_progress: Callable[[Progress], None] | None, timeout: float | None = None
@@ -60,6 +68,8 @@ class Runner:
             while not self.stopped.is_set() and (ends is None or time.monotonic() < ends):
                 busy = self._step()
                 idle = not busy and self._caught_up()
+                self.rounds += 1
+                self.idle_round = self.rounds if idle else self.idle_round
                 if on_progress is not None:
                     on_progress(self._progress(idle))
                 if idle and until_idle:
@@ -71,6 +81,14 @@ class Runner:
             for feeder in self.feeders.values():
                 feeder.stop()
             self.delivered += self.dispatcher.pending()
+
+    def wait_idle(self, timeout: float) -> bool:
+        """Waits, in another thread, until a whole round found nothing left to do."""
+        asked, ends = self.rounds + 1, time.monotonic() + timeout
+        while self.idle_round <= asked and time.monotonic() < ends:
+            if self.stopped.wait(0.02):
+                break
+        return self.idle_round > asked
 
     def _step(self) -> bool:
         """One round; whether anything moved."""

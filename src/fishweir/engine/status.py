@@ -98,7 +98,9 @@ def query_status(query: Query, home: Home, table: ResultsTable, reader: ResultRe
     )  # fmt: skip
 
 
-def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: dict[int, str]) -> EngineStatus:
+def engine_status(
+    home: Home, catalog: Catalog, table: ResultsTable, troubles: dict[int, str]
+) -> EngineStatus:
     commits = table.commits()
     aside: Counter[int] = Counter()
     for commit in commits:

@@ -16,6 +16,7 @@ from fishweir.algebra.nodes import CreateQuery, CreateStream
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.delivery.actions import Actions
 from fishweir.delivery.dispatcher import Dispatcher
+from fishweir.engine.background import Background
 from fishweir.engine.explain import explain_all, explain_query
 from fishweir.engine.register import Registration
 from fishweir.engine.runner import Progress, Runner
@@ -27,7 +28,7 @@ from fishweir.languages.script import parse_script
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.feeder import Feeder, stream_of
 from fishweir.pipeline.home import Home, open_log
-from fishweir.pipeline.job import Job, PlanInForce, load_statistics
+from fishweir.pipeline.job import DOCUMENTS_PER_BATCH, Job, PlanInForce, load_statistics
 from fishweir.pipeline.results import Result, ResultReader, Results
 from fishweir.pipeline.session import DataFrame, SparkSession, open_session
 from fishweir.sharing.plan import cached_segment
@@ -46,13 +47,25 @@ class SetAside:
     body: bytes | None
 
 
-def open(home: str | Path, spark: SparkSession | None = None, catalog: str | None = None) -> Weir:
+def open(
+    home: str | Path,
+    spark: SparkSession | None = None,
+    catalog: str | None = None,
+    documents_per_batch: int = DOCUMENTS_PER_BATCH,
+) -> Weir:
     """Opens (and makes, if need be) a home. `catalog` may be an SQLAlchemy URL, `spark` a session."""
-    return Weir(Path(home), spark, catalog)
+    return Weir(Path(home), spark, catalog, documents_per_batch)
 
 
 class Weir:
-    def __init__(self, home: Path, spark: SparkSession | None = None, catalog: str | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        spark: SparkSession | None = None,
+        catalog: str | None = None,
+        documents_per_batch: int = DOCUMENTS_PER_BATCH,
+    ) -> None:
+        self.documents_per_batch = documents_per_batch
         self.home = Home(home)
         self.home.create()
         self.catalog = Catalog(catalog or self.home.path / "catalog.db")
@@ -61,6 +74,7 @@ class Weir:
         self.feeders: dict[str, Feeder] = {}
         self._spark = spark
         self._runner: Runner | None = None
+        self._background: Background | None = None
         for id, stream in self.catalog.streams().values():
             self.home.add_stream(id, stream)
 
@@ -140,18 +154,42 @@ class Weir:
                 planner.refresh(version, self.catalog.living, statistics)
                 return PlanInForce(version, planner.segments, sum(p.size for p in planner.pieces))
 
-            job = Job(self.home, self.spark, self.table, newest)
+            job = Job(self.home, self.spark, self.table, newest, self.documents_per_batch)
             dispatcher = Dispatcher(
                 self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed
             )
             self._runner = Runner(self.home, self.catalog, job, dispatcher, self.feeders)
-            self._runner.run(until_idle, on_progress, timeout)
+            try:
+                self._runner.run(until_idle, on_progress, timeout)
+            finally:
+                self._runner = None
             self._expire()
 
+    def start(self) -> None:
+        """Runs the job in the background, until `stop`."""
+        self._background = Background(self.run)
+        self._background.start()
+
+    def wait_idle(self, timeout: float = 600.0) -> None:
+        """Waits until the background job has nothing left to do; raises what ended it early."""
+        ends = time.monotonic() + timeout
+        while time.monotonic() < ends:
+            if self._background is not None and not self._background.is_alive():
+                self.stop()
+                raise QueryError("the job is not running")
+            if self._runner is None:
+                time.sleep(0.05)
+            elif self._runner.wait_idle(1.0):
+                return
+        raise TimeoutError(f"not idle after {timeout:g} s")
+
     def stop(self) -> None:
-        """Ends `run`, from another thread."""
+        """Ends `run`, from another thread, or the background job; raises what made it fail."""
         if self._runner is not None:
             self._runner.stopped.set()
+        background, self._background = self._background, None
+        if background is not None:
+            background.end()
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -186,7 +224,9 @@ class Weir:
         """The group of a query, what it shares and what is left over; without a name, all groups."""
         statistics = load_statistics(self.home)
         segments = self._segments(statistics)
-        return explain_all(segments) if name is None else explain_query(self._query(name), segments, statistics)
+        return (
+            explain_all(segments) if name is None else explain_query(self._query(name), segments, statistics)
+        )
 
     def status(self, name: str | None = None) -> QueryStatus | EngineStatus:
         """Of a query: fired counts and times, schedule, action. Without a name: of the engine."""

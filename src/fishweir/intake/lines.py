@@ -14,6 +14,8 @@ CSV_ROW = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+\n?")
 """One row of CSV: as in Arrow, a quote means something only at the start of a field."""
 
 BLANK_LINE = re.compile(rb"(?m)^[ \t\r]*\n")
+OTHER_LINE = re.compile(rb"(?m)^[ \t\r]*[^ \t\r\n{]")
+"""A line of JSON that does not begin an object."""
 
 
 def line_blocks(file: BinaryIO, quoted: bool, size: int = BLOCK) -> Iterator[tuple[int, bytes]]:

@@ -18,7 +18,7 @@ import pyarrow.json as pa_json
 
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.intake.convert import PIECES, SMALL, Bad, convert, convert_values, side_by_side
-from fishweir.intake.lines import csv_rows, line_count, plain_rows
+from fishweir.intake.lines import OTHER_LINE, csv_rows, line_count, plain_rows
 from fishweir.intake.schema import KINDS
 
 REFUSED = (pa.ArrowException, ValueError, OSError)
@@ -81,7 +81,8 @@ def _read_csv(block: bytes, names: list[str], wanted: list[str]) -> tuple[pa.Tab
 def parse_json(stream: StreamDefinition, block: bytes) -> Rows:
     """The objects of a block, one a line: by Arrow if it can, else in pieces and at last by Python."""
     count = line_count(block)
-    for moments in (pa.string(), pa.float64()):
+    has_moments = any(kind == "timestamp" for _, kind in stream.columns)
+    for moments in (pa.string(), pa.float64()) if has_moments else (pa.string(),):
         try:
             table = _read_json(stream, block, moments)
         except REFUSED:
@@ -96,6 +97,8 @@ def parse_json(stream: StreamDefinition, block: bytes) -> Rows:
 
 def _read_json(stream: StreamDefinition, block: bytes, moments: pa.DataType) -> pa.Table:
     block.decode()  # Arrow does not check that it is UTF-8
+    if OTHER_LINE.search(block):  # Arrow takes `null` for a row, or crashes on it (apache/arrow#47409)
+        raise ValueError("a line that is not an object")
     schema = pa.schema([(n, moments if kind == "timestamp" else KINDS[kind]) for n, kind in stream.columns])
     return pa_json.read_json(
         io.BytesIO(block),

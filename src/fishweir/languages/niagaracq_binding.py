@@ -76,7 +76,7 @@ class _Binder:
             self._known(variable)
         if not blocks:
             assert isinstance(query.items[0], PredicateSyntax)
-            reason = "the query reads nothing: expected a pattern <...> in \"...\""
+            reason = 'the query reads nothing: expected a pattern <...> in "..."'
             raise Rejected(reason, _at(query.items[0].left))
         output = tuple(self._output(part) for part in query.output)
         shape = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), "niagaracq")
@@ -172,7 +172,7 @@ def _source(words: tuple[Token, ...]) -> Source:
     if place == "*" and dtd is None:
         raise Rejected("expected 'conforms to' and the name of a DTD after \"*\"", _at(words[0]))
     if place != "*" and dtd is not None:
-        raise Rejected(f"'conforms to' goes with the source \"*\", not with \"{place}\"", _at(words[-1]))
+        raise Rejected(f'\'conforms to\' goes with the source "*", not with "{place}"', _at(words[-1]))
     return Source(place) if dtd is None else Source(dtd, dtd=True)
 
 

@@ -103,7 +103,9 @@ def tuple_timestamps(table: pa.Table, stream: StreamDefinition) -> tuple[NDArray
         own = column.to_numpy(zero_copy_only=False).astype(np.float64)
     times = np.where(np.isnan(given), own, given)
     missing = np.flatnonzero(np.isnan(times))
-    return times, {int(i): f"no timestamp in column {stream.timestamp}: {column[i].as_py()!r}" for i in missing}
+    return times, {
+        int(i): f"no timestamp in column {stream.timestamp}: {column[i].as_py()!r}" for i in missing
+    }
 
 
 def _timestamp(text: str | None, stream: StreamDefinition) -> float:
@@ -111,7 +113,9 @@ def _timestamp(text: str | None, stream: StreamDefinition) -> float:
         raise BadDocument(f"no timestamp at {stream.timestamp}")
     seconds = to_timestamp(text)
     if seconds is None:
-        raise BadDocument(f"the timestamp at {stream.timestamp} is neither seconds, ISO 8601 nor RFC 822: {text[:80]!r}")
+        raise BadDocument(
+            f"the timestamp at {stream.timestamp} is neither seconds, ISO 8601 nor RFC 822: {text[:80]!r}"
+        )
     return seconds
 
 

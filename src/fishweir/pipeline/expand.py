@@ -84,4 +84,6 @@ def _slices(rows: pa.Table) -> tuple[Ints, Ints, Ints]:
 def _flat(rows: pa.Table, column: str) -> tuple[Ints, Ints]:
     lists = rows.column(column).combine_chunks()
     lengths = lists.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
-    return np.repeat(np.arange(len(rows)), lengths), lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.repeat(np.arange(len(rows)), lengths), lists.flatten().to_numpy(zero_copy_only=False).astype(
+        np.int64
+    )

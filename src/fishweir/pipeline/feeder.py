@@ -34,7 +34,9 @@ def stream_of(name: str, frame: DataFrame) -> StreamDefinition:
     for field in frame.schema.fields:
         kind = COLUMN_TYPES.get(type(field.dataType))
         if kind is None:
-            raise QueryError(f"stream {name}: column {field.name} has the type {field.dataType.simpleString()}")
+            raise QueryError(
+                f"stream {name}: column {field.name} has the type {field.dataType.simpleString()}"
+            )
         columns.append((field.name, kind))
     return StreamDefinition(name, tuple(columns))
 
@@ -49,7 +51,9 @@ class Feeder:
             raise QueryError(f"stream {log.stream.name}: the DataFrame is not a streaming one")
         if not log.stream.is_tuples and body_column(frame) is None:
             wanted = " or ".join(BODIES)
-            raise QueryError(f"stream {log.stream.name}: the DataFrame has no column {wanted} with the documents")
+            raise QueryError(
+                f"stream {log.stream.name}: the DataFrame has no column {wanted} with the documents"
+            )
         self.frame, self.log, self.checkpoint = frame, log, checkpoint
         self.query: StreamingQuery | None = None
 

@@ -1,9 +1,9 @@
 """The home folder: where everything durable of one engine lies.
 
-    catalog.db        what is registered          streams/N/   definition and log of stream N
-    plan/             segments of the shared plan results/     results and commits by micro-batch
-    checkpoint/       Spark's offsets             delivery/    what has been delivered
-    statistics.json   counted values              job.lock     held by the running job
+catalog.db        what is registered          streams/N/   definition and log of stream N
+plan/             segments of the shared plan results/     results and commits by micro-batch
+checkpoint/       Spark's offsets             delivery/    what has been delivered
+statistics.json   counted values              job.lock     held by the running job
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ class Home:
             write_json(folder / "stream.json", to_json(stream))
 
     def stream_ids(self) -> list[int]:
-        return sorted(int(e.name) for e in os.scandir(self.streams) if (self.streams / e.name / "stream.json").exists())
+        return sorted(
+            int(e.name) for e in os.scandir(self.streams) if (self.streams / e.name / "stream.json").exists()
+        )
 
     @contextmanager
     def job_lock(self) -> Iterator[None]:

@@ -37,8 +37,14 @@ class Job:
     """Runs the streaming query; `newest` gives the plan for the statistics so far."""
 
     def __init__(
-        self, home: Home, spark: SparkSession, table: ResultsTable, newest: Callable[[Statistics], PlanInForce]
+        self,
+        home: Home,
+        spark: SparkSession,
+        table: ResultsTable,
+        newest: Callable[[Statistics], PlanInForce],
+        documents: int = DOCUMENTS_PER_BATCH,
     ) -> None:
+        self.documents = documents
         self.home, self.spark, self.table, self.newest = home, spark, table, newest
         self.statistics = load_statistics(home)
         self.query: StreamingQuery | None = None
@@ -48,9 +54,11 @@ class Job:
     def start(self) -> None:
         self.spark.dataSource.register(LogsSource)
         stream = self.spark.readStream.format(FORMAT).option("home", str(self.home.path))
-        stream = stream.option("documents", str(DOCUMENTS_PER_BATCH))
+        stream = stream.option("documents", str(self.documents))
         frame = stream.option("tasks", str(self.spark.sparkContext.defaultParallelism)).load()
-        writer = frame.writeStream.foreachBatch(self._micro_batch).queryName(f"fishweir {self.home.path.name}")
+        writer = frame.writeStream.foreachBatch(self._micro_batch).queryName(
+            f"fishweir {self.home.path.name}"
+        )
         self.query = writer.option("checkpointLocation", str(self.home.checkpoint)).start()
 
     def stop(self) -> None:
@@ -91,7 +99,9 @@ class Job:
 
 def load_statistics(home: Home) -> Statistics:
     raw: dict[str, list[Any]] = read_json(home.statistics, {})
-    return {k: PathStatistics(count, tuple(small), tuple(sample)) for k, (count, small, sample) in raw.items()}
+    return {
+        k: PathStatistics(count, tuple(small), tuple(sample)) for k, (count, small, sample) in raw.items()
+    }
 
 
 def save_statistics(home: Home, statistics: Statistics) -> None:

@@ -67,7 +67,9 @@ class ResultReader:
     look_up: Callable[[list[int]], Mapping[int, QueryLike]]
     dead: Callable[[int], Ints]
 
-    def read(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Iterator[tuple[int, Result]]:
+    def read(
+        self, table: ResultsTable, commit: Commit, wanted: Ints | None = None
+    ) -> Iterator[tuple[int, Result]]:
         """The results of a micro-batch with the number of their query."""
         dead = self.dead(commit.version)
         for block in table.blocks(commit):

@@ -66,7 +66,9 @@ class LogsReader(DataSourceStreamReader):
         return {**start, **{id: min(head, start.get(id, 0) + share) for id, head in waiting.items()}}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        slices = [LogSlice(int(id), start.get(id, 0), upto) for id, upto in end.items() if upto > start.get(id, 0)]
+        slices = [
+            LogSlice(int(id), start.get(id, 0), upto) for id, upto in end.items() if upto > start.get(id, 0)
+        ]
         return [SlicesPartition(part) for part in spread(slices, self.tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[int, int, int]]:

@@ -73,13 +73,20 @@ class Equal:
         """`column` in the table's order."""
         codes = column.dictionary_encode()
         starts = np.flatnonzero(np.diff(codes.indices.to_numpy(), prepend=-1))
-        return cls(hash_texts(codes.dictionary), codes.dictionary, np.append(starts, len(column)).astype(np.int64))
+        return cls(
+            hash_texts(codes.dictionary), codes.dictionary, np.append(starts, len(column)).astype(np.int64)
+        )
 
     def look_up(self, values: PathTable) -> Slices:
         first = np.searchsorted(self.hashes, values.hashes, "left")
         last = np.searchsorted(self.hashes, values.hashes, "right")
-        found = [self._check(values, first + i, first + i < last) for i in range(int((last - first).max(initial=0)))]
-        parts = [np.concatenate(p) for p in zip(*found, strict=True)] if found else [np.empty(0, np.int64)] * 3
+        found = [
+            self._check(values, first + i, first + i < last)
+            for i in range(int((last - first).max(initial=0)))
+        ]
+        parts = (
+            [np.concatenate(p) for p in zip(*found, strict=True)] if found else [np.empty(0, np.int64)] * 3
+        )
         return slices(parts[0], parts[1], parts[2])
 
     def _check(self, values: PathTable, at: Ints, inside: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:

@@ -68,5 +68,9 @@ def selectivity(anchor: Anchor, template: Template, columns: list[Column], stati
     for i, op in zip(anchor.conditions, operators, strict=True):
         column = columns[template.constants[i].slot]
         some = column[:16].tolist()
-        share = min(share, known.fraction(op, some)) if kind != "range" else share - (1 - known.fraction(op, some))
+        share = (
+            min(share, known.fraction(op, some))
+            if kind != "range"
+            else share - (1 - known.fraction(op, some))
+        )
     return max(share, 1e-6)

@@ -45,7 +45,9 @@ class SourcePlan:
             if matches is not None:
                 yield segment, index, matches
 
-    def count(self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]) -> dict[str, PathStatistics]:
+    def count(
+        self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]
+    ) -> dict[str, PathStatistics]:
         """Statistics of the paths that conditions read."""
         counted = {p: count_values(t) for p, t in witnesses.items() if self.paths.get(p)}
         return {path_key(source, dotted(p)): s for source in sources for p, s in counted.items()}

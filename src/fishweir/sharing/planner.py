@@ -45,7 +45,9 @@ class Planner:
         self.folder, self.alive = folder, alive
         folder.mkdir(parents=True, exist_ok=True)
         self.list = folder / "current.json"
-        self.pieces = tuple(Piece(**p) for p in json.loads(self.list.read_text())) if self.list.exists() else ()
+        self.pieces = (
+            tuple(Piece(**p) for p in json.loads(self.list.read_text())) if self.list.exists() else ()
+        )
 
     @property
     def version(self) -> int:

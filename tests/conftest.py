@@ -1,0 +1,31 @@
+"""One Spark session for all tests; a weir with a home of its own for each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fishweir
+from fishweir.engine.weir import Weir
+
+DATA = Path(os.environ.get("FISHWEIR_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def spark():  # type: ignore[no-untyped-def]
+    from fishweir.pipeline.session import open_session
+
+    session = open_session("local[2]")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def weir(tmp_path: Path, spark, monkeypatch: pytest.MonkeyPatch) -> Iterator[Weir]:  # type: ignore[no-untyped-def]
+    """A weir in an empty folder, which is also the current one."""
+    monkeypatch.chdir(tmp_path)
+    with fishweir.open(tmp_path / "home", spark=spark) as opened:
+        yield opened
