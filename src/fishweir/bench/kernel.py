@@ -69,7 +69,7 @@ def compare(
     figure = _figure(experiment, workload, len(rows), grouped.name, timed, grouped.counts(timed.found))
     del grouped
     if expected > TOO_LONG:
-        return figure, _not_run(figure, expected)
+        return figure, _not_run(figure)
     alone = NonGrouped(workload)
     slow = time_stages(alone.extract, alone.match, rows, most=5)
     other = _figure(experiment, workload, len(rows), alone.name, slow, slow.found)
@@ -86,7 +86,7 @@ def _figure(experiment: str, workload: Workload, c: int, name: str, timed: Timed
     )  # fmt: skip
 
 
-def _not_run(figure: Figure, expected: float) -> Figure:
+def _not_run(figure: Figure) -> Figure:
     return Figure(
         figure.experiment, figure.type, figure.case, figure.n, NonGrouped.name, None, figure.c,
         repetitions=0, note=f"not run: by the smaller N it would take more than {TOO_LONG:.0f} s",

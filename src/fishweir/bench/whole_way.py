@@ -31,7 +31,7 @@ def measure_whole_way(
     bodies = [b"<Quotes>" + quote_body(quote) + b"</Quotes>" for quote in market.changed(c)]
     with Weir(home) as weir:
         commits = _run(weir, bodies, COLD + rounds, done)
-        fired = _fired(weir, commits[-1])
+        fired = len({result.query for result in weir.results()})
     if fired != min(FIRED, n):
         raise AssertionError(f"{fired} queries fired, not {min(FIRED, n)}")
     warm = [commit.seconds for commit in commits[COLD:]]
@@ -71,13 +71,3 @@ def _wait(weir: Weir, documents: int, failed: list[BaseException]) -> None:
         if time.monotonic() > ends:
             raise TimeoutError(f"{documents:,} documents were not evaluated within {PATIENCE:.0f} s")
         time.sleep(0.02)
-
-
-def _fired(weir: Weir, commit: Commit) -> int:
-    """How many queries fired in a micro-batch."""
-    return len({query for query, _ in _pairs(weir, commit)})
-
-
-def _pairs(weir: Weir, commit: Commit) -> list[tuple[str, str]]:
-    results = weir._reader.read(weir.table, commit, None)
-    return [(result.query, result.documents[0]) for _, result in results]

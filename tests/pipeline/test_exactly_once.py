@@ -1,0 +1,92 @@
+"""The command, killed with SIGKILL at random moments and started again, gives each result once."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from fishweir.algebra.documents import Document, parse_document
+from fishweir.algebra.nodes import CreateQuery
+from fishweir.algebra.oracle import evaluate
+from fishweir.languages.script import parse_script
+
+KILLS = 4
+FILES, ROWS = 30, 40
+
+SCRIPT = """
+create stream quotes from 'in' format xml split on Quote;
+create equal where <Quotes><Quote><Symbol>"S3"</></> element_as $g </> in "quotes" construct $g;
+create above where <Quotes><Quote><Price>$p</></></> in "quotes", $p > 90 construct <up>$p</up> do append 'up.jsonl';
+create between where <Quote><Price>$p</><Symbol>$s</></> in "quotes", $p >= 10, $p < 20 construct $s;
+"""
+
+
+def write_input(folder: Path, pick: random.Random) -> dict[str, str]:
+    """Files of quotes; the documents by the id that each must get."""
+    (folder / "in").mkdir()
+    documents = {}
+    for i in range(FILES):
+        rows = [
+            f"<Quote><Symbol>S{pick.randint(1, 9)}</Symbol><Price>{pick.randint(0, 99)}</Price></Quote>"
+            for _ in range(ROWS)
+        ]
+        (folder / "in" / f"{i:03d}.xml").write_text(f"<Quotes>{''.join(rows)}</Quotes>")
+        documents |= {f"quotes-{len(documents) + 1 + j}": row for j, row in enumerate(rows)}
+    return documents
+
+
+def expected(documents: dict[str, str]) -> Counter[tuple[str, str]]:
+    found: Counter[tuple[str, str]] = Counter()
+    for statement in parse_script(SCRIPT):
+        for id, text in documents.items() if isinstance(statement, CreateQuery) else ():
+            document = Document(id, 0.0, parse_document(text.encode()), ("Quotes",))
+            found[statement.name, id] += len(evaluate(statement.shape, statement.constants, document))
+    return +found
+
+
+def start(folder: Path, *more: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "fishweir", "run", "script.txt", "--home", "home", "--until-idle"]
+    with (folder / "run.log").open("ab") as log:
+        options = ["--documents-per-batch", "80", *more]
+        return subprocess.Popen([*command, *options], cwd=folder, stdout=log, stderr=log, start_new_session=True)
+
+
+def committed(folder: Path) -> int:
+    return len(list((folder / "home/results/commits").glob("*.json")))
+
+
+def kill_after(folder: Path, commits: int, pause: float) -> None:
+    """Lets the command commit so many micro-batches, waits a moment, kills it and all it started."""
+    before, process = committed(folder), start(folder)
+    while committed(folder) < before + commits and process.poll() is None:
+        time.sleep(0.02)
+    time.sleep(pause)
+    subprocess.run(["pkill", "-KILL", "-s", str(process.pid)], check=False)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def counted(lines: str) -> Counter[tuple[str, str]]:
+    rows = [json.loads(line) for line in lines.splitlines()]
+    return Counter((row["query"], row["documents"][0]) for row in rows)
+
+
+def test_killed_at_random_moments(tmp_path: Path) -> None:
+    pick = random.Random(20)
+    documents = write_input(tmp_path, pick)
+    (tmp_path / "script.txt").write_text(SCRIPT)
+    for _ in range(KILLS):
+        kill_after(tmp_path, pick.randint(0, 2), pick.uniform(0, 1.5))
+    assert committed(tmp_path) < FILES * ROWS / 80, "the kills came too late to test anything"
+    final = start(tmp_path, "--results", "results.jsonl")
+    assert final.wait(timeout=300) == 0, (tmp_path / "run.log").read_text()[-2000:]
+    wanted = expected(documents)
+    assert counted((tmp_path / "results.jsonl").read_text()) == wanted
+    above = Counter({key: n for key, n in wanted.items() if key[0] == "above"})
+    assert counted((tmp_path / "up.jsonl").read_text()) == above
