@@ -5,7 +5,17 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from fishweir.algebra.nodes import (
-    OPERATORS, Block, Comparison, ElementOutput, PatternNode, Shape, Slot, Source, Step, TextOutput, VariableOutput,
+    OPERATORS,
+    Block,
+    Comparison,
+    ElementOutput,
+    PatternNode,
+    Shape,
+    Slot,
+    Source,
+    Step,
+    TextOutput,
+    VariableOutput,
 )  # fmt: skip
 
 NAMES = ["a", "b", "c"]

@@ -1,6 +1,6 @@
 """The cached parse gives what the full parse gives, for constants and for damaged texts alike."""
 
-# ruff: noqa: E501 (tables read better in long lines)
+
 
 from __future__ import annotations
 

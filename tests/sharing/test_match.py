@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fishweir.algebra.documents import Document, parse_document
+from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import to_normal
 from fishweir.algebra.oracle import evaluate
-from fishweir.algebra.nodes import Source
 from fishweir.sharing.plan import plan_of
 from fishweir.sharing.segments import Segment, build_tables, read_segment, write_segment
 from fishweir.sharing.witnesses import Extraction

@@ -42,9 +42,14 @@ class Document:
 def new_parser(comments: bool = False, encoding: str | None = None) -> etree.XMLParser:
     """A parser that expands no external entity, reaches no network and loads no DTD."""
     return etree.XMLParser(
-        resolve_entities="internal", no_network=True, load_dtd=False, huge_tree=False,
-        remove_comments=not comments, remove_pis=not comments, encoding=encoding,
-    )  # fmt: skip
+        resolve_entities="internal",  # type: ignore[arg-type]  # the stubs do not know it yet
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_comments=not comments,
+        remove_pis=not comments,
+        encoding=encoding,
+    )
 
 
 def parse_document(body: bytes, comments: bool = False) -> Element:
@@ -84,7 +89,7 @@ def string_value(element: Element) -> str:
     """XPath's string value; a parser without comments keeps it a plain join of the text."""
     if len(element) == 0:
         return element.text or ""
-    return "".join(element.itertext(etree.Element))
+    return "".join(str(text) for text in element.itertext(etree.Element))
 
 
 def tuple_to_document(stream: str, row: Mapping[str, Any]) -> Element:

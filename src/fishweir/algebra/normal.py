@@ -13,7 +13,6 @@ from functools import lru_cache
 
 from fishweir.algebra.nodes import Comparison, Operator, PatternNode, Shape, Slot, Source, Step
 
-
 PLACEHOLDER = {"string": "constant", "number": "number"}
 
 

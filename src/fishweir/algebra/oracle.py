@@ -91,11 +91,11 @@ def _below(child: PatternNode, element: Element, ids: dict[Element, int]) -> Ite
         name = local_name(str(key))
         if child.step.name == name:
             node = Node(f"{ids[element]}@{name}", (ids[element], name), str(value), element)
-            yield {variable: node for variable in child.variables}
+            yield dict.fromkeys(child.variables, node)
 
 
 def _combine(pattern: PatternNode, node: Node, below: list[list[Binding]]) -> Iterator[Binding]:
-    own = {variable: node for variable in pattern.variables}
+    own = dict.fromkeys(pattern.variables, node)
     for choice in product(*below):
         yield {name: bound for part in (own, *choice) for name, bound in part.items()}
 

@@ -112,7 +112,7 @@ class Catalog:
         """Number of each dropped query, with the change that dropped it."""
         with self.engine.connect() as connection:
             chosen = sa.select(queries.c.number, queries.c.dropped).where(queries.c.dropped.is_not(None))
-            return {number: dropped for number, dropped in connection.execute(chosen)}
+            return {row.number: row.dropped for row in connection.execute(chosen)}
 
     def expired(self, now: float) -> list[str]:
         with self.engine.connect() as connection:

@@ -106,7 +106,7 @@ class Change:
         rows = self.connection.execute(
             sa.select(queries.c.text, queries.c.name).where(queries.c.unnamed, living)
         )
-        known: dict[str, str] = {text: name for text, name in rows}
+        known: dict[str, str] = {row.text: row.name for row in rows}
         used = {s.name for s in chunk} | set(self.connection.scalars(sa.select(queries.c.name).where(
             queries.c.name.like("q%"))))  # fmt: skip
         fresh = (f"q{i}" for i in range(1, 10**9) if f"q{i}" not in used)
@@ -125,7 +125,7 @@ class Change:
         for i in range(0, len(names), 5_000):
             chosen = queries.c.name.in_(names[i : i + 5_000]) & queries.c.dropped.is_(None)
             rows = self.connection.execute(sa.select(queries.c.name, queries.c.text).where(chosen))
-            found |= {name: text for name, text in rows}
+            found |= {row.name: row.text for row in rows}
         return found
 
     def _row(self, statement: CreateQuery, number: int, change: int, unnamed: bool) -> dict[str, Any]:

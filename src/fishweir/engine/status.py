@@ -73,9 +73,8 @@ class EngineStatus:
         ]
         for s in self.streams.values():
             trouble = f"; {s.trouble}" if s.trouble else ""
-            lines.append(
-                f"  stream {s.name}: {s.arrived:,} arrived, {s.evaluated:,} evaluated, {s.set_aside:,} set aside{trouble}"
-            )
+            counts = f"{s.arrived:,} arrived, {s.evaluated:,} evaluated, {s.set_aside:,} set aside"
+            lines.append(f"  stream {s.name}: {counts}{trouble}")
         return "\n".join(lines)
 
 

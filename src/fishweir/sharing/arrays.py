@@ -9,13 +9,14 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-Column = NDArray[np.float64] | pa.LargeStringArray
+Column: TypeAlias = "NDArray[np.float64] | pa.LargeStringArray"
 """The constants of one slot: numbers or strings."""
 
 ALIGN = 64

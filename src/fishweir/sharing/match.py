@@ -162,7 +162,7 @@ def _with_residual(
     if not len(rows):
         return None
     documents, nodes = _outputs(table, bindings)
-    distinct, group = _distinct(documents, nodes)
+    _, group = _distinct(documents, nodes)
     return _with_members(documents, nodes, group, rows, table.members[positions])
 
 

@@ -189,7 +189,7 @@ def tuple_tables(name: str, columns: Mapping[str, pa.Array], paths: Iterable[Pat
     positions = preorder_positions(list(columns.values()))
     elements = dict(zip(columns, positions, strict=True))
     length = len(next(iter(columns.values())))
-    tables = {}
+    tables: dict[Path, PathTable] = {}
     for path in paths:
         if path[0] != Step(name):
             continue
