@@ -37,7 +37,8 @@ def check_all(market: Market, sizes: Sequence[int], say: Say) -> int:
 def measure_queries(market: Market, sizes: Sequence[int], say: Say) -> list[Figure]:
     """Experiment 1: time against N, with 1,000 changed rows."""
     changed = market.changed(CHANGED)
-    rows, figures = parsed_rows(changed), []
+    rows = parsed_rows(changed)
+    figures: list[Figure] = []
     for type, case in [(type, case) for type in TYPES for case in CASES]:
         last: tuple[int, float] | None = None
         for n in sizes:

@@ -39,8 +39,8 @@ def run(out: Path, quick: bool, console: Console, engine: bool) -> Outcome:
     """With `engine` False only the kernel's part, without Spark."""
     pin_threads()
     market = load_market()
-    size = len(quotes_document(market.today)) / 1e6
-    console.print(f"Data: {market.source}; {len(market.today):,} symbols, quotes.xml of {size:.1f} MB", markup=False)
+    size = f"{len(market.today):,} symbols, quotes.xml of {len(quotes_document(market.today)) / 1e6:.1f} MB"
+    console.print(f"Data: {market.source}; {size}", markup=False, soft_wrap=True)
     outcome = Outcome(about_run(market.source, quick))
     with _progress(console) as progress:
         measure_kernel(outcome, market, quick, progress)
@@ -78,17 +78,15 @@ def measure_engine(outcome: Outcome, market: Market, quick: bool, progress: Prog
     with tempfile.TemporaryDirectory(prefix="fishweir-bench-") as folder:
         homes = {n: Path(folder) / f"home-{n}" for n in (QUICK_REGISTERED if quick else REGISTERED)}
         for n, home in homes.items():
-            task = progress.add_task(f"registering {n:,} in bulk", total=n)
-            done = _to(progress, task)
+            done = _to(progress, progress.add_task(f"registering {n:,} in bulk", total=n))
             outcome.figures.append(measure_registration("many", home, n, done))
             done(n)
         script = QUICK_SCRIPT if quick else SCRIPT
-        task = progress.add_task(f"registering {script:,} as text", total=script)
-        outcome.figures.append(measure_registration("script", Path(folder) / "script", script, _to(progress, task)))
-        _to(progress, task)(script)
+        done = _to(progress, progress.add_task(f"registering {script:,} as text", total=script))
+        outcome.figures.append(measure_registration("script", Path(folder) / "script", script, done))
+        done(script)
         for n, home in homes.items():
-            task = progress.add_task(f"Spark, {n:,} queries", total=COLD + rounds)
-            done = _to(progress, task)
+            done = _to(progress, progress.add_task(f"Spark, {n:,} queries", total=COLD + rounds))
             outcome.figures.append(measure_whole_way(home, n, market, kernel.CHANGED, rounds, done))
 
 

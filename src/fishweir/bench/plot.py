@@ -33,7 +33,7 @@ def load_pyplot() -> Any:
     try:
         import matplotlib
     except ImportError as error:
-        hint = "experiments draw with matplotlib, a development dependency: uv sync, or pip install matplotlib"
+        hint = "experiments draw with matplotlib, a development dependency: pip install matplotlib"
         raise FishweirError(hint) from error
     matplotlib.use("Agg")
     import matplotlib.pyplot
@@ -54,7 +54,7 @@ def draw(outcome: Outcome, path: Path) -> None:
     panels[5].set_title("Experiment 2: Type 1, F = N = 2,000 (fig. 5.4)", fontsize=11)
     panels[5].set_xlabel("C, changed rows")
     for row in axes:
-        row[0].set_ylabel("seconds for one round (median)")
+        row[0].set_ylabel("time for one round (median)")
     handles, labels = panels[0].get_legend_handles_labels()
     picture.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=10.5)
     picture.suptitle(_heading(outcome), fontsize=13)
@@ -67,19 +67,33 @@ def _panel(panel: Any, figures: list[Figure], across: str) -> None:
     for contestant, case, value, label, style in LINES:
         line = [f for f in figures if (f.contestant, f.case) == (contestant, case) and getattr(f, value)]
         if line:
-            panel.plot([getattr(f, across) for f in line], [getattr(f, value) for f in line], label=label, **style)
+            across_values = [getattr(f, across) for f in line]
+            panel.plot(across_values, [getattr(f, value) for f in line], label=label, **style)
     _mark_not_run(panel, figures)
     panel.set_xscale("log")
     panel.set_yscale("log")
+    sizes = sorted({getattr(f, across) for f in figures})
+    panel.set_xticks(sizes, [_short(size) for size in sizes])
+    panel.minorticks_off()
     panel.tick_params(labelleft=True)
+    panel.yaxis.set_major_formatter(lambda seconds, _: _time(seconds))
     panel.grid(True, which="major", alpha=0.35)
+
+
+def _short(count: int) -> str:
+    return f"{count // 1_000_000}M" if count >= 1_000_000 else f"{count:,}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds >= 1 else f"{1000 * seconds:g} ms"
 
 
 def _mark_not_run(panel: Any, figures: list[Figure]) -> None:
     sizes = sorted({f.n for f in figures if f.seconds is None})
     if sizes:
         words = "non-grouped not run at\nN = " + ", ".join(f"{n:,}" for n in sizes)
-        panel.text(0.97, 0.03, words, transform=panel.transAxes, ha="right", va="bottom", fontsize=9, color="tab:red")
+        place = {"transform": panel.transAxes, "ha": "right", "va": "bottom"}
+        panel.text(0.97, 0.03, words, fontsize=9, color="tab:red", **place)
 
 
 def _heading(outcome: Outcome) -> str:
@@ -87,4 +101,5 @@ def _heading(outcome: Outcome) -> str:
     rows = " or ".join(f"{c:,}" for c in sorted(c for c in changed if c))
     about = outcome.about
     data = about["data"].split(" of /")[0].split(" (")[0]
-    return f"NiagaraCQ section 5 with Fishweir's kernel: {rows} changed rows, {data}, one core of {about['cores']}"
+    where = f"{data}, one core of {about['cores']}"
+    return f"NiagaraCQ section 5 with Fishweir's kernel: {rows} changed rows, {where}"

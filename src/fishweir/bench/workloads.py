@@ -97,20 +97,13 @@ def make_workload(
 ) -> Workload:
     """N queries of a type; `changed` is the round they are to meet."""
     draw = np.random.default_rng(seed)
-    if type == MIX:
-        halves = (("Type 1", n // 2, FIRED // 2), ("Type 3", n - n // 2, FIRED - FIRED // 2))
+    half = FIRED // 2
+    shares = [("Type 1", n // 2, half), ("Type 3", n - n // 2, half)] if type == MIX else [(type, n, FIRED)]
+    if case == "F=N":
+        parts = [Part(kind, _UNIFORM[kind](draw, size, market.today)) for kind, size, _ in shares]
     else:
-        halves = ((type, n, FIRED),)
-    parts = tuple(
-        Part(
-            kind,
-            _UNIFORM[kind](draw, size, market.today)
-            if case == "F=N"
-            else _some(kind, draw, size, fired, market, changed),
-        )
-        for kind, size, fired in halves
-    )
-    return Workload(type, case, parts)
+        parts = [Part(kind, _some(kind, draw, size, fired, market, changed)) for kind, size, fired in shares]
+    return Workload(type, case, tuple(parts))
 
 
 def all_fire(n: int, changed: Sequence[Quote], seed: int = 1) -> Workload:

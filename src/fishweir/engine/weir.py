@@ -146,7 +146,7 @@ class Weir:
     ) -> None:
         """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do."""
         with self.home.job_lock():
-            planner = Planner(self.home.plan, self.catalog.planned)
+            planner = self._planner()
 
             def newest(statistics: Statistics) -> PlanInForce:
                 self._expire()
@@ -261,8 +261,11 @@ class Weir:
         dropped = self.catalog.dropped()
         return np.array([number for number, change in dropped.items() if change <= version], dtype=np.int64)
 
+    def _planner(self) -> Planner:
+        return Planner(self.home.plan, self.catalog.planned, self.catalog.dropped)
+
     def _segments(self, statistics: Statistics) -> list[Segment]:
-        planner = Planner(self.home.plan, self.catalog.planned)
+        planner = self._planner()
         planned = [cached_segment(self.home.plan, id) for id in planner.segments]
         return [*planned, planner.tail(self.catalog.version(), statistics)]
 

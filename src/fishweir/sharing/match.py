@@ -192,13 +192,19 @@ def _outputs(table: Table, bindings: Bindings) -> tuple[Ints, Ints]:
 def _distinct(documents: Ints, nodes: Ints, *more: Ints) -> tuple[Ints, Ints]:
     """First rows of the distinct (document, nodes, more), and for each row kept the number of its
     distinct (document, nodes); without `more` all rows are kept."""
-    keys = np.column_stack([documents, nodes])
-    _, group = np.unique(keys, axis=0, return_inverse=True)
-    group = group.reshape(-1)
+    group = _numbered(documents, *nodes.T)
     if not more:
         return np.arange(len(group)), group
-    _, rows = np.unique(np.column_stack([group, *more]), axis=0, return_index=True)
+    _, rows = np.unique(_numbered(group, *more), return_index=True)
     return rows, group[rows]
+
+
+def _numbered(*columns: Ints) -> Ints:
+    """Numbers the distinct rows of some columns, in their order."""
+    numbers = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        _, numbers = np.unique(numbers * (column.max(initial=0) + 1) + column, return_inverse=True)
+    return numbers
 
 
 def to_lists(offsets: Ints, values: Ints) -> pa.ListArray:

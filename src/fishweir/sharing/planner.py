@@ -1,23 +1,38 @@
 """The planner: keeps the list of segments in step with the catalog.
 
-New queries become a new segment; neighbours of like size are merged, so there are few segments and a
-query is rewritten a logarithmic number of times; a segment most of whose queries are gone is written
-anew. Dropped queries otherwise stay where they are: whoever expands a set leaves out the queries
-that were not alive at the version the micro-batch ran with.
+New queries become a new segment, grouped by the statistics of the moment. Neighbours of like size are
+merged, so there are few segments and a query is rewritten a logarithmic number of times; a merge
+keeps every query in its group. A segment most of whose queries are gone is written anew. Dropped
+queries otherwise stay where they are: whoever expands a set leaves out the queries that were not
+alive at the version the micro-batch ran with.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fishweir.sharing.segments import QueryRow, Segment, build_tables, write_segment
+import numpy as np
+
+from fishweir.sharing.arrays import Ints
+from fishweir.sharing.segments import (
+    QueryRow,
+    Segment,
+    build_tables,
+    merge_segments,
+    read_segment,
+    write_segment,
+)
 from fishweir.sharing.statistics import Statistics
+from fishweir.sharing.tables import Table
 
 Alive = Callable[[int, int], Iterable[QueryRow]]
 """The living queries with change numbers in (after, upto]."""
+
+Dropped = Callable[[], Iterable[int]]
+"""The numbers of all dropped queries."""
 
 MERGE_FACTOR = 2
 SMALL = 256
@@ -25,7 +40,7 @@ SMALL = 256
 
 @dataclass(frozen=True)
 class Piece:
-    """A segment in the list: its range of changes and how many queries it was built with."""
+    """A segment in the list: its range of changes, when it was built and how many queries it has."""
 
     after: int
     upto: int
@@ -36,21 +51,18 @@ class Piece:
     def id(self) -> str:
         return f"{self.after}-{self.upto}-{self.built}"
 
-    def renewed(self, version: int) -> Piece:
-        return replace(self, built=version)
-
 
 class Planner:
-    def __init__(self, folder: Path, alive: Alive) -> None:
-        self.folder, self.alive = folder, alive
+    def __init__(self, folder: Path, alive: Alive, dropped: Dropped) -> None:
+        self.folder, self.alive, self.dropped = folder, alive, dropped
         folder.mkdir(parents=True, exist_ok=True)
         self.list = folder / "current.json"
-        self.pieces = (
-            tuple(Piece(**p) for p in json.loads(self.list.read_text())) if self.list.exists() else ()
-        )
+        saved = json.loads(self.list.read_text()) if self.list.exists() else []
+        self.pieces = tuple(Piece(**piece) for piece in saved)
 
     @property
     def version(self) -> int:
+        """The version of the catalog that the plan reflects."""
         return max((piece.built for piece in self.pieces), default=0)
 
     @property
@@ -61,24 +73,36 @@ class Planner:
         """Brings the plan to the catalog's version; `living` counts living queries in (after, upto]."""
         if version == self.version:
             return
-        upto = self.pieces[-1].upto if self.pieces else 0
-        wanted = [p if 2 * living(p.after, p.upto) >= p.size else p.renewed(version) for p in self.pieces]
-        wanted.append(Piece(upto, version, version, living(upto, version)))
-        while len(wanted) > 1 and wanted[-2].size <= max(SMALL, MERGE_FACTOR * wanted[-1].size):
-            last, before = wanted.pop(), wanted.pop()
-            wanted.append(Piece(before.after, last.upto, version, before.size + last.size))
-        kept = set(self.pieces)
-        self.pieces = tuple(p if p in kept else self._build(p, statistics) for p in wanted)
+        new = Segment("", build_tables(self.alive(self._upto, version), statistics))
+        groups = [[piece] for piece in self.pieces]
+        size, after = new.size, self._upto
+        while groups and groups[-1][0].size <= max(SMALL, MERGE_FACTOR * size):
+            (piece,) = groups.pop()
+            size, after = size + piece.size, piece.after
+        kept = [piece for (piece,) in groups]
+        pieces = [self._renewed(p, version) if 2 * living(p.after, p.upto) < p.size else p for p in kept]
+        merged = self._tables(self.pieces[len(kept) :], new)
+        self.pieces = (*pieces, self._write(Piece(after, version, version, 0), merged))
         self._save()
 
     def tail(self, version: int, statistics: Statistics) -> Segment:
         """What is registered but not yet in a segment, for those who only look."""
-        upto = self.pieces[-1].upto if self.pieces else 0
-        return Segment("tail", build_tables(self.alive(upto, version), statistics))
+        return Segment("tail", build_tables(self.alive(self._upto, version), statistics))
 
-    def _build(self, piece: Piece, statistics: Statistics) -> Piece:
-        tables = build_tables(self.alive(piece.after, piece.upto), statistics)
-        built = replace(piece, size=sum(table.size for table in tables))
+    @property
+    def _upto(self) -> int:
+        return self.pieces[-1].upto if self.pieces else 0
+
+    def _renewed(self, piece: Piece, version: int) -> Piece:
+        return self._write(Piece(piece.after, piece.upto, version, 0), self._tables((piece,)))
+
+    def _tables(self, pieces: Iterable[Piece], *more: Segment) -> tuple[Table, ...]:
+        dead: Ints = np.fromiter(self.dropped(), dtype=np.int64)
+        old = [read_segment(self.folder, piece.id) for piece in pieces if piece.size]
+        return merge_segments([*old, *more], dead)
+
+    def _write(self, piece: Piece, tables: tuple[Table, ...]) -> Piece:
+        built = Piece(piece.after, piece.upto, piece.built, sum(table.size for table in tables))
         if built.size:
             write_segment(self.folder, Segment(built.id, tables))
         return built

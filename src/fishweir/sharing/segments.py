@@ -17,10 +17,10 @@ import numpy as np
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.nodes import Constant
 from fishweir.algebra.normal import Template
-from fishweir.sharing.arrays import read_arrays, to_column, write_arrays
+from fishweir.sharing.arrays import Ints, read_arrays, to_column, write_arrays
 from fishweir.sharing.grouping import Anchor, choose_anchor
 from fishweir.sharing.statistics import Statistics
-from fishweir.sharing.tables import Table, build_table, table_arrays, table_from_arrays
+from fishweir.sharing.tables import Table, build_table, merge_tables, table_arrays, table_from_arrays
 
 QueryRow = tuple[int, Template, Sequence[Constant]]
 """A query as the plan sees it: its number, its template, its constants in the template's order."""
@@ -55,6 +55,16 @@ def _table(
     ]
     anchor = choose_anchor(template, columns, statistics)
     return build_table(template, anchor, np.array(numbers, dtype=np.int64), columns)
+
+
+def merge_segments(segments: Iterable[Segment], dead: Ints) -> tuple[Table, ...]:
+    """The tables of several segments as one, each query in the group it was put into at first."""
+    grouped: dict[tuple[Template, Anchor], list[Table]] = defaultdict(list)
+    for segment in segments:
+        for table in segment.tables:
+            grouped[table.template, table.anchor].append(table)
+    merged = (merge_tables(tables, dead) for tables in grouped.values())
+    return tuple(table for table in merged if table is not None)
 
 
 def write_segment(folder: Path, segment: Segment) -> None:

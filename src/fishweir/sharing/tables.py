@@ -8,13 +8,13 @@ a segment file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
 from fishweir.algebra.normal import Template
 from fishweir.sharing.arrays import Column, Ints, take
@@ -24,11 +24,13 @@ from fishweir.sharing.grouping import Anchor
 
 @dataclass(frozen=True)
 class Table:
+    """`numbers` and `columns` have one row per query; `rows` leads from positions to rows."""
+
     template: Template
     anchor: Anchor
-    members: Ints
+    numbers: Ints
     columns: tuple[Column, ...]
-    rows: Ints
+    rows: Ints | None
     index: Index
 
     @property
@@ -38,7 +40,12 @@ class Table:
 
     @property
     def size(self) -> int:
-        return len(self.columns[0]) if self.columns else len(self.members)
+        return len(self.numbers)
+
+    @cached_property
+    def members(self) -> Ints:
+        """The query number at each position."""
+        return self.numbers if self.rows is None else self.numbers[self.rows]
 
     @cached_property
     def distinct_constants(self) -> int:
@@ -52,21 +59,38 @@ class Table:
         return len(set(zip(*(column.tolist() for column in picked), strict=True)))
 
     def constants_at(self, condition: int, positions: Ints) -> Column:
-        return take(self.columns[self.template.constants[condition].slot], self.rows[positions])
+        rows = positions if self.rows is None else self.rows[positions]
+        return take(self.columns[self.template.constants[condition].slot], rows)
 
     def positions_of(self, number: int) -> Ints:
         return np.flatnonzero(self.members == number)
 
 
-def build_table(template: Template, anchor: Anchor, numbers: Ints, columns: list[Column]) -> Table:
+def build_table(template: Template, anchor: Anchor, numbers: Ints, columns: Sequence[Column]) -> Table:
     """Sorts the queries by the anchor's constants; `numbers` and `columns` are in registration order."""
     ordered = _order(template, anchor, columns, len(numbers))
-    numbers, columns = numbers[ordered], [take(column, ordered) for column in columns]
+    numbers, columns = numbers[ordered], tuple(take(column, ordered) for column in columns)
     rows, index = _index(template, anchor, columns, len(numbers))
-    return Table(template, anchor, numbers[rows], tuple(columns), rows, index)
+    return Table(template, anchor, numbers, columns, rows, index)
 
 
-def _order(template: Template, anchor: Anchor, columns: list[Column], size: int) -> Ints:
+def merge_tables(tables: Sequence[Table], dead: Ints) -> Table | None:
+    """One table of several with the same template and anchor, without the dead queries."""
+    first = tables[0]
+    numbers = np.concatenate([table.numbers for table in tables])
+    keep = np.flatnonzero(~np.isin(numbers, dead))
+    keep = keep[np.argsort(numbers[keep], kind="stable")]
+    if not len(keep):
+        return None
+    columns = [take(_concatenated(parts), keep) for parts in zip(*(t.columns for t in tables), strict=True)]
+    return build_table(first.template, first.anchor, numbers[keep], columns)
+
+
+def _concatenated(parts: Sequence[Column]) -> Column:
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pa.concat_arrays(parts)
+
+
+def _order(template: Template, anchor: Anchor, columns: Sequence[Column], size: int) -> Ints:
     if len(anchor.conditions) != 1:
         return np.arange(size)
     condition = template.constants[anchor.conditions[0]]
@@ -76,16 +100,17 @@ def _order(template: Template, anchor: Anchor, columns: list[Column], size: int)
     return Sorted.order(column)
 
 
-def _index(template: Template, anchor: Anchor, columns: list[Column], size: int) -> tuple[Ints, Index]:
+def _index(
+    template: Template, anchor: Anchor, columns: Sequence[Column], size: int
+) -> tuple[Ints | None, Index]:
     picked = [template.constants[i] for i in anchor.conditions]
-    identity = np.arange(size, dtype=np.int64)
     match picked:
         case []:
-            return identity, Everything(size)
+            return None, Everything(size)
         case [condition] if condition.op == "=" and condition.type == "string":
-            return identity, Equal.build(columns[condition.slot])
+            return None, Equal.build(columns[condition.slot])
         case [condition]:
-            return identity, Sorted(condition.op, columns[condition.slot])
+            return None, Sorted(condition.op, columns[condition.slot])
         case [lower, upper]:
             lo, hi = columns[lower.slot], columns[upper.slot]
             tree, rows = Interval.build(lo, hi, lower.op, upper.op)
@@ -104,19 +129,20 @@ INDEX_ARRAYS: dict[type, tuple[str, ...]] = {
 def table_arrays(table: Table) -> dict[str, Any]:
     arrays = {f"column{i}": column for i, column in enumerate(table.columns)}
     index = {f"index.{name}": getattr(table.index, name) for name in INDEX_ARRAYS[type(table.index)]}
-    return {"members": table.members, "rows": table.rows, **arrays, **index}
+    rows = {} if table.rows is None else {"rows": table.rows}
+    return {"numbers": table.numbers, **rows, **arrays, **index}
 
 
-def table_from_arrays(template: Template, anchor: Anchor, arrays: Mapping[str, NDArray[Any] | Any]) -> Table:
+def table_from_arrays(template: Template, anchor: Anchor, arrays: Mapping[str, Any]) -> Table:
     columns = tuple(arrays[f"column{i}"] for i in range(len(template.constants)))
     picked = [template.constants[i] for i in anchor.conditions]
     index: Index
     if not picked:
-        index = Everything(len(arrays["members"]))
+        index = Everything(len(arrays["numbers"]))
     elif len(picked) == 2:
         index = Interval(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Interval]})
     elif "index.hashes" in arrays:
         index = Equal(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Equal]})
     else:
         index = Sorted(picked[0].op, columns[picked[0].slot])
-    return Table(template, anchor, arrays["members"], columns, arrays["rows"], index)
+    return Table(template, anchor, arrays["numbers"], columns, arrays.get("rows"), index)
