@@ -26,7 +26,7 @@ CHUNK = 20_000
 class Change:
     def __init__(self, connection: sa.Connection) -> None:
         self.connection = connection
-        self.shapes: dict[Shape, int] = {}
+        self._shapes: dict[int, tuple[Shape, int]] = {}
         self._number = 0
 
     def streams(self) -> dict[str, StreamDefinition]:
@@ -88,15 +88,13 @@ class Change:
         return [str(statement.name) for statement in named]
 
     def _insert(self, rows: list[dict[str, Any]]) -> None:
-        if rows:
-            self.connection.execute(sa.insert(queries), rows)
+        insert_rows(self.connection, queries, rows)
         actions = [
             {"query": row["number"], "action": row["action"], "added": row["added"]}
             for row in rows
             if row["action"]
         ]
-        if actions:
-            self.connection.execute(sa.insert(subscriptions), actions)
+        insert_rows(self.connection, subscriptions, actions)
 
     def _name(self, chunk: list[CreateQuery]) -> list[CreateQuery]:
         """Queries without a name become q1, q2, ...; one registered before keeps its name."""
@@ -139,23 +137,37 @@ class Change:
         }  # fmt: skip
 
     def _shape(self, shape: Shape) -> int:
-        id = self.shapes.get(shape)
-        if id is None:
-            id = self.shapes[shape] = self._store_shape(shape)
-        return id
+        """Queries of one kind come with the same object, so its address is looked up, not its hash."""
+        known = self._shapes.get(id(shape))
+        if known is None:
+            known = self._shapes[id(shape)] = (shape, self._store_shape(shape))
+        return known[1]
 
     def _store_shape(self, shape: Shape) -> int:
         text = json.dumps(to_json(shape))
-        id = self.connection.scalar(sa.select(shapes.c.id).where(shapes.c.shape == text))
-        if id is None:
+        found = self.connection.scalar(sa.select(shapes.c.id).where(shapes.c.shape == text))
+        if found is None:
             template = to_normal(shape).template
             signatures = " and ".join(signature(shape))
             inserted = self.connection.execute(
                 sa.insert(shapes).values(shape=text, normal_form=str(template), signature=signatures)
             )
-            id = inserted.inserted_primary_key[0] if inserted.inserted_primary_key else None
-        assert id is not None
-        return int(id)
+            found = inserted.inserted_primary_key[0] if inserted.inserted_primary_key else None
+        assert found is not None
+        return int(found)
+
+
+def insert_rows(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+    """Many rows by the driver's own executemany: SQLAlchemy's costs more than SQLite's work."""
+    if not rows:
+        return
+    statement = sa.insert(table).values({name: sa.bindparam(name) for name in rows[0]})
+    compiled = statement.compile(dialect=connection.dialect)
+    if compiled.positional and compiled.positiontup:
+        names = compiled.positiontup
+        connection.exec_driver_sql(str(compiled), [tuple(row[name] for name in names) for row in rows])
+    else:
+        connection.execute(sa.insert(table), rows)
 
 
 def signature(shape: Shape) -> list[str]:

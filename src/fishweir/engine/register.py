@@ -33,7 +33,7 @@ class Registration:
     def __init__(self, change: Change, actions: Actions, base: Path) -> None:
         self.change, self.actions, self.base = change, actions, base
         self.streams = change.streams()
-        self._bound: set[tuple[Shape, Action | None]] = set()
+        self._bound: dict[tuple[int, Action | None], Shape] = {}
 
     def run(self, statements: Sequence[Statement]) -> list[str]:
         """Stores the statements in order; the names of the queries they create."""
@@ -69,7 +69,7 @@ class Registration:
 
     def _bind(self, statement: CreateQuery) -> CreateQuery:
         """Checks a shape and an action once, however many queries have them."""
-        key = (statement.shape, statement.action)
+        key = (id(statement.shape), statement.action)
         if key not in self._bound:
             if len(statement.shape.blocks) > 1:
                 sources = " and ".join(str(block.source) for block in statement.shape.blocks)
@@ -81,7 +81,7 @@ class Registration:
                     self._declare(statement, block.source.name)
             if statement.action is not None:
                 self._check_action(statement, statement.action)
-            self._bound.add(key)
+            self._bound[key] = statement.shape
         return statement
 
     def _check_action(self, statement: CreateQuery, action: Action) -> None:

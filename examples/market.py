@@ -1,0 +1,58 @@
+"""Writes a small market: market/quotes.xml, and with each call one more CSV file in market/orders.
+
+Call it again and again: each call changes some of the quotes, as a page of quotes would.
+
+    python market.py [HOW_MANY_QUOTES_CHANGE]
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+import time
+from pathlib import Path
+
+FOLDER = Path("market")
+SYMBOLS = ["INTC", "MSFT", "AOL", "DELL", "MU", "ORCL", "SUNW", "CSCO", "AAPL", "IBM"]
+QUOTE = "<Quote><Symbol>{}</Symbol><Current_Price>{}</Current_Price><Change_Ratio>{}</Change_Ratio></Quote>"
+
+
+def main() -> None:
+    pick = random.Random()
+    changing = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    (FOLDER / "orders").mkdir(parents=True, exist_ok=True)
+    write(FOLDER / "quotes.xml", quotes(pick, changing))
+    write(FOLDER / "orders" / f"{time.time_ns()}.csv", orders(pick))
+
+
+def quotes(pick: random.Random, changing: int) -> str:
+    prices = read_prices() or {symbol: pick.randint(20, 180) for symbol in SYMBOLS}
+    ratios = dict.fromkeys(SYMBOLS, 0.0)
+    for symbol in pick.sample(SYMBOLS, min(changing, len(SYMBOLS))):
+        ratios[symbol] = round(pick.uniform(-0.1, 0.1), 3)
+        prices[symbol] = max(1, round(prices[symbol] * (1 + ratios[symbol])))
+    rows = "\n".join(QUOTE.format(symbol, prices[symbol], ratios[symbol]) for symbol in SYMBOLS)
+    return f"<Quotes>\n{rows}\n</Quotes>\n"
+
+
+def read_prices() -> dict[str, int]:
+    path = FOLDER / "quotes.xml"
+    found = re.findall(r"<Symbol>(\w+)</Symbol><Current_Price>(\d+)", path.read_text() if path.exists() else "")
+    return {symbol: int(price) for symbol, price in found}
+
+
+def orders(pick: random.Random) -> str:
+    rows = (f"c{pick.randint(1, 500)},{pick.choice(SYMBOLS)},{pick.randint(1, 1000)}\n" for _ in range(50))
+    return "customer,symbol,shares\n" + "".join(rows)
+
+
+def write(path: Path, text: str) -> None:
+    """Under a temporary name first: a watcher sees the old file or the new one."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(text)
+    temporary.replace(path)
+
+
+if __name__ == "__main__":
+    main()
