@@ -1,0 +1,130 @@
+"""Boolean conditions on one item: atoms under and, or, not, and their normal forms.
+
+An atom compares what is at a path of the item (relative to its document element; the empty path is
+the whole item) with a constant, or with another path. Conditions on an absent or NULL value are
+false, and their negation is true: an item either satisfies an atom or it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal as OneOf
+
+from fishweir.algebra.nodes import Slot, Step
+from fishweir.errors import QueryError
+
+AtomOperator = OneOf[
+    "=", "!=", "<", "<=", ">", ">=", "contains", "similar", "like", "references", "extends", "shares-link", "exists"
+]
+Part = OneOf["value", "year", "month", "day", "hour"]
+RelativePath = tuple[Step, ...]
+
+LARGEST = 256
+"""Most conjunctions (or clauses) a normal form may have; past that a condition is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """`part(path) op right`: an elementary condition; right is None for `exists` only."""
+
+    path: RelativePath
+    op: AtomOperator
+    right: Slot | RelativePath | None = None
+    part: Part = "value"
+
+    def __str__(self) -> str:
+        path = "/".join(map(str, self.path)) or "item"
+        left = path if self.part == "value" else f"{self.part}({path})"
+        if self.right is None:
+            return f"{self.op} {left}"
+        right = "?" if isinstance(self.right, Slot) else "/".join(map(str, self.right))
+        return f"{left} {self.op} {right}"
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    parts: tuple[Formula, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    parts: tuple[Formula, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    part: Formula
+
+
+Formula = Atom | And | Or | Not
+TRUE, FALSE = And(), Or()
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """An atom, or that an atom does not hold."""
+
+    atom: Atom
+    positive: bool = True
+
+
+Clause = frozenset[Literal]
+
+
+def to_dnf(formula: Formula, largest: int = LARGEST) -> tuple[Clause, ...]:
+    """Disjunctive normal form: conjunctions, none contradictory, none containing another."""
+    return _absorbed(_distributed(formula, positive=True, conjunctions=True, largest=largest))
+
+
+def to_cnf(formula: Formula, largest: int = LARGEST) -> tuple[Clause, ...]:
+    """Conjunctive normal form: disjunctions, none trivially true, none containing another."""
+    return _absorbed(_distributed(formula, positive=True, conjunctions=False, largest=largest))
+
+
+def _distributed(formula: Formula, positive: bool, conjunctions: bool, largest: int) -> set[Clause]:
+    """Clauses of a normal form; negation moves inward, the inner connective is multiplied out."""
+    match formula:
+        case Atom():
+            return {frozenset([Literal(formula, positive)])}
+        case Not(part):
+            return _distributed(part, not positive, conjunctions, largest)
+    parts = [_distributed(part, positive, conjunctions, largest) for part in formula.parts]
+    is_and = isinstance(formula, And) == positive
+    if is_and != conjunctions:
+        clauses = set().union(*parts)
+    else:
+        clauses = _multiplied(parts, largest)
+    return _checked(clauses, largest)
+
+
+def _multiplied(parts: list[set[Clause]], largest: int) -> set[Clause]:
+    clauses: set[Clause] = {frozenset()}
+    for part in parts:
+        clauses = _checked({a | b for a, b in product(clauses, part) if not _contradicts(a | b)}, largest)
+    return clauses
+
+
+def _checked(clauses: set[Clause], largest: int) -> set[Clause]:
+    if len(clauses) > largest:
+        raise QueryError(
+            f"the condition would need more than {largest} alternatives when its and, or and not are multiplied out; "
+            "split it into several queries"
+        )
+    return clauses
+
+
+def _contradicts(clause: Iterable[Literal]) -> bool:
+    literals = set(clause)
+    return any(Literal(literal.atom, not literal.positive) in literals for literal in literals)
+
+
+def _absorbed(clauses: set[Clause]) -> tuple[Clause, ...]:
+    """Leaves out clauses that contain another; in an order that depends on the formula alone."""
+    kept = [c for c in clauses if not any(other < c for other in clauses)]
+    return tuple(sorted(kept, key=lambda c: sorted((str(x.atom), x.positive, _slot(x.atom)) for x in c)))
+
+
+def _slot(atom: Atom) -> int:
+    return atom.right.index if isinstance(atom.right, Slot) else -1
