@@ -1,0 +1,172 @@
+"""Feeds: unions of feeds with conditions, views over views, and what they come down to.
+
+A feed query names feeds in nested unions; each union or feed may have a variable, and each variable a
+condition on its items. Filters and unions keep items as they are, so a condition moves inward through
+unions and views (RoSeS 4.3) until each source has one formula: `Filter`, a source with a condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from fishweir.algebra.formula import And, Formula, RelativePath
+from fishweir.algebra.nodes import Constant, Slot, Source
+from fishweir.errors import QueryError
+
+
+@dataclass(frozen=True, slots=True)
+class FeedName:
+    """A feed or view in a from clause."""
+
+    name: str
+    variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedUnion:
+    """`(a | b as $x | (c | d)) as $y`."""
+
+    members: tuple[FeedName | FeedUnion, ...]
+    variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VariableCondition:
+    """`$x[...]`: holds for the items that come through the feed or union named $x."""
+
+    variable: str
+    formula: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class FeedWindow:
+    """`last 3 months` (seconds) or `last 10 items` (items); the other is None."""
+
+    seconds: float | None
+    items: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedJoin:
+    """`join WINDOW on (...) with $x[path op window.path]`: one comparison or several, all must hold."""
+
+    window: FeedWindow
+    secondary: FeedUnion | FeedName
+    variable: str
+    conditions: tuple[JoinCondition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinCondition:
+    """`path op window.path`; `threshold` is the slot of similar's number where one is given."""
+
+    left: RelativePath
+    op: str
+    right: RelativePath
+    threshold: Slot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedQuery:
+    """A publication query; constants are in slots, so many queries share one shape."""
+
+    main: FeedUnion | FeedName
+    joins: tuple[FeedJoin, ...] = ()
+    where: tuple[VariableCondition, ...] = ()
+    slots: tuple[Slot, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """One source and the condition on its items, with its own part of the constants."""
+
+    source: Source
+    formula: Formula
+
+
+# Statements
+
+
+@dataclass(frozen=True, slots=True)
+class CreateFeed:
+    name: str
+    query: FeedQuery
+    constants: tuple[Constant, ...]
+    text: str = ""
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterFeed:
+    """`register feed URL as N`, or of a virtual feed, each item transformed by a stylesheet."""
+
+    name: str
+    url: str | None = None
+    virtual: str | None = None
+    stylesheet: str | None = None
+    text: str = ""
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """`subscribe to F [apply 'x.xsl'] output KIND TARGET [every INTERVAL]`."""
+
+    feed: str
+    output: str
+    target: str
+    stylesheet: str | None = None
+    every: float = 0.0
+    text: str = ""
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DropFeed:
+    name: str
+    text: str = ""
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsOutput:
+    """SQL's select list: names and paths; no columns means all of them."""
+
+    columns: tuple[tuple[str, RelativePath], ...] = ()
+
+
+def leaves(feed: FeedUnion | FeedName) -> Iterator[tuple[FeedName, tuple[str, ...]]]:
+    """The feeds of a union, each with the variables it is under, its own first."""
+    own = () if feed.variable is None else (feed.variable,)
+    if isinstance(feed, FeedName):
+        yield feed, own
+        return
+    for member in feed.members:
+        for leaf, variables in leaves(member):
+            yield leaf, (*variables, *own)
+
+
+Views = Callable[[str], tuple[Filter, ...] | None]
+"""The filters a view comes down to; None where the name is a source."""
+
+
+def to_filters(query: FeedQuery, views: Views) -> tuple[Filter, ...]:
+    """Selections pushed through unions and views to the sources; a source that comes twice stays twice."""
+    known = {name for _, names in leaves(query.main) for name in names}
+    for condition in query.where:
+        if condition.variable not in known:
+            raise QueryError(f"the variable ${condition.variable} names no feed of the from clause")
+    found = []
+    for leaf, variables in leaves(query.main):
+        own = tuple(c.formula for c in query.where if c.variable in variables)
+        inner = views(leaf.name)
+        for part in (Filter(Source(leaf.name), And()),) if inner is None else inner:
+            found.append(Filter(part.source, conjunction((part.formula, *own))))
+    return tuple(found)
+
+
+def conjunction(parts: tuple[Formula, ...]) -> Formula:
+    flat = [p for part in parts for p in (part.parts if isinstance(part, And) else (part,))]
+    return flat[0] if len(flat) == 1 else And(tuple(flat))
+
