@@ -27,19 +27,20 @@ def main() -> None:
 
 
 def quotes(pick: random.Random, changing: int) -> str:
-    prices = read_prices() or {symbol: pick.randint(20, 180) for symbol in SYMBOLS}
-    ratios = dict.fromkeys(SYMBOLS, 0.0)
+    rows = read_quotes() or {symbol: (pick.randint(20, 180), 0.0) for symbol in SYMBOLS}
     for symbol in pick.sample(SYMBOLS, min(changing, len(SYMBOLS))):
-        ratios[symbol] = round(pick.uniform(-0.1, 0.1), 3)
-        prices[symbol] = max(1, round(prices[symbol] * (1 + ratios[symbol])))
-    rows = "\n".join(QUOTE.format(symbol, prices[symbol], ratios[symbol]) for symbol in SYMBOLS)
-    return f"<Quotes>\n{rows}\n</Quotes>\n"
+        ratio = round(pick.uniform(-0.1, 0.1), 3)
+        rows[symbol] = max(1, round(rows[symbol][0] * (1 + ratio))), ratio
+    lines = "\n".join(QUOTE.format(symbol, *row) for symbol, row in rows.items())
+    return f"<Quotes>\n{lines}\n</Quotes>\n"
 
 
-def read_prices() -> dict[str, int]:
+def read_quotes() -> dict[str, tuple[int, float]]:
+    """Price and change of each symbol, as the file has them now."""
     path = FOLDER / "quotes.xml"
-    found = re.findall(r"<Symbol>(\w+)</Symbol><Current_Price>(\d+)", path.read_text() if path.exists() else "")
-    return {symbol: int(price) for symbol, price in found}
+    pattern = QUOTE.format(r"(\w+)", r"(\d+)", r"([\d.e-]+)")
+    found = re.findall(pattern, path.read_text() if path.exists() else "")
+    return {symbol: (int(price), float(ratio)) for symbol, price, ratio in found}
 
 
 def orders(pick: random.Random) -> str:

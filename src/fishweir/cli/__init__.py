@@ -10,7 +10,9 @@ from rich.logging import RichHandler
 from fishweir.cli import bench, demo, execute, look, run
 from fishweir.cli.common import errors
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help=__import__("fishweir").__doc__)
+ABOUT = "Hundreds of thousands of standing queries over XML, feeds and tuples in one Spark job."
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help=ABOUT)
 app.command()(run.run)
 app.command()(execute.execute)
 app.command()(look.explain)

@@ -24,8 +24,8 @@ from fishweir.errors import FishweirError
 from fishweir.pipeline.job import DOCUMENTS_PER_BATCH
 
 output, errors = (
-    Console(soft_wrap=True, highlight=False),
-    Console(stderr=True, soft_wrap=True, highlight=False),
+    Console(soft_wrap=True, highlight=False, emoji=False),
+    Console(stderr=True, soft_wrap=True, highlight=False, emoji=False),
 )
 
 Home = Annotated[Path, typer.Option("--home", help="The folder with the catalog, logs and results.")]

@@ -96,11 +96,17 @@ class Actions:
         """QueryError where an action could never be opened: an unknown name, wrong arguments."""
         if action.name not in self.factories:
             known = ", ".join(sorted(self.factories))
-            raise QueryError(f"there is no action '{action.name}'; there are: {known}")
+            raise QueryError(f"the action '{action.name}' is not known; there are: {known}")
         try:
             inspect.signature(self.factories[action.name]).bind(*action.arguments)
         except TypeError as error:
             raise QueryError(f"the action {action.name} does not take {action.arguments}: {error}") from error
+
+    def resolved(self, action: Action, base: Path) -> Action:
+        """The action as it is stored: files are named whole, since the job may run in another folder."""
+        if self.factories[action.name] is not Append:
+            return action
+        return Action(action.name, tuple(os.path.abspath(base / path) for path in action.arguments))
 
     def open(self, action: Action) -> Deliverer:
         self.check(action)

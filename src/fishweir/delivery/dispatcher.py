@@ -18,7 +18,6 @@ import numpy as np
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.nodes import Action
 from fishweir.delivery.actions import Actions, Deliverer
-from fishweir.errors import FishweirError
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import read_json, write_json
 from fishweir.pipeline.results import Result, ResultReader
@@ -60,27 +59,42 @@ class Dispatcher:
                 for action in subscribed[number]:
                     results[action].append(result)
         opened = {action: d for action in results if (d := self._open(action, results[action])) is not None}
-        positions = [[to_json(action), d.position()] for action, d in opened.items()]
-        if positions:
+        if opened:
+            positions = [[to_json(action), position] for action, (_, position) in opened.items()]
             write_json(self.journal, {"batch": commit.batch, "positions": positions})
-        for action, deliverer in opened.items():
-            self._attempt(action, deliverer, results[action])
+        for action, (deliverer, position) in opened.items():
+            self._attempt(action, deliverer, position, results[action])
         self.batch = commit.batch
         write_json(self.done, self.batch)
         return sum(len(results[action]) for action in opened)
 
-    def _attempt(self, action: Action, deliverer: Deliverer, results: list[Result]) -> None:
+    # An action is the user's code: whatever it raises, the rest goes on.
+
+    def _attempt(
+        self, action: Action, deliverer: Deliverer, position: int | None, results: list[Result]
+    ) -> None:
+        """Delivers, or keeps the results as failed and takes back what came through of them."""
         try:
             deliverer.deliver(results)
-        except Exception as error:  # an action is the user's code: whatever it raises, the rest goes on
+        except Exception as error:
             self._failed(action, results, error)
+            self._rewind(action, position)
 
-    def _open(self, action: Action, results: list[Result]) -> Deliverer | None:
+    def _open(self, action: Action, results: list[Result]) -> tuple[Deliverer, int | None] | None:
         try:
-            return self.actions.open(action)
-        except FishweirError as error:
+            deliverer = self.actions.open(action)
+            return deliverer, deliverer.position()
+        except Exception as error:
             self._failed(action, results, error)
             return None
+
+    def _rewind(self, action: Action, position: int | None) -> None:
+        if position is None:
+            return
+        try:
+            self.actions.open(action).rewind(position)
+        except Exception as error:
+            self._failed(action, [], error)
 
     def _failed(self, action: Action, results: list[Result], error: Exception) -> None:
         queries = sorted({result.query for result in results})
@@ -100,6 +114,4 @@ class Dispatcher:
         if journal is None or journal["batch"] <= self.batch:
             return
         for action, position in journal["positions"]:
-            deliverer = self._open(from_json(action), [])
-            if deliverer is not None and position is not None:
-                deliverer.rewind(position)
+            self._rewind(from_json(action), position)

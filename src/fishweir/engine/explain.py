@@ -18,8 +18,8 @@ def explain_query(query: Query, segments: Sequence[Segment], statistics: Statist
     constants = [query.constants[i] for i in normal.slots]
     lines = [f"query {query.name}", f"  reads     {normal.template.source}", f"  shape     {normal.template}"]
     found = _table_of(query.number, segments)
-    if found is None:
-        return "\n".join([*lines, f"  dropped   by change {query.dropped}; no longer in the plan"])
+    if found is None or query.dropped is not None:
+        return "\n".join([*lines, f"  dropped   by change {query.dropped}"])
     signature = found.anchor.signature(found.template)
     group = [t for s in segments for t in s.tables if t.anchor.signature(t.template) == signature]
     lines += [f"  group     {signature}", *_sizes(group), *_anchor(found, constants, statistics)]
@@ -40,21 +40,22 @@ def explain_all(segments: Sequence[Segment]) -> str:
         for table in segment.tables:
             groups.setdefault(table.anchor.signature(table.template), []).append(table)
     ordered = sorted(groups.items(), key=lambda item: -sum(t.size for t in item[1]))
-    lines = [f"{len(groups)} groups in {len(segments)} segments"]
+    filled = sum(1 for segment in segments if segment.tables)
+    lines = [f"{len(groups)} groups in {filled} segments"]
     for signature, tables in ordered:
         lines += [f"group {signature}", *_sizes(tables)]
     return "\n".join(lines)
 
 
 def _table_of(number: int, segments: Sequence[Segment]) -> Table | None:
-    return next((t for s in segments for t in s.tables if len(t.positions_of(number))), None)
+    return next((t for s in segments for t in s.tables if number in t.numbers), None)
 
 
 def _sizes(group: Sequence[Table]) -> list[str]:
     queries, outputs = sum(t.size for t in group), sum(t.distinct_constants for t in group)
     shapes = len({t.template for t in group})
     return [
-        f"    size    {queries:,} queries of {shapes:,} shapes, {outputs:,} different constants",
+        f"    size    queries: {queries:,}, shapes: {shapes:,}, different constants: {outputs:,}",
         "    shared  the walk of the document, one look-up per value, one output per constant",
     ]
 

@@ -82,13 +82,15 @@ class Registration:
             if statement.action is not None:
                 self._check_action(statement, statement.action)
             self._bound[key] = statement.shape
-        return statement
+        if statement.action is None:
+            return statement
+        return replace(statement, action=self.actions.resolved(statement.action, self.base))
 
     def _check_action(self, statement: CreateQuery, action: Action) -> None:
         try:
             self.actions.check(action)
         except QueryError as error:
-            raise self._refused(statement, str(error), action.name) from error
+            raise self._refused(statement, f"cannot be taken: {error}", action.name) from error
 
     def _declare(self, statement: CreateQuery, name: str) -> None:
         """A file that a query names is a stream of that name: one document, or its tuples."""

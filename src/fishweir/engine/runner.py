@@ -6,7 +6,6 @@ deliver what has been committed, look whether all is done. The job runs beside i
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -19,8 +18,6 @@ from fishweir.intake import Source, open_source
 from fishweir.pipeline.feeder import Feeder
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.job import Job
-
-logger = logging.getLogger("fishweir")
 
 AHEAD = 200_000
 """The sources wait while this many entries have not been evaluated."""
@@ -39,7 +36,13 @@ class Progress:
 
 class Runner:
     def __init__(
-        self, home: Home, catalog: Catalog, job: Job, dispatcher: Dispatcher, feeders: dict[str, Feeder]
+        self,
+        home: Home,
+        catalog: Catalog,
+        job: Job,
+        dispatcher: Dispatcher,
+        feeders: dict[str, Feeder],
+        stopped: threading.Event,
     ) -> None:
         self.home, self.catalog, self.job, self.dispatcher, self.feeders = (
             home,
@@ -48,28 +51,24 @@ class Runner:
             dispatcher,
             feeders,
         )
-        self.stopped = threading.Event()
+        self.stopped = stopped
         self.sources: dict[int, Source] = {}
         self.troubles: dict[int, str] = {}
         self.version = -1
         self.delivered = 0
-        self.rounds = 0
-        self.idle_round = -1
+        self.idle_rounds = 0
 
     def run(
         self, until_idle: bool, on_progress: Callable[[Progress], None] | None, timeout: float | None = None
     ) -> None:
         ends = None if timeout is None else time.monotonic() + timeout
         self._open_sources()
-        for feeder in self.feeders.values():
-            feeder.start()
         self.job.start()
         try:
             while not self.stopped.is_set() and (ends is None or time.monotonic() < ends):
                 busy = self._step()
                 idle = not busy and self._caught_up()
-                self.rounds += 1
-                self.idle_round = self.rounds if idle else self.idle_round
+                self.idle_rounds += idle
                 if on_progress is not None:
                     on_progress(self._progress(idle))
                 if idle and until_idle:
@@ -78,22 +77,26 @@ class Runner:
                     self.stopped.wait(0.05)
         finally:
             self.job.stop()
-            for feeder in self.feeders.values():
+            for feeder in list(self.feeders.values()):
                 feeder.stop()
             self.delivered += self.dispatcher.pending()
 
     def wait_idle(self, timeout: float) -> bool:
-        """Waits, in another thread, until a whole round found nothing left to do."""
-        asked, ends = self.rounds + 1, time.monotonic() + timeout
-        while self.idle_round <= asked and time.monotonic() < ends:
+        """Waits, in another thread, until a whole round, from now on, found nothing left to do.
+
+        The first idle round may have begun before the call; the second has not.
+        """
+        enough, ends = self.idle_rounds + 2, time.monotonic() + timeout
+        while self.idle_rounds < enough and time.monotonic() < ends:
             if self.stopped.wait(0.02):
                 break
-        return self.idle_round > asked
+        return self.idle_rounds >= enough
 
     def _step(self) -> bool:
         """One round; whether anything moved."""
         self.job.check()
         self._open_sources()
+        self._start_feeders()
         moved = 0
         for id, source in self.sources.items():
             if self._ahead() > AHEAD:
@@ -117,13 +120,16 @@ class Runner:
                 if source is not None:
                     self.sources[id] = source
 
+    def _start_feeders(self) -> None:
+        """DataFrames may have been attached since."""
+        for feeder in list(self.feeders.values()):
+            if feeder.query is None:
+                feeder.start()
+
     def _watch(self, id: int, source: Source) -> None:
-        """Says once what is wrong with a source, and once that it is well again."""
-        before, now = self.troubles.get(id), source.trouble
-        if now and now != before:
-            logger.warning("%s", now)
-        if now:
-            self.troubles[id] = now
+        """Keeps for `status` what is wrong with a source; the source itself has logged it."""
+        if source.trouble:
+            self.troubles[id] = source.trouble
         else:
             self.troubles.pop(id, None)
 
@@ -134,7 +140,7 @@ class Runner:
         return sum(self._heads().values()) - sum(self.job.offsets.values())
 
     def _caught_up(self) -> bool:
-        if not all(feeder.drained() for feeder in self.feeders.values()):
+        if not all(feeder.drained() for feeder in list(self.feeders.values())):
             return False
         evaluated = all(self.job.offsets.get(id, 0) >= head for id, head in self._heads().items())
         return evaluated and not self.dispatcher.waiting()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from fishweir.engine.explain import explain_all, explain_query
 from fishweir.engine.register import Registration
 from fishweir.engine.runner import Progress, Runner
 from fishweir.engine.status import EngineStatus, QueryStatus, engine_status, query_status
-from fishweir.errors import QueryError
+from fishweir.errors import HomeError, QueryError
 from fishweir.intake import StreamLog, documents_batch
 from fishweir.languages.bulk import render_rows, to_rows
 from fishweir.languages.script import parse_script
@@ -75,6 +76,7 @@ class Weir:
         self._spark = spark
         self._runner: Runner | None = None
         self._background: Background | None = None
+        self._stopped = threading.Event()
         for id, stream in self.catalog.streams().values():
             self.home.add_stream(id, stream)
 
@@ -118,6 +120,8 @@ class Weir:
                 change.add_stream(CreateStream(stream_of(name, frame), text=f"attached {name}"))
             self._make_streams()
         id, log = self._log(name)
+        if log.stream.path is not None:
+            raise QueryError(f"stream {name} reads {log.stream.path}: a DataFrame cannot be attached to it")
         self.feeders[name] = Feeder(frame, log, self.home.streams / str(id) / "feeder")
 
     def publish(
@@ -146,6 +150,7 @@ class Weir:
     ) -> None:
         """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do."""
         with self.home.job_lock():
+            stopped = self._stopped = threading.Event()
             planner = self._planner()
 
             def newest(statistics: Statistics) -> PlanInForce:
@@ -158,7 +163,7 @@ class Weir:
             dispatcher = Dispatcher(
                 self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed
             )
-            self._runner = Runner(self.home, self.catalog, job, dispatcher, self.feeders)
+            self._runner = Runner(self.home, self.catalog, job, dispatcher, self.feeders, stopped)
             try:
                 self._runner.run(until_idle, on_progress, timeout)
             finally:
@@ -167,6 +172,8 @@ class Weir:
 
     def start(self) -> None:
         """Runs the job in the background, until `stop`."""
+        if self._background is not None and self._background.is_alive():
+            raise HomeError(f"the job of {self.home.path} is running already")
         self._background = Background(self.run)
         self._background.start()
 
@@ -174,20 +181,24 @@ class Weir:
         """Waits until the background job has nothing left to do; raises what ended it early."""
         ends = time.monotonic() + timeout
         while time.monotonic() < ends:
-            if self._background is not None and not self._background.is_alive():
+            runner, background = self._runner, self._background
+            if runner is not None:
+                if runner.wait_idle(1.0):
+                    return
+            elif background is not None and background.is_alive():
+                time.sleep(0.05)
+            else:
                 self.stop()
                 raise QueryError("the job is not running")
-            if self._runner is None:
-                time.sleep(0.05)
-            elif self._runner.wait_idle(1.0):
-                return
         raise TimeoutError(f"not idle after {timeout:g} s")
 
     def stop(self) -> None:
         """Ends `run`, from another thread, or the background job; raises what made it fail."""
-        if self._runner is not None:
-            self._runner.stopped.set()
+        self._stopped.set()
         background, self._background = self._background, None
+        while background is not None and background.is_alive():
+            self._stopped.set()  # again: it may have begun just now, with an event of its own
+            background.join(0.05)
         if background is not None:
             background.end()
 

@@ -7,9 +7,12 @@ holds up nobody else. Each micro-batch of the feeder is appended once: its numbe
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 import pyarrow as pa
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 from pyspark.sql.streaming import StreamingQuery
@@ -42,7 +45,10 @@ def stream_of(name: str, frame: DataFrame) -> StreamDefinition:
 
 
 def body_column(frame: DataFrame) -> str | None:
-    return next((name for name in BODIES if name in frame.columns), None)
+    """The column with the documents; a `value` that is a number, as of the rate source, is none."""
+    texts = (spark_types.StringType, spark_types.BinaryType)
+    named = {field.name for field in frame.schema.fields if isinstance(field.dataType, texts)}
+    return next((name for name in BODIES if name in named), None)
 
 
 class Feeder:
@@ -56,8 +62,10 @@ class Feeder:
             )
         self.frame, self.log, self.checkpoint = frame, log, checkpoint
         self.query: StreamingQuery | None = None
+        self._draining: Thread | None = None
 
     def start(self) -> None:
+        self._draining = None
         self.landed = max((c["attached"] for c in self.log.cursors() if "attached" in c), default=-1)
         writer = self.frame.writeStream.foreachBatch(self._land).queryName(f"feeder {self.log.stream.name}")
         self.query = writer.option("checkpointLocation", str(self.checkpoint)).start()
@@ -68,14 +76,26 @@ class Feeder:
             self.query = None
 
     def drained(self) -> bool:
-        """Whether all that the DataFrame has now is in the log; raises what stopped the feeder."""
+        """Whether all that the DataFrame had when this was asked first is in the log; raises what stopped it.
+
+        It does not wait: a DataFrame that always has more would hold up everybody.
+        """
         if self.query is None:
             return True
+        if self._draining is None:
+            self._draining = Thread(target=self._drain, args=(self.query,), daemon=True)
+            self._draining.start()
+        if self._draining.is_alive():
+            return False
+        self._draining = None
         failure = self.query.exception()
         if failure is not None:
             raise failure
-        self.query.processAllAvailable()
         return True
+
+    def _drain(self, query: StreamingQuery) -> None:
+        with suppress(StreamingQueryException):  # the query keeps it for `drained`
+            query.processAllAvailable()
 
     def _land(self, frame: DataFrame, batch: int) -> None:
         if batch <= self.landed:
@@ -90,6 +110,6 @@ class Feeder:
         if stream.is_tuples:
             declared = [name for name, _ in stream.columns if name in table.column_names]
             return documents_batch(stream, table.select(declared), None, None, time.time())
-        body = next(name for name in BODIES if name in table.column_names)
-        ids = table.column("id").to_pylist() if "id" in table.column_names else None
-        return documents_batch(stream, table.column(body).to_pylist(), None, ids, time.time())
+        bodies = [body or b"" for body in table.column(body_column(self.frame)).to_pylist()]
+        ids = table.column("id").cast(pa.string()).to_pylist() if "id" in table.column_names else None
+        return documents_batch(stream, bodies, None, ids, time.time())

@@ -63,6 +63,8 @@ class Job:
 
     def stop(self) -> None:
         if self.query is not None:
+            while self.query.isActive and self.query.status["message"].startswith("Initializing"):
+                time.sleep(0.02)  # stopped now, it leaves a Python process that complains on stderr
             self.query.stop()
             self.query = None
 

@@ -20,7 +20,7 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     # The work is done in Python: a second compiler in the JVM costs more than it gives.
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS} -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS} -XX:TieredStopAtLevel=1 -Xss4m",
     "spark.driver.memory": "2g",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
