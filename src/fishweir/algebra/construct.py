@@ -18,6 +18,10 @@ Bound = tuple[Element, str | None]
 """An element, with the name of the attribute where an attribute is bound."""
 
 
+NOT_AS_IT_IS = {"\r": "&#13;"}
+"""Beside `<>&`: what a parser would change."""
+
+
 def construct(parts: tuple[Output, ...], bound: Mapping[str, Bound]) -> str:
     """The concatenated texts of the parts."""
     return "".join(_part(part, bound) for part in parts)
@@ -26,7 +30,7 @@ def construct(parts: tuple[Output, ...], bound: Mapping[str, Bound]) -> str:
 def _part(part: Output, bound: Mapping[str, Bound]) -> str:
     match part:
         case TextOutput(text):
-            return escape(text)
+            return escape(text, NOT_AS_IT_IS)
         case VariableOutput(name, content):
             return _variable(bound[name], content)
         case ElementOutput(tag, attributes, children):
@@ -38,11 +42,11 @@ def _part(part: Output, bound: Mapping[str, Bound]) -> str:
 def _variable(node: Bound, content: bool) -> str:
     element, attribute = node
     if attribute is not None:
-        return escape(value_of(node))
+        return escape(value_of(node), NOT_AS_IT_IS)
     if not content:
         return str(etree.tostring(element, encoding="unicode", with_tail=False))
     children = "".join(str(etree.tostring(child, encoding="unicode")) for child in element)
-    return escape(element.text or "") + children
+    return escape(element.text or "", NOT_AS_IT_IS) + children
 
 
 def _plain(part: VariableOutput | TextOutput, bound: Mapping[str, Bound]) -> str:

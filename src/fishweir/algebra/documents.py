@@ -52,6 +52,10 @@ def new_parser(comments: bool = False, encoding: str | None = None) -> etree.XML
     )
 
 
+PARSERS = {comments: new_parser(comments) for comments in (False, True)}
+"""Made once: a new parser for each document costs more than parsing a small one."""
+
+
 def parse_document(body: bytes, comments: bool = False) -> Element:
     """The document element of an XML text, or BadDocument with the reason."""
     if not body.strip():
@@ -59,7 +63,7 @@ def parse_document(body: bytes, comments: bool = False) -> Element:
     if len(body) > MAX_DOCUMENT:
         raise BadDocument(f"the document has {len(body):,} bytes, more than {MAX_DOCUMENT:,}")
     try:
-        return etree.fromstring(body, new_parser(comments))
+        return etree.fromstring(body, PARSERS[comments])
     except (etree.XMLSyntaxError, LookupError, ValueError) as error:
         raise BadDocument(syntax_reason(error)) from error
 
@@ -106,11 +110,19 @@ def xml_text(text: str) -> str:
     return re.sub(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
+NAME_START = (
+    "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f"
+    "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+NAME_FOLLOWS = f"{NAME_START}0-9.\u00b7\u0300-\u036f\u203f-\u2040-"
+"""What XML lets a name begin with and go on with; `\\w` takes more."""
+
+
 @lru_cache(maxsize=4096)
 def xml_name(name: str) -> str:
     """A stream's or column's name as an element name: other characters become `_`."""
-    clean = re.sub(r"[^\w.-]", "_", name)
-    return clean if re.match(r"[^\W\d]", clean) else f"_{clean}"
+    clean = re.sub(f"[^{NAME_FOLLOWS}]", "_", name)
+    return clean if re.match(f"[{NAME_START}]", clean) else f"_{clean}"
 
 
 # Simple paths: `/Quotes/Quote`, `Quote`, `//item`, `@id`, `Quote/@id`, as stream definitions use them.

@@ -31,6 +31,10 @@ class FeedUnion:
     variable: str | None = None
 
 
+WHOLE = "_"
+"""The variable that the whole from clause gets where a condition has none and it has no name of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class VariableCondition:
     """`$x[...]`: holds for the items that come through the feed or union named $x."""
@@ -83,6 +87,16 @@ class Filter:
 
     source: Source
     formula: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A query over one source: its items or tuples that satisfy the formula, and columns of them."""
+
+    filter: Filter
+    output: ColumnsOutput
+    slots: tuple[Slot, ...] = ()
+    language: str = "sql"
 
 
 # Statements
@@ -152,14 +166,41 @@ Views = Callable[[str], tuple[Filter, ...] | None]
 
 
 def to_filters(query: FeedQuery, views: Views) -> tuple[Filter, ...]:
-    """Selections pushed through unions and views to the sources; a source that comes twice stays twice."""
-    known = {name for _, names in leaves(query.main) for name in names}
+    """Selections pushed through unions and views to the sources; a source that comes twice stays twice.
+
+    These are the primary feeds; what the query's joins read is `join_filters`.
+    """
+    known = set(variables_of(query))
     for condition in query.where:
         if condition.variable not in known:
             raise QueryError(f"the variable ${condition.variable} names no feed of the from clause")
+    return _pushed(query.main, query.where, views)
+
+
+def join_filters(query: FeedQuery, join: FeedJoin, views: Views) -> tuple[Filter, ...]:
+    """The secondary feeds of a join, with the conditions on their variables pushed to the sources."""
+    return _pushed(join.secondary, query.where, views)
+
+
+def variables_of(query: FeedQuery) -> Iterator[str]:
+    """The variables of the from clause and of the joins, as often as they are given."""
+    for feed in (query.main, *(join.secondary for join in query.joins)):
+        yield from declared(feed)
+
+
+def declared(feed: FeedUnion | FeedName) -> Iterator[str]:
+    if feed.variable is not None:
+        yield feed.variable
+    for member in feed.members if isinstance(feed, FeedUnion) else ():
+        yield from declared(member)
+
+
+def _pushed(
+    feed: FeedUnion | FeedName, where: tuple[VariableCondition, ...], views: Views
+) -> tuple[Filter, ...]:
     found = []
-    for leaf, variables in leaves(query.main):
-        own = tuple(c.formula for c in query.where if c.variable in variables)
+    for leaf, variables in leaves(feed):
+        own = tuple(c.formula for c in where if c.variable in variables)
         inner = views(leaf.name)
         for part in (Filter(Source(leaf.name), And()),) if inner is None else inner:
             found.append(Filter(part.source, conjunction((part.formula, *own))))

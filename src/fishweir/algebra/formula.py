@@ -18,7 +18,8 @@ from fishweir.errors import QueryError
 AtomOperator = OneOf[
     "=", "!=", "<", "<=", ">", ">=", "contains", "similar", "like", "references", "extends", "shares-link", "exists"
 ]
-Part = OneOf["value", "year", "month", "day", "hour"]
+Part = OneOf["value", "year", "month", "day", "hour", "time"]
+"""What of the value is compared: itself, a part of the date it spells, or that date as seconds since 1970."""
 RelativePath = tuple[Step, ...]
 
 LARGEST = 256
@@ -27,12 +28,16 @@ LARGEST = 256
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """`part(path) op right`: an elementary condition; right is None for `exists` only."""
+    """`part(path) op right`: an elementary condition; right is None for `exists` only.
+
+    `threshold` is the slot of the number in `similar(0.8)`; None means similar's usual one.
+    """
 
     path: RelativePath
     op: AtomOperator
     right: Slot | RelativePath | None = None
     part: Part = "value"
+    threshold: Slot | None = None
 
     def __str__(self) -> str:
         path = "/".join(map(str, self.path)) or "item"
@@ -40,7 +45,8 @@ class Atom:
         if self.right is None:
             return f"{self.op} {left}"
         right = "?" if isinstance(self.right, Slot) else "/".join(map(str, self.right))
-        return f"{left} {self.op} {right}"
+        op = self.op if self.threshold is None else f"{self.op}(?)"
+        return f"{left} {op} {right}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +129,8 @@ def _contradicts(clause: Iterable[Literal]) -> bool:
 def _absorbed(clauses: set[Clause]) -> tuple[Clause, ...]:
     """Leaves out clauses that contain another; in an order that depends on the formula alone."""
     kept = [c for c in clauses if not any(other < c for other in clauses)]
-    return tuple(sorted(kept, key=lambda c: sorted((str(x.atom), x.positive, _slot(x.atom)) for x in c)))
+    return tuple(sorted(kept, key=lambda c: sorted((str(x.atom), x.positive, _slots(x.atom)) for x in c)))
 
 
-def _slot(atom: Atom) -> int:
-    return atom.right.index if isinstance(atom.right, Slot) else -1
+def _slots(atom: Atom) -> list[int]:
+    return [slot.index for slot in (atom.right, atom.threshold) if isinstance(slot, Slot)]

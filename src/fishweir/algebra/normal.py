@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fishweir.algebra.nodes import Comparison, Operator, PatternNode, Shape, Slot, Source, Step
+from fishweir.algebra.nodes import MIRRORED, Comparison, Operator, PatternNode, Shape, Slot, Source, Step
 
 PLACEHOLDER = {"string": "constant", "number": "number"}
 
@@ -34,7 +34,7 @@ class ConstantCondition:
 
 @dataclass(frozen=True, slots=True)
 class NodeCondition:
-    """`left op right` between two nodes of the same document."""
+    """`left op right` between two nodes of the same document, the lower number on the left."""
 
     left: int
     op: Operator
@@ -132,7 +132,10 @@ def _constants(
 
 def _join(condition: Comparison, node_of: dict[str, int]) -> NodeCondition:
     assert isinstance(condition.right, str)
-    return NodeCondition(node_of[condition.left], condition.op, node_of[condition.right])
+    left, right = node_of[condition.left], node_of[condition.right]
+    if left > right:
+        return NodeCondition(right, MIRRORED[condition.op], left)
+    return NodeCondition(left, condition.op, right)
 
 
 def _flatten(
@@ -147,10 +150,11 @@ def _flatten(
 
 def _key(node: PatternNode, shape: Shape) -> tuple[object, ...]:
     """Orders siblings by structure and conditions, never by the names a user chose."""
-    conditions = sorted(
-        (c.op, c.right.type)
+    conditions = [
+        (c.op, c.right.type if isinstance(c.right, Slot) else "")
         for c in shape.conditions
-        if c.left in node.variables and isinstance(c.right, Slot)
-    )
+        if c.left in node.variables
+    ]
+    conditions += [(MIRRORED[c.op], "") for c in shape.conditions if c.right in node.variables]
     outputs = sorted(shape.output_variables.index(v) for v in node.variables if v in shape.output_variables)
-    return (str(node.step), conditions, outputs, sorted(_key(child, shape) for child in node.children))
+    return (str(node.step), sorted(conditions), outputs, sorted(_key(child, shape) for child in node.children))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable
@@ -38,7 +39,7 @@ def to_text(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case float():
-            return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+            return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(float(value))
         case datetime():
             return (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
         case date():
@@ -51,7 +52,7 @@ def to_timestamp(text: str) -> float | None:
     """Seconds since 1970 from a number of seconds, ISO 8601 or RFC 822; None where it is none."""
     number = to_number(text)
     if number is not None:
-        return number
+        return number if math.isfinite(number) else None
     for parse in (datetime.fromisoformat, parsedate_to_datetime):
         try:
             moment = parse(text.strip())

@@ -7,6 +7,7 @@ same results, then it measures; tables on the terminal, CSV, JSON and a picture 
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -44,8 +45,10 @@ def run(out: Path, quick: bool, console: Console, engine: bool) -> Outcome:
     outcome = Outcome(about_run(market.source, quick))
     with _progress(console) as progress:
         measure_kernel(outcome, market, quick, progress)
+        outcome.write(out, NAME)
         if engine:
             measure_engine(outcome, market, quick, progress)
+    outcome.about["load_after"] = os.getloadavg()[0]
     outcome.targets = report.targets(outcome)
     outcome.write(out, NAME)
     plot.draw(outcome, out / f"{NAME}.png")

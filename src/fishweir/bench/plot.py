@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fishweir.bench.figures import Figure, Outcome
-from fishweir.bench.workloads import TYPES
+from fishweir.bench.workloads import CASES, TYPES
 from fishweir.errors import FishweirError
 
 TITLES = {
@@ -89,11 +89,12 @@ def _time(seconds: float) -> str:
 
 
 def _mark_not_run(panel: Any, figures: list[Figure]) -> None:
-    sizes = sorted({f.n for f in figures if f.seconds is None})
-    if sizes:
-        words = "non-grouped not run at\nN = " + ", ".join(f"{n:,}" for n in sizes)
-        place = {"transform": panel.transAxes, "ha": "right", "va": "bottom"}
-        panel.text(0.97, 0.03, words, fontsize=9, color="tab:red", **place)
+    left_out = {case: [_short(f.n) for f in figures if f.seconds is None and f.case == case] for case in CASES}
+    lines = [f"{case} case, N = {', '.join(sizes)}" for case, sizes in left_out.items() if sizes]
+    if lines:
+        words = "\n".join(["non-grouped not run:", *lines])
+        place = {"transform": panel.transAxes, "ha": "right", "va": "center"}
+        panel.text(0.98, 0.69, words, fontsize=8.5, color="tab:red", **place)
 
 
 def _heading(outcome: Outcome) -> str:

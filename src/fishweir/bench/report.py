@@ -9,14 +9,20 @@ from rich.table import Table
 from fishweir.bench.figures import Figure, Outcome, Target
 from fishweir.bench.workloads import TYPES
 
-CAPTION = """\
-Milliseconds, medians. fired: queries; pairs: (query, row); rows: factorized results; extract, match: the
-stages of grouped; alone: non-grouped, extraction included; ratio: alone to grouped, both with extraction."""
+LEGEND = """\
+Milliseconds, medians. fired: queries; pairs: (query, row); rows: factorized results.
+extract, match: the stages of grouped; alone: non-grouped, its extraction included.
+ratio: alone to grouped, both with extraction; match only: both without."""
+BUSY = "The machine was busy ({:.1f} processes waiting on {} cores): the times are too long and uneven."
 
 
 def show(outcome: Outcome, console: Console) -> None:
     console.print(_contest(outcome.find(experiment="queries"), "Experiment 1: time against N"))
     console.print(_contest(outcome.find(experiment="changes"), "Experiment 2: time against C"))
+    console.print(LEGEND, style="dim")
+    load = max(outcome.about["load_before"], outcome.about["load_after"])
+    if load > 1.5 * outcome.about["cores"]:
+        console.print(BUSY.format(load, outcome.about["cores"]), style="yellow")
     rest = [f for f in outcome.figures if f.experiment in ("registration", "whole way")]
     if rest:
         console.print(_engine(rest))
@@ -33,7 +39,7 @@ def _verdict(target: Target) -> str:
 def _contest(figures: list[Figure], title: str) -> Table:
     """One line for grouped and non-grouped together."""
     heads = ("type", "case", "N", "C", "fired", "pairs", "rows", "extract", "match", "alone", "ratio", "match only")
-    table = Table(*heads, title=title, caption=CAPTION, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(*heads, title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     alone = {(f.type, f.case, f.n, f.c): f for f in figures if f.contestant == "non-grouped"}
     for f in (f for f in figures if f.contestant == "grouped"):
         other = alone[f.type, f.case, f.n, f.c]

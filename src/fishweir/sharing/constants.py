@@ -130,7 +130,7 @@ class Sorted:
     def _positions(self, values: PathTable) -> tuple[Ints, Ints, Ints]:
         """Rows that can be compared, with the numbers of constants below and up to the value."""
         if isinstance(self.constants, np.ndarray):
-            rows = np.flatnonzero(~np.isnan(values.numbers))
+            rows = values.by_number
             given = values.numbers[rows]
             below, upto = (np.searchsorted(self.constants, given, side) for side in ("left", "right"))
             return rows, below, upto
@@ -175,7 +175,7 @@ class Interval:
         return tree, np.concatenate([possible[left], possible[right]])
 
     def look_up(self, values: PathTable) -> Slices:
-        rows = np.flatnonzero(~np.isnan(values.numbers))
+        rows = values.by_number
         given = values.numbers[rows]
         at = np.searchsorted(self.endpoints, given, "left") + np.searchsorted(self.endpoints, given, "right")
         found = [self._level(i, at) for i in range(len(self.levels))]
@@ -188,9 +188,12 @@ class Interval:
         a, b = self.by_a[start:end], self.by_b[start:end]
         first = (at >> bits) << bits
         middle, last = first + ((1 << bits) >> 1), first + (1 << bits)
-        left = at < middle
-        lo = np.where(left, np.searchsorted(a, first), len(self.by_a) + np.searchsorted(b, at))
-        hi = np.where(left, np.searchsorted(a, at, "right"), len(self.by_a) + np.searchsorted(b, last))
+        left, right = np.flatnonzero(at < middle), np.flatnonzero(at >= middle)
+        lo, hi = np.empty(len(at), np.int64), np.empty(len(at), np.int64)
+        lo[left], hi[left] = np.searchsorted(a, first[left]), np.searchsorted(a, at[left], "right")
+        lo[right], hi[right] = np.searchsorted(b, at[right]), np.searchsorted(b, last[right])
+        lo[right] += len(self.by_a)
+        hi[right] += len(self.by_a)
         return lo + start, hi + start
 
 

@@ -168,10 +168,9 @@ def _with_residual(
 
 def _with_members(documents: Ints, nodes: Ints, group: Ints, rows: Ints, members: Ints) -> Matches:
     """One row per distinct output with the sorted list of its queries."""
-    order = np.lexsort((members, group[rows]))
-    groups, members = group[rows][order], members[order]
-    new = np.append(True, (groups[1:] != groups[:-1]) | (members[1:] != members[:-1]))
-    groups, members = groups[new], members[new]
+    keys = np.sort((group[rows] << 32) | members)  # one sort of numbers; query numbers stay below 2**31
+    keys = keys[np.append(True, keys[1:] != keys[:-1])]
+    groups, members = keys >> 32, keys & 0xFFFFFFFF
     found, starts = np.unique(groups, return_index=True)
     first = np.zeros(group.max() + 1, np.int64)
     first[group[::-1]] = np.arange(len(group))[::-1]

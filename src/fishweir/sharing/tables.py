@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fishweir.algebra.nodes import Constant
 from fishweir.algebra.normal import Template
 from fishweir.sharing.arrays import Column, Ints, take
 from fishweir.sharing.constants import Equal, Everything, Index, Interval, Sorted
@@ -47,16 +48,13 @@ class Table:
         """The query number at each position."""
         return self.numbers if self.rows is None else self.numbers[self.rows]
 
-    @cached_property
-    def distinct_constants(self) -> int:
-        """How many different outputs the group's split has: equal constants share one."""
-        match self.index:
-            case Everything():
-                return 1
-            case Equal(hashes=hashes):
-                return len(hashes)
+    @property
+    def anchor_constants(self) -> set[tuple[Constant, ...]]:
+        """The different outputs of the group's split: equal constants share one; no condition is one, too."""
+        if isinstance(self.index, Equal):
+            return {(constant,) for constant in self.index.constants.to_pylist()}
         picked = [self.columns[self.template.constants[i].slot] for i in self.anchor.conditions]
-        return len(set(zip(*(column.tolist() for column in picked), strict=True)))
+        return set(zip(*(column.tolist() for column in picked), strict=True)) if picked else {()}
 
     def constants_at(self, condition: int, positions: Ints) -> Column:
         rows = positions if self.rows is None else self.rows[positions]

@@ -26,6 +26,10 @@ Path = tuple[Step, ...]
 Ints = NDArray[np.int64]
 
 
+MOST_TAGS = 10_000
+"""Documents may invent tags without end; what is remembered of them may not."""
+
+
 class PathTable:
     """The witnesses of one path, in document order per document."""
 
@@ -41,6 +45,12 @@ class PathTable:
     def numbers(self) -> NDArray[np.float64]:
         """The values as numbers; NaN, which satisfies no comparison, where a value is none."""
         return texts_to_numbers(self.texts)
+
+    @cached_property
+    def by_number(self) -> Ints:
+        """The rows that are numbers, in ascending order: look-ups in order touch each cache line once."""
+        order = np.argsort(self.numbers, kind="stable")
+        return order[: len(order) - int(np.isnan(self.numbers).sum())]
 
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
@@ -89,13 +99,26 @@ def texts_to_numbers(texts: pa.Array) -> NDArray[np.float64]:
 class PathTrie:
     """All paths of a source; a node knows its path where a query uses it."""
 
-    __slots__ = ("attributes", "children", "path", "valued")
+    __slots__ = ("attributes", "children", "path", "steps", "valued")
 
     def __init__(self) -> None:
         self.children: dict[str, PathTrie] = {}
         self.attributes: dict[str, Path] = {}
         self.path: Path | None = None
         self.valued = False
+        self.steps: dict[Any, PathTrie | None] = {}
+        """By tag as lxml gives it, namespace and all: filled while walking."""
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self.children and not self.attributes
+
+    def step(self, tag: Any) -> PathTrie | None:
+        """The node below for a tag; what is no element, such as a comment, has no text for a tag."""
+        if len(self.steps) >= MOST_TAGS:
+            self.steps.clear()
+        found = self.steps[tag] = self.children.get(local_name(tag)) if isinstance(tag, str) else None
+        return found
 
     def add(self, path: Path, valued: bool) -> None:
         """Adds a path; its values are taken only where some condition reads them."""
@@ -104,12 +127,15 @@ class PathTrie:
             if step.axis == "attribute":
                 node.attributes[step.name] = path[: i + 1]
                 return
+            node.steps.clear()
             node = node.children.setdefault(step.name, PathTrie())
         node.path = path
         node.valued |= valued
 
 
 State = tuple[PathTrie, tuple[int, ...]]
+Rows = tuple[list[int], list[tuple[int, ...]], list[str]]
+"""Documents, chains of node ids and values of one path."""
 
 
 class Extraction:
@@ -117,58 +143,79 @@ class Extraction:
 
     def __init__(self, trie: PathTrie) -> None:
         self.trie = trie
-        self.rows: dict[Path, tuple[list[int], list[tuple[int, ...]], list[str]]] = {}
+        self.rows: dict[Path, Rows] = {}
+        self.rows_of: dict[PathTrie, Rows] = {}
+        self.starts: dict[tuple[Sequence[str], Any], tuple[list[State], list[State]]] = {}
         self.document = 0
 
     def add(self, document: int, root: Element, context: Sequence[str] = ()) -> None:
         self.document = document
-        states = [s for i in range(len(context) + 1) if (s := self._start(context[i:], root))]
-        if states:
-            self._visit(root, 0, states)
-
-    def _start(self, names: Sequence[str], root: Element) -> State | None:
-        """The trie's node for the document element, below the elements that stood above it."""
-        node: PathTrie | None = self.trie
-        chain: tuple[int, ...] = ()
-        for depth, name in enumerate(names):
-            node = node.children.get(name) if node else None
-            if node is None:
-                return None
-            chain += (depth - len(names),)
+        key = (context, root.tag)
+        above, states = self.starts.get(key) or self._start(key)
+        for node, chain in above:
             self._record(node, chain, root)
-        node = node.children.get(local_name(root.tag)) if node else None
-        return (node, (*chain, 0)) if node else None
-
-    def _visit(self, element: Element, position: int, states: list[State]) -> int:
-        """Records an element and its subtree; returns the id after the subtree."""
         for node, chain in states:
+            self._visit(root, 0, node, chain)
+
+    def _start(self, key: tuple[Sequence[str], Any]) -> tuple[list[State], list[State]]:
+        """The trie's nodes for the elements that stood above the document element, and for itself."""
+        context, tag = key
+        above: list[State] = []
+        states: list[State] = []
+        for i in range(len(context) + 1):
+            node: PathTrie | None = self.trie
+            for depth, name in enumerate(context[i:], i - len(context)):
+                node = node.children.get(name) if node else None
+                if node:
+                    above.append((node, tuple(range(i - len(context), depth + 1))))
+            node = node.children.get(local_name(tag)) if node else None
+            if node:
+                states.append((node, tuple(range(i - len(context), 1))))
+        self.starts[key] = above, states
+        return above, states
+
+    def _visit(self, element: Element, position: int, node: PathTrie, chain: tuple[int, ...]) -> int:
+        """Records an element and its subtree; returns the id after the subtree. The innermost loop of all."""
+        if node.path is not None:
             self._record(node, chain, element)
-            if node.attributes:
-                self._attributes(element, node, chain)
+        if node.attributes:
+            self._attributes(element, node, chain)
         position += 1
-        for child in element.iterchildren(etree.Element):
-            name = local_name(child.tag)
-            below = [(n.children[name], (*chain, position)) for n, chain in states if name in n.children]
-            if below:
-                position = self._visit(child, position, below)
+        steps = node.steps
+        for child in element:
+            tag = child.tag
+            below = steps[tag] if tag in steps else node.step(tag)
+            if below is None:
+                if isinstance(tag, str):
+                    position += sum(1 for _ in child.iter(etree.Element)) if len(child) else 1
+            elif len(child) or not below.is_leaf:
+                position = self._visit(child, position, below, (*chain, position))
             else:
-                position += 1 if len(child) == 0 else sum(1 for _ in child.iter(etree.Element))
+                documents, chains, values = self.rows_of.get(below) or self._rows(below)
+                documents.append(self.document)
+                chains.append((*chain, position))
+                values.append((child.text or "") if below.valued else "")
+                position += 1
         return position
 
     def _attributes(self, element: Element, node: PathTrie, chain: tuple[int, ...]) -> None:
         for key, value in element.attrib.items():
             path = node.attributes.get(local_name(str(key)))
             if path is not None:
-                self._append(path, (*chain, chain[-1]), str(value))
+                rows = self.rows.setdefault(path, ([], [], []))
+                self._append(rows, (*chain, chain[-1]), str(value))
 
     def _record(self, node: PathTrie, chain: tuple[int, ...], element: Element) -> None:
         if node.path is not None:
-            self._append(node.path, chain, string_value(element) if node.valued else "")
+            rows = self.rows_of.get(node) or self._rows(node)
+            self._append(rows, chain, string_value(element) if node.valued else "")
 
-    def _append(self, path: Path, chain: tuple[int, ...], value: str) -> None:
-        rows = self.rows.get(path)
-        if rows is None:
-            rows = self.rows[path] = ([], [], [])
+    def _rows(self, node: PathTrie) -> Rows:
+        assert node.path is not None
+        rows = self.rows_of[node] = self.rows.setdefault(node.path, ([], [], []))
+        return rows
+
+    def _append(self, rows: Rows, chain: tuple[int, ...], value: str) -> None:
         rows[0].append(self.document)
         rows[1].append(chain)
         rows[2].append(value)
@@ -194,9 +241,9 @@ def tuple_tables(name: str, columns: Mapping[str, pa.Array], paths: Iterable[Pat
         if path[0] != Step(name):
             continue
         if len(path) == 1:
-            text = pc.binary_join_element_wise(
-                *(pc.fill_null(column_texts(c), "") for c in columns.values()), ""
-            )
+            empty = pa.scalar("", pa.large_string())
+            texts = (pc.fill_null(column_texts(column), empty) for column in columns.values())
+            text = pc.binary_join_element_wise(*texts, empty)
             tables[path] = PathTable(np.arange(length), np.zeros((length, 1), np.int64), text)
         elif len(path) == 2 and path[1].axis == "child" and path[1].name in columns:
             tables[path] = column_table(columns[path[1].name], elements[path[1].name])

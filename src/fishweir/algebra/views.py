@@ -1,0 +1,154 @@
+"""Views over views: what a published feed comes down to, whatever lies between it and its sources.
+
+In come definitions by name, out come the filters on the sources with one list of constants. Views are
+resolved from the sources up, each once, without recursion: they may be stacked to any depth. A feed
+that joins publishes items of its own (with annotations), so to its readers it is a source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import dataclass, replace
+
+from fishweir.algebra.feeds import FeedQuery, Filter, leaves, to_filters
+from fishweir.algebra.formula import And, Atom, Formula, Not, Or
+from fishweir.algebra.nodes import Constant, Slot
+from fishweir.errors import QueryError
+
+LARGEST = 100_000
+"""Most filters one feed may come down to: unions of unions of the same views double at every level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A feed's query with its constants."""
+
+    query: FeedQuery
+    constants: tuple[Constant, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Filters on sources; their slots count in `constants`, the feed's own first, then its views'."""
+
+    filters: tuple[Filter, ...]
+    constants: tuple[Constant, ...] = ()
+
+
+Definitions = Callable[[str], Publication | None]
+"""The publication of a name; None for a source. QueryError where the name is not known."""
+
+
+def definitions(published: MutableMapping[str, Publication], sources: Callable[[str], bool]) -> Definitions:
+    """Look-up in a mapping; a name that is neither published nor a source is refused."""
+
+    def find(name: str) -> Publication | None:
+        if name not in published and not sources(name):
+            raise QueryError(f"there is no feed '{name}'")
+        return published.get(name)
+
+    return find
+
+
+def resolve(
+    name: str, find: Definitions, memo: MutableMapping[str, Resolved] | None = None
+) -> Resolved:
+    """What a published feed reads; QueryError names a cycle or a feed that is not there.
+
+    `memo` keeps what is resolved; whoever changes a definition forgets the feeds that `readers` gives.
+    """
+    known = {} if memo is None else memo
+    for feed in dependencies(name, find):
+        if feed not in known:
+            publication = find(feed)
+            assert publication is not None, "dependencies gives publications only"
+            known[feed] = _resolved(feed, publication, find, known)
+    return known[name]
+
+
+def dependencies(name: str, find: Definitions) -> list[str]:
+    """A published feed and all those it reads directly or not, each after the ones it reads."""
+    if find(name) is None:
+        raise QueryError(f"the feed '{name}' is a source, not a view")
+    done: dict[str, None] = {}
+    path: dict[str, Iterator[str]] = {name: reads(find(name))}
+    while path:
+        current = next(reversed(path))
+        for read in path[current]:
+            if read in path:
+                names = list(path)
+                raise QueryError(f"the feeds read each other: {' -> '.join([*names[names.index(read) :], read])}")
+            publication = None if read in done else find(read)
+            if publication is not None:
+                path[read] = reads(publication)
+                break
+        else:
+            del path[current]
+            done[current] = None
+    return list(done)
+
+
+def reads(publication: Publication | None) -> Iterator[str]:
+    """Names in the from clause and in the joins."""
+    if publication is None:
+        return
+    query = publication.query
+    for feed in (query.main, *(join.secondary for join in query.joins)):
+        yield from (leaf.name for leaf, _ in leaves(feed))
+
+
+def readers(name: str, published: MutableMapping[str, Publication]) -> set[str]:
+    """The published feeds that read this one, directly or through others."""
+    above: dict[str, set[str]] = {}
+    for feed, publication in published.items():
+        for read in reads(publication):
+            above.setdefault(read, set()).add(feed)
+    found: set[str] = set()
+    border = [name]
+    while border:
+        new = above.get(border.pop(), set()) - found
+        found |= new
+        border += new
+    return found
+
+
+def _resolved(
+    name: str, publication: Publication, find: Definitions, known: MutableMapping[str, Resolved]
+) -> Resolved:
+    """One level: the feed's own slots, and after them those of each view it reads."""
+    constants = list(publication.constants)
+    moved: dict[str, tuple[Filter, ...]] = {}
+
+    def views(read: str) -> tuple[Filter, ...] | None:
+        inner = find(read)
+        if inner is None or inner.query.joins:
+            return None
+        if read not in moved:
+            by = len(constants)
+            moved[read] = tuple(Filter(f.source, shifted(f.formula, by)) for f in known[read].filters)
+            constants.extend(known[read].constants)
+        return moved[read]
+
+    size = sum(len(known[leaf.name].filters) if leaf.name in known else 1 for leaf, _ in leaves(publication.query.main))
+    if size > LARGEST:
+        raise QueryError(f"the feed '{name}' comes down to {size:,} sources with conditions, more than {LARGEST:,}")
+    return Resolved(to_filters(publication.query, views), tuple(constants))
+
+
+def shifted(formula: Formula, by: int) -> Formula:
+    """The formula with its slots counted from `by` on."""
+    match formula:
+        case Atom():
+            right = _later(formula.right, by) if isinstance(formula.right, Slot) else formula.right
+            threshold = formula.threshold and _later(formula.threshold, by)
+            return replace(formula, right=right, threshold=threshold)
+        case Not(part):
+            return Not(shifted(part, by))
+        case And(parts):
+            return And(tuple(shifted(part, by) for part in parts))
+        case Or(parts):
+            return Or(tuple(shifted(part, by) for part in parts))
+
+
+def _later(slot: Slot, by: int) -> Slot:
+    return replace(slot, index=slot.index + by)
