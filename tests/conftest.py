@@ -7,11 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import fishweir
 from fishweir.engine.weir import Weir
 
 DATA = Path(os.environ.get("FISHWEIR_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+# Not a timed test: on a busy machine the first example alone may take seconds.
+settings.register_profile("fishweir", deadline=None)
+settings.load_profile("fishweir")
 
 
 @pytest.fixture(scope="session")

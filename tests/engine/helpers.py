@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,14 @@ def aside(weir: Weir, stream: str | None = None) -> dict[str, str]:
     counted = weir.status().set_aside if stream is None else weir.status().streams[stream].set_aside
     assert counted == len(found)
     return {entry.document: entry.reason for entry in found}
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> None:
+    """Waits until a condition holds; fails when it does not in time."""
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends, f"not within {seconds:g} s"
+        time.sleep(0.1)
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:

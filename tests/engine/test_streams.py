@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import fishweir
-from tests.engine.helpers import all_outputs, aside, outputs, quote, quotes, rows, write_files
-
-PRICE = 'where <Quote><Symbol>$s</><Price>$p</></> element_as $q in "{0}", $p > 10 construct'
+from tests.engine.helpers import all_outputs, aside, outputs, quote, quotes, rows, wait_for, write_files
 
 
 def test_files_globs_folders_and_splits(weir, tmp_path):
@@ -53,9 +50,7 @@ def test_files_globs_folders_and_splits(weir, tmp_path):
         """
     )
     weir.run(until_idle=True)
-    assert [(d, b, o) for d, _, b, o in rows(weir, "wholes")] == [
-        ("whole-1", {"q": (4, "B20")}, quote("B", 20))
-    ]
+    assert [(d, b, o) for d, _, b, o in rows(weir, "wholes")] == [("whole-1", {"q": (4, "B20")}, quote("B", 20))]
     assert [(d, b, o) for d, _, b, o in rows(weir, "above")] == [
         ("absolute-1", {"s": (1, "A")}, "A"),
         ("absolute-2", {"s": (1, "B")}, "B"),
@@ -84,7 +79,7 @@ def test_timestamps(weir, tmp_path):
             "attributes.xml": "<d><i t='7'/><i t='-1.5'/></d>",
             "nested.xml": "<d><i><a t='1'/><b t='2'/></i></d>",
             "rows.csv": "n,at\n1,2024-01-01T00:00:00Z\n2,2024-01-01 00:00:01\n",
-            "words.csv": "n,at\n1,\"Mon, 01 Jan 2024 00:00:10 GMT\"\n2,5\n",
+            "words.csv": 'n,at\n1,"Mon, 01 Jan 2024 00:00:10 GMT"\n2,5\n',
             "doubles.csv": "n,at\n1,1.5\n2,3\n",
         },
     )
@@ -204,18 +199,21 @@ def test_attached_dataframes(weir, spark, tmp_path):
     weir.attach("T", spark.readStream.schema("n long, x double").json(str(tmp_path / "in")))
     weir.attach("V", spark_docs)
     weir.attach("B", spark_docs.selectExpr("value as body", "concat('id', value) as id"))
+    weir.attach("N", spark_docs.selectExpr("nullif(value, '<a>1</a>') as value", "length(value) as id"))
     weir.execute(
         """
         create t where <T><n>$n</></> element_as $r in "T" construct $r;
         create v where <a>$v</> in "V" construct $v;
         create b where <a>$v</> in "B" construct $v;
+        create n where <a>$v</> in "N" construct $v;
         """
     )
     weir.run(until_idle=True)
     assert outputs(weir, "t") == [("T-1", "<T><n>1</n><x>2.5</x></T>"), ("T-2", "<T><n>2</n></T>")]
     assert outputs(weir, "v") == [("V-1", "1"), ("V-2", "2")]
     assert outputs(weir, "b") == [("id<a>1</a>", "1"), ("id<a>2</a>", "2")]
-    assert sorted(aside(weir)) == ["V-3", "id<a>"]
+    assert outputs(weir, "n") == [("8", "2")]
+    assert sorted(aside(weir)) == ["3", "8", "V-3", "id<a>"]
     write_files(tmp_path, {"in/2.json": '{"n": 3}\n', "docs/2.txt": "<a>4</a>\n"})
     weir.run(until_idle=True)
     weir.run(until_idle=True)
@@ -228,11 +226,11 @@ def test_attached_rate_source(weir, spark):
     """Spark's rate source has a column `value` which is a number, so its rows are tuples."""
     weir.attach("rate", spark.readStream.format("rate").option("rowsPerSecond", 3).load())
     weir.execute('create r where <rate><value>$v</></> in "rate", $v < 3 construct $v')
-    for _ in range(2):
-        weir.run(timeout=3.5)
-    weir.run(until_idle=True)
-    assert [o for _, o in outputs(weir, "r")] == ["0", "1", "2"]
-    assert weir.status().streams["rate"].arrived >= 6
+    for rows_so_far in (3, 6):
+        weir.start()
+        wait_for(lambda enough=rows_so_far: weir.status().streams["rate"].evaluated >= enough)
+        weir.stop()
+    assert sorted(o for _, o in outputs(weir, "r")) == ["0", "1", "2"]
 
 
 def test_changing_file(weir, tmp_path):
@@ -300,7 +298,7 @@ def test_bindings_and_outputs(weir):
         create several where <book><author>$a</><title>$t</></> in "S" construct <by who=$a>$t, "said" $a</by>;
         create attribute where <book id=$i lang="en"/> element_as $b in "S" construct <r ref=$i/>;
         create other where <book lang="de"/> in "S" construct <r/>;
-        create nested where <book><title>$t</></> element_as $b in "S" construct <x a="1 &lt; 2"><y>text <z/></y>$b</x>;
+        create nested where <book><title>$t</></> element_as $b in "S" construct <x a="1 < 2"><y>text <z/></y>$b</x>;
         """
     )
     weir.publish("S", [BOOK], timestamps=[3])
@@ -312,7 +310,8 @@ def test_bindings_and_outputs(weir):
     ]
     assert rows(weir, "attribute") == [("S-1", 3.0, {"i": ("0@id", "b1")}, '<r ref="b1"/>')]
     assert rows(weir, "other") == []
-    print(rows(weir, "nested"))
+    nested = '<x a="1 &lt; 2"><y>text <z/></y><book id="b1" lang="en"><author>Ann</author><author>Bob</author>'
+    assert outputs(weir, "nested") == [("S-1", f"{nested}<title>{title}</title></book></x>")]
 
 
 def test_equal_queries_names_and_repeated_statements(weir):
@@ -335,7 +334,13 @@ def test_results_as_arrow_and_spark(weir):
     weir.run(until_idle=True)
     bindings = {"v": {"document": "S-1", "node": "0", "value": "3"}}
     table = weir.results().to_arrow().to_pylist()
-    row = {"query": "q", "documents": ["S-1"], "timestamp": 2.5, "bindings": list(bindings.items()), "output": "<o>3</o>"}
+    row = {
+        "query": "q",
+        "documents": ["S-1"],
+        "timestamp": 2.5,
+        "bindings": list(bindings.items()),
+        "output": "<o>3</o>",
+    }
     assert table == [row]
     (spark_row,) = weir.results("q").to_spark().collect()
     assert spark_row.asDict(recursive=True) == {**row, "bindings": bindings}

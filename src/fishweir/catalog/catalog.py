@@ -47,8 +47,15 @@ class Catalog:
         self.engine = sa.create_engine(address, poolclass=NullPool if address.startswith("sqlite") else None)
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _tune_sqlite)
-        metadata.create_all(self.engine)
+        if not sa.inspect(self.engine).has_table(counters.name):
+            self._create()
+
+    def _create(self) -> None:
+        """Makes the tables, all in one transaction: several processes may open a new home at once."""
         with self.engine.begin() as connection:
+            if self.engine.dialect.name == "sqlite":
+                connection.exec_driver_sql("begin immediate")
+            metadata.create_all(connection)
             if connection.scalar(sa.select(counters.c.value)) is None:
                 connection.execute(sa.insert(counters).values(name="version", value=0))
 
@@ -146,9 +153,9 @@ class Catalog:
 
 def _tune_sqlite(connection: Any, _: Any) -> None:
     """Readers do not wait for writers; writers wait for each other."""
+    connection.execute("pragma busy_timeout = 60000")
     connection.execute("pragma journal_mode = wal")
     connection.execute("pragma synchronous = normal")
-    connection.execute("pragma busy_timeout = 60000")
 
 
 @lru_cache(maxsize=100_000)

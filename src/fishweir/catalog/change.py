@@ -37,13 +37,14 @@ class Change:
     def add_stream(self, statement: CreateStream) -> None:
         definition = json.dumps(to_json(statement.stream))
         name = statement.stream.name
-        first = self._take(1)
+        self._take(0)
         row = self.connection.execute(
             sa.select(streams.c.text, streams.c.definition).where(streams.c.name == name)
         ).first()
         if row is None:
+            added = self._take(1)
             self.connection.execute(
-                sa.insert(streams).values(name=name, definition=definition, text=statement.text, added=first)
+                sa.insert(streams).values(name=name, definition=definition, text=statement.text, added=added)
             )
         elif row.text != statement.text and row.definition != definition:
             raise QueryError(f"the stream {name} exists already, with another definition")
@@ -65,12 +66,12 @@ class Change:
             raise QueryError(f"there is no query {name}")
 
     def _take(self, count: int) -> int:
-        """The first of `count` new change numbers."""
+        """The first of `count` new change numbers; 0 only keeps other writers out."""
         self.connection.execute(sa.update(counters).values(value=counters.c.value + count))
         return int(self.connection.scalar(sa.select(counters.c.value)) or 0) - count + 1
 
     def _add_chunk(self, chunk: list[CreateQuery]) -> list[str]:
-        first = self._take(len(chunk))
+        self._take(0)
         if not self._number:
             self._number = int(self.connection.scalar(sa.select(sa.func.max(queries.c.number))) or 0)
         named = self._name(chunk)
@@ -80,10 +81,12 @@ class Change:
             name = str(statement.name)
             if name not in seen:
                 self._number += 1
-                rows.append(self._row(statement, self._number, first + i, chunk[i].name is None))
+                rows.append(self._row(statement, self._number, chunk[i].name is None))
             elif seen[name] != statement.text:
                 raise QueryError(f"the query {name} exists already, with another definition")
             seen[name] = statement.text
+        for change, row in enumerate(rows, self._take(len(rows))):
+            row["added"] = change
         self._insert(rows)
         return [str(statement.name) for statement in named]
 
@@ -126,14 +129,14 @@ class Change:
             found |= {row.name: row.text for row in rows}
         return found
 
-    def _row(self, statement: CreateQuery, number: int, change: int, unnamed: bool) -> dict[str, Any]:
+    def _row(self, statement: CreateQuery, number: int, unnamed: bool) -> dict[str, Any]:
         schedule = statement.schedule
         return {
             "number": number, "name": statement.name, "unnamed": unnamed, "shape": self._shape(statement.shape),
             "constants": json.dumps(statement.constants), "text": statement.text,
             "start": schedule.start, "every": schedule.every, "expire": schedule.expire,
             "action": json.dumps(to_json(statement.action)) if statement.action else None,
-            "added": change, "dropped": None,
+            "dropped": None,
         }  # fmt: skip
 
     def _shape(self, shape: Shape) -> int:

@@ -52,7 +52,7 @@ def _table_of(number: int, segments: Sequence[Segment]) -> Table | None:
 
 
 def _sizes(group: Sequence[Table]) -> list[str]:
-    queries, outputs = sum(t.size for t in group), sum(t.distinct_constants for t in group)
+    queries, outputs = sum(t.size for t in group), len(set().union(*(t.anchor_constants for t in group)))
     shapes = len({t.template for t in group})
     return [
         f"    size    queries: {queries:,}, shapes: {shapes:,}, different constants: {outputs:,}",

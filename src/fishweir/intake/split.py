@@ -77,8 +77,11 @@ class _Batch:
 
 def xml_batches(stream: StreamDefinition, path: Path, now: float) -> Iterator[pa.RecordBatch]:
     """The documents of an XML file in order; what cannot be read is one problem entry at the end."""
-    if path.stat().st_size == 0:
+    size = path.stat().st_size
+    if size == 0:
         yield file_problem(stream, path, "the file is empty", now)
+    elif stream.split is None and size > MAX_DOCUMENT:
+        yield file_problem(stream, path, f"the document has {size:,} bytes, more than {MAX_DOCUMENT:,}", now)
     elif stream.split is None:
         yield log_batch(stream, 1, now, {"body": [path.read_bytes()]})
     else:

@@ -1,0 +1,87 @@
+"""EXPLAIN as golden files: `explain/NAME.txt` is what is said of query NAME, `all.txt` of all groups.
+
+After a change that is meant, write them anew with
+`FISHWEIR_WRITE_EXPLAIN=1 .venv/bin/python -m pytest tests/engine/test_explain.py` and read the difference.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fishweir
+from fishweir.engine.weir import Weir
+from tests.engine.support import micro_batch
+
+GOLDEN = Path(__file__).parent / "explain"
+WRITE = "FISHWEIR_WRITE_EXPLAIN" in os.environ
+
+SCRIPT = """
+create stream quotes; create stream orders (customer string, shares int);
+create intel where <Quotes> <Quote> <Symbol>INTC</> </> </> element_as $g in "quotes" construct $g;
+create microsoft where <Quotes> <Quote> <Symbol>MSFT</> </> </> element_as $g in "quotes" construct $g;
+create intel_again where <Quotes> <Quote> <Symbol>INTC</> </> </> element_as $g in "quotes" construct $g;
+create risen where <Quotes><Quote><Change_Ratio>$c</></> element_as $g </> in "quotes", $c > 0.05 construct $g;
+create intel_below where <Quotes><Quote><Symbol>"INTC"</><Current_Price>$p</></> element_as $g </>
+    in "quotes", $p < 100 construct $g do append 'mail.jsonl' every 1 hour;
+create between where <orders><shares>$n</></> in "orders", $n >= 10, $n < 20 construct $n;
+create impossible where <orders><shares>$n</></> in "orders", $n >= 20, $n < 10 construct $n;
+create all_orders where <orders/> element_as $o in "orders" construct $o;
+create same where <orders><customer>$c</><shares>$n</></> in "orders", $c = $n construct $c;
+create by_dtd where <Quote k=$k></> in "*" conforms to "quotes.dtd", $k != 'x' construct $k;
+create gone where <orders><shares>$n</></> in "orders", $n > 7 construct $n;
+delete gone;
+"""
+NAMES = [
+    "intel", "risen", "intel_below", "between", "impossible", "all_orders", "same", "by_dtd", "gone",
+]  # fmt: skip
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Weir]:
+    monkeypatch.chdir(tmp_path)
+    with fishweir.open(tmp_path / "home") as weir:
+        weir.execute(SCRIPT)
+        yield weir
+
+
+def check(name: str, text: str) -> None:
+    """Paths are shown from the current folder, which is another each time."""
+    file, text = GOLDEN / f"{name}.txt", text.replace(f"{Path.cwd()}/", "")
+    if WRITE:
+        file.write_text(f"{text}\n", encoding="utf-8")
+    assert f"{text}\n" == file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_explain(home: Weir, name: str) -> None:
+    check(name, home.explain(name))
+
+
+def test_explain_all(home: Weir) -> None:
+    check("all", home.explain())
+
+
+def test_explain_is_the_same_once_planned(home: Weir) -> None:
+    """Before the first micro-batch everything is in the tail; then in a segment."""
+    before = home.explain("intel"), home.explain("impossible"), home.explain("gone"), home.explain()
+    micro_batch(home)
+    assert (home.explain("intel"), home.explain("impossible"), home.explain("gone"), home.explain()) == before
+
+
+def test_explain_says_by_which_statistics(home: Weir) -> None:
+    """Orders of ten sizes, all by Ada: new queries are grouped by size, the earlier one is not moved."""
+    text = "create {} where <orders><customer>$c</><shares>$n</></> in 'orders', $c = 'Ada', $n > 8 construct $n"
+    home.execute(text.format("early"))
+    home.publish("orders", [{"customer": "Ada", "shares": i % 10} for i in range(100)])
+    micro_batch(home)
+    home.execute(text.format("late"))
+    check("early", home.explain("early"))
+    check("late", home.explain("late"))
+
+
+def test_golden_files_are_all_used() -> None:
+    assert {file.stem for file in GOLDEN.glob("*.txt")} == {*NAMES, "all", "early", "late"}
