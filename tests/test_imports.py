@@ -23,7 +23,7 @@ STAGES: dict[str, set[str]] = {
     "pipeline": {"algebra", "sharing", "intake", "java"},
     "delivery": {"algebra", "pipeline"},
 }
-SEE_ALL = {"__init__", "engine", "cli", "bench"}
+SEE_ALL = {"__init__", "__main__", "engine", "cli", "bench"}
 
 
 def unit_of(file: Path) -> str:

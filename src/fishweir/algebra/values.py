@@ -56,7 +56,7 @@ def to_timestamp(text: str) -> float | None:
     for parse in (datetime.fromisoformat, parsedate_to_datetime):
         try:
             moment = parse(text.strip())
-        except (ValueError, TypeError, IndexError):
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, TypeError, IndexError, OverflowError):
             continue
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 import sqlalchemy as sa
@@ -28,6 +28,8 @@ class Change:
         self.connection = connection
         self._shapes: dict[int, tuple[Shape, int]] = {}
         self._number = 0
+        self._unnamed: dict[str, str] | None = None
+        self._used: set[str | None] = set()
 
     def streams(self) -> dict[str, StreamDefinition]:
         rows = self.connection.scalars(sa.select(streams.c.definition))
@@ -56,6 +58,7 @@ class Change:
             yield from self._add_chunk(chunk)
 
     def drop(self, name: str) -> None:
+        self._unnamed = None
         change = self._take(1)
         dropped = self.connection.execute(
             sa.update(queries)
@@ -64,6 +67,11 @@ class Change:
         )
         if dropped.rowcount == 0:
             raise QueryError(f"there is no query {name}")
+
+    def expire(self, now: float) -> None:
+        """Drops what has expired; one change number for all of it."""
+        due = queries.c.dropped.is_(None) & (queries.c.expire <= now)
+        self.connection.execute(sa.update(queries).where(due).values(dropped=self._take(1)))
 
     def _take(self, count: int) -> int:
         """The first of `count` new change numbers; 0 only keeps other writers out."""
@@ -103,14 +111,10 @@ class Change:
         """Queries without a name become q1, q2, ...; one registered before keeps its name."""
         if all(statement.name for statement in chunk):
             return chunk
-        living = queries.c.dropped.is_(None)
-        rows = self.connection.execute(
-            sa.select(queries.c.text, queries.c.name).where(queries.c.unnamed, living)
-        )
-        known: dict[str, str] = {row.text: row.name for row in rows}
-        used = {s.name for s in chunk} | set(self.connection.scalars(sa.select(queries.c.name).where(
-            queries.c.name.like("q%"))))  # fmt: skip
-        fresh = (f"q{i}" for i in range(1, 10**9) if f"q{i}" not in used)
+        if self._unnamed is None:
+            self._unnamed, self._used = self._names_given()
+        known, used = self._unnamed, self._used | {statement.name for statement in chunk}
+        fresh = (f"q{i}" for i in count(len(known) + 1) if f"q{i}" not in used)
         named = []
         for statement in chunk:
             if statement.name is None:
@@ -119,6 +123,13 @@ class Change:
                 statement = replace(statement, name=known[statement.text])
             named.append(statement)
         return named
+
+    def _names_given(self) -> tuple[dict[str, str], set[str | None]]:
+        """Names of the living unnamed queries by text, and all names that look like theirs; read once."""
+        mine = sa.select(queries.c.text, queries.c.name).where(queries.c.unnamed, queries.c.dropped.is_(None))
+        known = {row.text: row.name for row in self.connection.execute(mine)}
+        alike = sa.select(queries.c.name).where(queries.c.name.like("q%"))
+        return known, set(self.connection.scalars(alike))
 
     def _texts(self, names: Sequence[str]) -> dict[str, str]:
         """The texts of the living queries with these names."""

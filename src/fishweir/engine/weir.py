@@ -299,8 +299,10 @@ class Weir:
             self.home.add_stream(id, stream)
 
     def _expire(self) -> None:
-        for name in self.catalog.expired(time.time()):
-            self.drop(name)
+        now = time.time()
+        if self.catalog.expired(now):
+            with self.catalog.change() as change:
+                change.expire(now)
 
 
 def _queries(texts: Iterable[str]) -> Iterator[CreateQuery]:

@@ -97,7 +97,7 @@ def tuple_timestamps(table: pa.Table, stream: StreamDefinition) -> tuple[NDArray
     if pa.types.is_timestamp(column.type):
         own = column.cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.float64) / 1e6
     elif pa.types.is_string(column.type):
-        texts = [_seconds(text) if text is not None else None for text in column.to_pylist()]
+        texts = [to_timestamp(text) if text is not None else None for text in column.to_pylist()]
         own = np.array(texts, dtype=np.float64)
     else:
         own = column.to_numpy(zero_copy_only=False).astype(np.float64)
@@ -111,20 +111,12 @@ def tuple_timestamps(table: pa.Table, stream: StreamDefinition) -> tuple[NDArray
 def _timestamp(text: str | None, stream: StreamDefinition) -> float:
     if text is None:
         raise BadDocument(f"no timestamp at {stream.timestamp}")
-    seconds = _seconds(text)
+    seconds = to_timestamp(text)
     if seconds is None:
         raise BadDocument(
             f"the timestamp at {stream.timestamp} is neither seconds, ISO 8601 nor RFC 822: {text[:80]!r}"
         )
     return seconds
-
-
-def _seconds(text: str) -> float | None:
-    """A date too far away for any clock is none: one document must not stop the job."""
-    try:
-        return to_timestamp(text)
-    except OverflowError:
-        return None
 
 
 def _context(text: str | None) -> tuple[str, ...]:
