@@ -1,0 +1,164 @@
+"""The grid of bitmaps: the fast kernel where a tuple satisfies many queries.
+
+In: query regions; then batches of tuples. Out: the satisfied queries of each tuple, as CSR or as bitmaps.
+Shared: one bitmap of queries per attribute and cell, read by every tuple that falls into the cell.
+
+An attribute's rank space is cut into cells of about equal numbers of range ends. The bitmap of a cell has the
+queries whose range overlaps it. A tuple ands the bitmaps of its cells; what overlaps its cell without holding
+the tuple itself begins after it or ends before it, inside the cell: these few queries are two slices of the
+sorted ends, and their bits are cleared. The result is exact, without looking at any candidate. Where an
+attribute has no more ranks than cells, each cell is one rank and both slices are empty (exact cells).
+
+Cells: an and reads N/64 words and a clear touches N/cells bits an attribute, so more than `MOST_CELLS` cells gain
+nothing. Memory: attributes * cells * N/8 bytes of bitmaps, at most `budget`, which bounds the cells; besides
+8 bytes a query and attribute for the sorted ends, and at most 32 bytes more for the ranks.
+
+Paper: none; it stands beside Spatial Join CQ (section 5) and is checked against it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from fishweir.sharing.boxes import grid_kernels
+from fishweir.sharing.boxes.jit import HAVE_NUMBA
+from fishweir.sharing.boxes.matches import BitMatches, Matches, Numbers, Offsets, Words
+from fishweir.sharing.boxes.ranks import RankSpace
+from fishweir.sharing.boxes.regions import Boxes, Keys, tuple_keys
+
+MOST_CELLS = 512
+BUDGET = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One attribute of the grid. Slices of `starts` and `ends` are queries that a bitmap has too many."""
+
+    space: RankSpace
+    cell_of_rank: npt.NDArray[np.int32]
+    bitmaps: Words
+    starts: Numbers
+    """Queries by the first rank of their range."""
+    ends: Numbers
+    """Queries by the rank after their range."""
+    started: npt.NDArray[np.int64]
+    """started[r]: how many ranges begin at a rank below r."""
+    ended: npt.NDArray[np.int64]
+    first_rank: npt.NDArray[np.int64]
+    """Of each cell, and at the end the number of ranks."""
+
+    def look_up(self, keys: Keys) -> npt.NDArray[np.int64]:
+        """Per tuple its cell, the slice of `starts` that is too many, and the slice of `ends` that is."""
+        rank = self.space.rank(keys)
+        cell = self.cell_of_rank[rank]
+        start_slice = self.started[rank + 1], self.started[self.first_rank[cell + 1]]
+        end_slice = self.ended[self.first_rank[cell] + 1], self.ended[rank + 1]
+        return np.stack((cell, *start_slice, *end_slice), axis=1).astype(np.int64)
+
+
+def cells_within(budget: int, queries: int, attributes: int) -> int:
+    """The number of cells an attribute that keeps all bitmaps within the budget; 2 at least."""
+    return max(2, min(MOST_CELLS, budget // max(1, attributes * words_of(queries) * 8)))
+
+
+def words_of(queries: int) -> int:
+    return -(-queries // 64)
+
+
+def build_axis(space: RankSpace, cells: int) -> Axis:
+    size, queries = space.size, len(space.first)
+    started = np.concatenate(([0], np.cumsum(np.bincount(space.first, minlength=size + 1))))
+    ended = np.concatenate(([0], np.cumsum(np.bincount(space.last, minlength=size + 1))))
+    first_rank = cell_bounds(started + ended, size, cells)
+    cell_of_rank = np.repeat(np.arange(len(first_rank) - 1), np.diff(first_rank)).astype(np.int32)
+    bitmaps = np.zeros((len(first_rank) - 1, words_of(queries)), dtype=np.uint64)
+    as_bytes = bitmaps.view(np.uint8)
+    for cell, (least, after) in enumerate(pairwise(first_rank)):
+        packed = np.packbits((space.first < after) & (space.last > least), bitorder="little")
+        as_bytes[cell, : len(packed)] = packed
+    starts = np.argsort(space.first, kind="stable").astype(np.int32)
+    ends = np.argsort(space.last, kind="stable").astype(np.int32)
+    return Axis(space, cell_of_rank, bitmaps, starts, ends, started, ended, first_rank)
+
+
+def cell_bounds(below: npt.NDArray[np.int64], size: int, cells: int) -> npt.NDArray[np.int64]:
+    """First ranks of the cells: each rank its own cell if there is room, else quantiles of the range ends."""
+    if size <= cells:
+        return np.arange(size + 1)
+    least, most = below[1], below[size]
+    quantiles = least + (most - least) * np.arange(1, cells) // cells
+    return np.unique(np.concatenate(([0], np.searchsorted(below[: size + 1], quantiles), [size])))
+
+
+class GridIndex:
+    """Built once for a set of queries, never changed."""
+
+    def __init__(self, boxes: Boxes, budget: int = BUDGET, compiled: bool = HAVE_NUMBA) -> None:
+        self.queries, self.attributes, self.compiled = boxes.count, boxes.attributes, compiled
+        self.used = boxes.used_attributes()
+        self.cells = cells_within(budget, boxes.count, len(self.used))
+        self.axes = [build_axis(RankSpace.of(boxes.low[:, a], boxes.high[:, a]), self.cells) for a in self.used]
+        self._satisfiable = packed(~boxes.empty())
+        self._bitmaps = np.concatenate([axis.bitmaps for axis in self.axes]) if self.axes else self._satisfiable[None]
+        self._starts = np.concatenate([axis.starts for axis in self.axes]) if self.axes else np.empty(0, np.int32)
+        self._ends = np.concatenate([axis.ends for axis in self.axes]) if self.axes else np.empty(0, np.int32)
+
+    def memory(self) -> int:
+        """Bytes of the bitmaps."""
+        return int(self._bitmaps.nbytes)
+
+    def match(self, values: npt.ArrayLike) -> Matches:
+        found = self._look_up(values)
+        if not self.compiled:
+            return Matches.from_lists([np.flatnonzero(self._bits(row)) for row in found])
+
+        def step(row: int, position: int, numbers: Numbers, offsets: Offsets) -> tuple[int, int]:
+            return grid_kernels.list_matches(
+                found, self._bitmaps, self._starts, self._ends, row, position, numbers, offsets
+            )
+
+        return Matches.from_kernel(step, len(found), words_of(self.queries) * 64 + grid_kernels.UNROLLED)
+
+    def bitmaps(self, values: npt.ArrayLike) -> BitMatches:
+        """The factorized form: N/8 bytes a tuple, whatever it satisfies."""
+        found = self._look_up(values)
+        words = np.empty((len(found), words_of(self.queries)), dtype=np.uint64)
+        if self.compiled:
+            grid_kernels.and_bitmaps(found, self._bitmaps, self._starts, self._ends, words)
+        else:
+            for row, looked_up in enumerate(found):
+                words[row] = packed(self._bits(looked_up))
+        return BitMatches(words, self.queries)
+
+    def _look_up(self, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """(tuple, axis, 5): `Axis.look_up` of each axis, as positions in the concatenated arrays."""
+        keys = tuple_keys(values, self.attributes)
+        found = np.zeros((len(keys), max(1, len(self.axes)), 5), dtype=np.int64)
+        cells_before = 0
+        for position, (attribute, axis) in enumerate(zip(self.used, self.axes, strict=True)):
+            found[:, position] = axis.look_up(keys[:, attribute])
+            found[:, position, 0] += cells_before
+            found[:, position, 1:] += position * self.queries
+            cells_before += len(axis.bitmaps)
+        return found
+
+    def _bits(self, looked_up: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """The NumPy way for one tuple: a flag a query."""
+        words = np.bitwise_and.reduce(self._bitmaps[looked_up[:, 0]], axis=0)
+        flags = np.unpackbits(words.view(np.uint8), count=self.queries, bitorder="little").view(np.bool_)
+        for _, start, start_end, end, end_end in looked_up:
+            flags[self._starts[start:start_end]] = False
+            flags[self._ends[end:end_end]] = False
+        return flags
+
+
+def packed(flags: npt.NDArray[np.bool_]) -> Words:
+    """Flags as the words of a bitmap."""
+    words = np.zeros(words_of(len(flags)), dtype=np.uint64)
+    as_bytes = np.packbits(flags, bitorder="little")
+    words.view(np.uint8)[: len(as_bytes)] = as_bytes
+    return words

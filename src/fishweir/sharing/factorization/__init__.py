@@ -1,0 +1,1 @@
+"""Filter factorization: the predicates of one source as one tree of shared filters (RoSeS)."""
