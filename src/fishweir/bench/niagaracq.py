@@ -22,7 +22,7 @@ from fishweir.bench.registration import measure_registration
 from fishweir.bench.workloads import CASES, TYPES
 
 NAME = "niagaracq"
-CHECKED, QUICK_CHECKED = (1_000, 10_000), (200, 2_000)
+CHECKED, QUICK_CHECKED = (1_000, 10_000), (100, 500)
 REGISTERED, QUICK_REGISTERED = (10_000, 1_000_000), (200, 2_000)
 SCRIPT, QUICK_SCRIPT = 100_000, 1_000
 ROUNDS, QUICK_ROUNDS = 9, 2
@@ -69,7 +69,7 @@ def measure_kernel(outcome: Outcome, market: Market, quick: bool, progress: Prog
 
     outcome.about["checked_pairs"] = kernel.check_all(market, checked, say)
     outcome.figures += kernel.measure_queries(market, sizes, say)
-    outcome.figures += kernel.measure_changes(market, changes, say)
+    outcome.figures += kernel.measure_changes(market, changes, say, 200 if quick else 2_000)
     progress.update(task, description="kernel measured")
 
 
