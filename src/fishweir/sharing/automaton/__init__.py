@@ -1,0 +1,1 @@
+"""The shared path automaton: all paths of all queries of a stream, run once per document."""

@@ -1,0 +1,163 @@
+"""The rows of a batch as arrays, and the rows of a trie node by look-up.
+
+In: what a walk collected. Out: for any trie node the rows that end there, in preorder; the subtree of
+a row as an interval of rows, so that ancestors and descendants are joined by binary search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.nodes import Operator
+from fishweir.algebra.values import to_number
+from fishweir.sharing.arrays import Ints, expand
+from fishweir.sharing.automaton.states import State
+from fishweir.sharing.automaton.walk import Walk
+
+NONE = np.empty(0, np.int64)
+
+
+class Rows:
+    """Row i: document, position, the row above, its state as an index of `states`."""
+
+    def __init__(self, walk: Walk, all_states: list[State | None]) -> None:
+        firsts: Ints = np.array([*walk.firsts, len(walk.states)], np.int64)
+        self.documents: Ints = np.repeat(np.array(walk.documents, np.int64), firsts[1:] - firsts[:-1])
+        self.positions: Ints = np.array(walk.positions, np.int64)
+        self.parents: Ints = np.array(walk.parents, np.int64)
+        self.names, self.texts = walk.names, walk.texts
+        self.state_ids = np.array(walk.states, np.int32)
+        used, self.state = np.unique(self.state_ids, return_inverse=True)
+        self.states = [s for i in used.tolist() if (s := all_states[i]) is not None]
+        self._found: dict[int, Ints] = {}
+        self._by_number: dict[int, tuple[NDArray[np.float64], Ints]] = {}
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @cached_property
+    def by_state(self) -> tuple[Ints, Ints]:
+        """Rows ordered by state, and where each state's rows begin."""
+        order = np.argsort(self.state, kind="stable")
+        return order, np.searchsorted(self.state[order], np.arange(len(self.states) + 1))
+
+    @cached_property
+    def _states_of_nodes(self) -> tuple[Ints, Ints]:
+        nodes = np.concatenate([NONE, *(s.nodes for s in self.states)])
+        states = np.repeat(np.arange(len(self.states)), [len(s.nodes) for s in self.states])
+        order = np.argsort(nodes, kind="stable")
+        return nodes[order], states[order]
+
+    @cached_property
+    def ends(self) -> Ints:
+        """The row after each row's subtree."""
+        sizes = np.ones(len(self), np.int64)
+        above = self.parents[self.parents >= 0]
+        while len(above):
+            sizes += np.bincount(above, minlength=len(self))
+            above = self.parents[above]
+            above = above[above >= 0]
+        return np.arange(len(self)) + sizes
+
+    def present(self, nodes: Collection[int]) -> list[int]:
+        """Those of some trie nodes that have rows."""
+        if not nodes or not self.states:
+            return []
+        wanted = np.zeros(max(max(nodes), *(int(s.nodes[-1]) for s in self.states)) + 1, np.bool_)
+        wanted[list(nodes)] = True
+        found = [s.nodes[wanted[s.nodes]] for s in self.states]
+        return np.unique(np.concatenate(found)).tolist()
+
+    def of(self, node: int) -> Ints:
+        """The rows that end at a trie node, in preorder."""
+        rows = self._found.get(node)
+        if rows is None:
+            nodes, states = self._states_of_nodes
+            lo, hi = np.searchsorted(nodes, [node, node + 1])
+            order, starts = self.by_state
+            found = states[lo:hi]
+            slices = [order[starts[s] : starts[s + 1]] for s in found.tolist()]
+            rows = slices[0] if len(slices) == 1 else np.sort(np.concatenate([NONE, *slices]))
+            self._found[node] = rows
+        return rows
+
+    def texts_of(self, rows: Ints) -> list[str]:
+        """Values of rows; they were taken only where some path wants them."""
+        return [self.texts[row] for row in rows.tolist()]
+
+    @cached_property
+    def by_text(self) -> dict[str, list[int]]:
+        """All rows whose values were taken, by value."""
+        found: dict[str, list[int]] = {}
+        for row, text in self.texts.items():
+            found.setdefault(text, []).append(row)
+        return found
+
+    def with_text(self, node: int, text: str) -> Ints:
+        """The rows of a node with this value, in preorder."""
+        rows = self.by_text.get(text)
+        if rows is None:
+            return NONE
+        equal = np.array(rows, np.int64)
+        return equal[contained(equal, self.of(node))]
+
+    def with_number(self, node: int, op: Operator, constant: float) -> Ints:
+        """The rows of a node whose value is a number that compares so, in preorder."""
+        if node not in self._by_number:
+            rows = self.of(node)
+            given = [to_number(text) for text in self.texts_of(rows)]
+            numbers = np.array([np.nan if n is None else n for n in given], np.float64)
+            order = np.argsort(numbers, kind="stable")[: np.count_nonzero(~np.isnan(numbers))]
+            self._by_number[node] = numbers[order], rows[order]
+        numbers, rows = self._by_number[node]
+        lo, hi = np.searchsorted(numbers, constant, "left"), np.searchsorted(numbers, constant, "right")
+        parts = {
+            "=": (rows[lo:hi],), "!=": (rows[:lo], rows[hi:]), "<": (rows[:lo],),
+            "<=": (rows[:hi],), ">": (rows[hi:],), ">=": (rows[lo:],),
+        }[op]  # fmt: skip
+        return np.sort(np.concatenate(parts))
+
+    # Joins down one step; all row lists are sorted.
+
+    def below(self, above: Ints, rows: Ints, deep: bool) -> tuple[Ints, Ints]:
+        """All pairs (index of `above`, row of `rows`) where the row is a child (or below) of it."""
+        if deep:
+            lo, hi = np.searchsorted(rows, above + 1), np.searchsorted(rows, self.ends[above])
+            index, at = expand(lo, hi)
+            return index, rows[at]
+        parents = self.parents[rows]
+        order = np.argsort(above, kind="stable")
+        lo = np.searchsorted(above[order], parents, "left")
+        hi = np.searchsorted(above[order], parents, "right")
+        source, at = expand(lo, hi)
+        return order[at], rows[source]
+
+    def having(self, above: Ints, rows: Ints, deep: bool) -> Ints:
+        """Those of `above` with one of `rows` as a child (or below)."""
+        if deep:
+            counts = np.searchsorted(rows, self.ends[above]) - np.searchsorted(rows, above + 1)
+            return above[counts > 0]
+        parents = np.unique(self.parents[rows])
+        return parents[contained(parents, above)]
+
+    def under(self, above: Ints, rows: Ints, deep: bool) -> Ints:
+        """Those of `rows` that are a child of (or below) one of `above`."""
+        if not deep and len(above) * 8 > len(rows):
+            return rows[contained(self.parents[rows], above)]
+        ends = self.ends[above]
+        if deep:  # the outermost subtrees hold the others
+            outer = above >= np.append(0, np.maximum.accumulate(ends)[:-1])[: len(above)]
+            above, ends = above[outer], ends[outer]
+        source, at = expand(np.searchsorted(rows, above + 1), np.searchsorted(rows, ends))
+        return rows[at] if deep else np.sort(rows[at[self.parents[rows[at]] == above[source]]])
+
+
+def contained(values: Ints, among: Ints) -> NDArray[np.bool_]:
+    """Which values are in a sorted list."""
+    if not len(among):
+        return np.zeros(len(values), np.bool_)
+    return among[np.minimum(np.searchsorted(among, values), len(among) - 1)] == values
