@@ -108,7 +108,7 @@ class Timed:
 
 
 def time_stages(
-    extract: Callable[[Any], Any], match: Callable[[Any], Any], rows: Any, most: int = 9, budget: float = 5.0
+    extract: Callable[[Any], Any], match: Callable[[Any], Any], rows: Any, most: int = 101, budget: float = 3.0
 ) -> Timed:
     """Repeats until there are `most` repetitions or the budget's seconds have passed; at least one."""
     gc.collect()
