@@ -82,14 +82,9 @@ def test_names_that_look_like_keywords() -> None:
 @pytest.mark.parametrize(
     ("statement", "language"),
     [
-        ("create feed F from A | B", "RoSeS"),
-        ("register feed 'http://x' as F", "RoSeS"),
-        ("Subscribe to F", "RoSeS"),
-        ("select * from R [range 10 seconds] where a > 5", "SQL"),
         ("S//book->x1 followed by{x2=x5, 10} S//blog->x4", "XSCL"),
         ("select * from S//book->x1 join{x2=x5, 10} S//blog->x4", "XSCL"),
         ('for $a in stream("S")/b return $a', "XQuery"),
-        ("create query q as select * from R", "SQL"),
         ("create query q using xquery as for $a in b", "XQuery"),
     ],
 )

@@ -24,6 +24,11 @@ TEMPLATES = (
     "create {name} where <a><b>$x</b></a> in “s”, $x = {string}, $x != {number} construct $x, {string} every {number}",
     "where <a>{string}</a> element_as $g in s, $g<{number} construct $g expire 3 months",
     "create {name} where <a><b>{text} </b><c>{text}</c></a> element_as $g in s construct $g start 5 expire {number}",
+    "create feed {name} from (a | b as $b) as $x where $x[t contains {string} and d > {string}] and $b[p<{number}]",
+    "create feed {name} from a join last {number} items on b with [t = window.t] where [similar({number}) {string}]",
+    "create query {name} as select * from R where x > {number} and not s={string} or b is true and t like {string}",
+    "select a as b from {string} where {number}<x<={number} and t > date {string} expire 3 months",
+    "create query {name} as from a where [shares-link ({string}, {string}) or year(d) = {number}] do mail {string}",
 )
 
 strings = st.builds(quote, st.text(max_size=8), st.sampled_from(["'", '"'])) | st.builds(

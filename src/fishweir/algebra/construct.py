@@ -7,11 +7,14 @@ Variables bound to elements copy the element; those bound to content or attribut
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
-from fishweir.algebra.documents import Element, local_name
+from fishweir.algebra.documents import Element, local_name, values_at
+from fishweir.algebra.feeds import ColumnsOutput
+from fishweir.algebra.formula import RelativePath
 from fishweir.algebra.nodes import ElementOutput, Output, TextOutput, VariableOutput
 
 Bound = tuple[Element, str | None]
@@ -25,6 +28,25 @@ NOT_AS_IT_IS = {"\r": "&#13;"}
 def construct(parts: tuple[Output, ...], bound: Mapping[str, Bound]) -> str:
     """The concatenated texts of the parts."""
     return "".join(_part(part, bound) for part in parts)
+
+
+def element_text(element: Element) -> str:
+    return str(etree.tostring(element, encoding="unicode", with_tail=False))
+
+
+def select_columns(output: ColumnsOutput, root: Element, values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """SQL's select list: the columns of a tuple as they are, of a document the texts at the paths."""
+    if not output.columns:
+        children = {local_name(child.tag): str(child.xpath("string()")) for child in root.iterchildren(etree.Element)}
+        return dict(values) if values is not None else children
+    return {name: _column(path, root, values) for name, path in output.columns}
+
+
+def _column(path: RelativePath, root: Element, values: Mapping[str, Any] | None) -> Any:
+    if values is not None and len(path) == 1 and path[0].name in values:
+        return values[path[0].name]
+    found = values_at(root, path)
+    return found[0] if found else None
 
 
 def _part(part: Output, bound: Mapping[str, Bound]) -> str:
@@ -44,7 +66,7 @@ def _variable(node: Bound, content: bool) -> str:
     if attribute is not None:
         return escape(value_of(node), NOT_AS_IT_IS)
     if not content:
-        return str(etree.tostring(element, encoding="unicode", with_tail=False))
+        return element_text(element)
     children = "".join(str(etree.tostring(child, encoding="unicode")) for child in element)
     return escape(element.text or "", NOT_AS_IT_IS) + children
 

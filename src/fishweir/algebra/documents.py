@@ -96,6 +96,26 @@ def string_value(element: Element) -> str:
     return "".join(str(text) for text in element.itertext(etree.Element))
 
 
+def item_text(root: Element) -> str:
+    """All text of an item, its attributes' values included, with a space between the pieces."""
+    pieces = [piece for element in elements(root) for piece in (element.text, element.tail, *element.attrib.values())]
+    return " ".join(str(piece) for piece in pieces if piece)
+
+
+def values_at(root: Element, path: tuple[Step, ...]) -> list[str]:
+    """The values at a path below the document element; the empty path is the whole item."""
+    if not path:
+        return [item_text(root)]
+    found = [root]
+    for step in path:
+        if step.axis == "attribute":
+            pairs = [pair for element in found for pair in element.attrib.items()]
+            return [str(value) for key, value in pairs if local_name(str(key)) == step.name]
+        children = [child for element in found for child in element.iterchildren(etree.Element)]
+        found = [child for child in children if local_name(child.tag) == step.name]
+    return [string_value(element) for element in found]
+
+
 def tuple_to_document(stream: str, row: Mapping[str, Any]) -> Element:
     """A flat document; a NULL column is an absent element, so it compares to nothing."""
     root = etree.Element(xml_name(stream))

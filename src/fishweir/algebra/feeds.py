@@ -91,10 +91,13 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A query over one source: its items or tuples that satisfy the formula, and columns of them."""
+    """Items or tuples of some sources that satisfy the formula of their source, or columns of them.
 
-    filter: Filter
-    output: ColumnsOutput
+    An item that comes by several of the filters is one result. Without `output` it is the item itself.
+    """
+
+    filters: tuple[Filter, ...]
+    output: ColumnsOutput | None = None
     slots: tuple[Slot, ...] = ()
     language: str = "sql"
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")
@@ -158,7 +161,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class CreateQuery:
-    shape: Shape
+    shape: Shape | FeedQuery | Selection
     constants: tuple[Constant, ...]
     name: str | None = None
     action: Action | None = None
@@ -202,4 +205,4 @@ class CreateStream:
     line: int = 1
 
 
-Statement = CreateQuery | DropQuery | CreateStream
+Statement: TypeAlias = "CreateQuery | DropQuery | CreateStream | CreateFeed | RegisterFeed | Subscribe | DropFeed"

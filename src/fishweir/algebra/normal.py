@@ -11,9 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from fishweir.algebra.formula import AtomOperator, Part
 from fishweir.algebra.nodes import MIRRORED, Comparison, Operator, PatternNode, Shape, Slot, Source, Step
 
-PLACEHOLDER = {"string": "constant", "number": "number"}
+PLACEHOLDER = {"string": "constant", "number": "number", "words": "words"}
+
+ANY_ROOT = Step("*")
+"""The document element, whatever its name: conditions on items and tuples begin there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +28,24 @@ class TemplateNode:
 
 @dataclass(frozen=True, slots=True)
 class ConstantCondition:
-    """`node op constant`, the constant being the query's value for `slot`."""
+    """`part(node) op constant`, the constant being the query's value for `slot`."""
 
     node: int
-    op: Operator
+    op: AtomOperator
     type: str
     slot: int
+    part: Part = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class NegatedCondition:
+    """No node at the path satisfies the condition; the path begins at the document element."""
+
+    path: tuple[Step, ...]
+    op: AtomOperator
+    type: str
+    slot: int
+    part: Part = "value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +66,7 @@ class Template:
     constants: tuple[ConstantCondition, ...]
     joins: tuple[NodeCondition, ...]
     outputs: tuple[int, ...]
+    negated: tuple[NegatedCondition, ...] = ()
 
     def chain(self, node: int) -> tuple[int, ...]:
         """The nodes from the root down to `node`."""
@@ -64,8 +81,24 @@ class Template:
 
     def signature(self, *conditions: ConstantCondition) -> str:
         """An expression signature as in figure 3.2: `Quotes.Quote.Symbol = constant in quotes`."""
-        parts = [f"{dotted(self.path(c.node))} {c.op} {PLACEHOLDER[c.type]}" for c in conditions]
-        return f"{' and '.join(parts)} in {self.source}"
+        return f"{' and '.join(self.shown(c) for c in conditions)} in {self.source}"
+
+    def shown(self, condition: ConstantCondition | NegatedCondition, constant: str | None = None) -> str:
+        """A condition as people read it, with its constant or a placeholder."""
+        steps = condition.path if isinstance(condition, NegatedCondition) else self.path(condition.node)
+        left = dotted(steps) if condition.part == "value" else f"{condition.part}({dotted(steps)})"
+        words = f"{left} {condition.op} {PLACEHOLDER[condition.type] if constant is None else constant}"
+        return f"not {words}" if isinstance(condition, NegatedCondition) else words
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The type of each slot's constants."""
+        return tuple(c.type for c in self.conditions)
+
+    @property
+    def conditions(self) -> tuple[ConstantCondition | NegatedCondition, ...]:
+        """All that compares with a constant, in the order of the slots."""
+        return (*self.constants, *self.negated)
 
     @property
     def leaves(self) -> tuple[int, ...]:
@@ -74,7 +107,7 @@ class Template:
         return tuple(i for i in range(len(self.nodes)) if i not in parents)
 
     def __str__(self) -> str:
-        conditions = [f"{dotted(self.path(c.node))} {c.op} {PLACEHOLDER[c.type]}" for c in self.constants]
+        conditions = [self.shown(c) for c in self.conditions]
         conditions += [f"{dotted(self.path(j.left))} {j.op} {dotted(self.path(j.right))}" for j in self.joins]
         paths = [dotted(self.path(i)) for i in self.leaves]
         outputs = ", ".join(dotted(self.path(i)) for i in self.outputs) or "-"
@@ -88,12 +121,13 @@ class Normal:
 
     template: Template
     variables: tuple[tuple[str, int], ...]
-    slots: tuple[int, ...]
+    slots: tuple[int | tuple[int, int], ...]
 
 
 def dotted(path: tuple[Step, ...]) -> str:
-    """A path as NiagaraCQ writes it: Quotes.Quote.Symbol."""
-    return ".".join(str(step) for step in path)
+    """A path as NiagaraCQ writes it: Quotes.Quote.Symbol; one that begins anywhere, without its root."""
+    shown = path[1:] if path[0] == ANY_ROOT else path
+    return ".".join(str(step) for step in shown) or "item"
 
 
 @lru_cache(maxsize=100_000)

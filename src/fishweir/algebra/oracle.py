@@ -12,8 +12,11 @@ from itertools import product
 
 from lxml import etree
 
-from fishweir.algebra.documents import Document, Element, elements, local_name, string_value
-from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot
+from fishweir.algebra.documents import Document, Element, elements, local_name, string_value, values_at
+from fishweir.algebra.feeds import Selection
+from fishweir.algebra.formula import And, Atom, Formula, Not, Or
+from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot, Source
+from fishweir.algebra.texts import SIMILAR, TEXT_CONDITIONS, date_part, similar
 from fishweir.algebra.values import COMPARE, satisfies, to_number
 
 
@@ -42,15 +45,55 @@ def evaluate(shape: Shape, constants: Sequence[Constant], document: Document) ->
     return [found[key] for key in sorted(found)]
 
 
+def selects(selection: Selection, constants: Sequence[Constant], source: Source, document: Document) -> bool:
+    """Whether an item of a source is a result: some filter of that source holds for it."""
+    filters = (f for f in selection.filters if f.source == source)
+    return any(item_holds(f.formula, constants, document.root) for f in filters)
+
+
+def item_holds(formula: Formula, constants: Sequence[Constant], root: Element) -> bool:
+    match formula:
+        case And(parts):
+            return all(item_holds(part, constants, root) for part in parts)
+        case Or(parts):
+            return any(item_holds(part, constants, root) for part in parts)
+        case Not(part):
+            return not item_holds(part, constants, root)
+    values = values_at(root, formula.path)
+    if formula.right is None:
+        return bool(values)
+    if not isinstance(formula.right, Slot):
+        others = values_at(root, formula.right)
+        return any(values_compare(a, formula.op, b) for a in values for b in others)
+    constant = constants[formula.right.index]
+    return any(atom_holds(value, formula, constant, constants) for value in values)
+
+
+def atom_holds(value: str, atom: Atom, constant: Constant, constants: Sequence[Constant]) -> bool:
+    if atom.op == "similar":
+        least = SIMILAR if atom.threshold is None else float(constants[atom.threshold.index])
+        return similar(value, str(constant), least)
+    if atom.op in TEXT_CONDITIONS:
+        return TEXT_CONDITIONS[atom.op](value, str(constant))
+    if atom.part == "value":
+        return satisfies(value, atom.op, constant)  # type: ignore[arg-type]
+    part = date_part(value, atom.part)
+    return part is not None and COMPARE[atom.op](part, constant)  # type: ignore[index]
+
+
+def values_compare(left: str, op: str, right: str) -> bool:
+    """Two values of one document: equality as texts, order as numbers."""
+    if op in ("=", "!="):
+        return COMPARE[op](left, right)  # type: ignore[index]
+    numbers = to_number(left), to_number(right)
+    return None not in numbers and COMPARE[op](*numbers)  # type: ignore[index]
+
+
 def holds(condition: Comparison, binding: Binding, constants: Sequence[Constant]) -> bool:
     left = binding[condition.left].value
     if isinstance(condition.right, Slot):
         return satisfies(left, condition.op, constants[condition.right.index])
-    right = binding[condition.right].value
-    if condition.op in ("=", "!="):
-        return COMPARE[condition.op](left, right)
-    numbers = to_number(left), to_number(right)
-    return None not in numbers and COMPARE[condition.op](*numbers)
+    return values_compare(left, condition.op, binding[condition.right].value)
 
 
 def embeddings(pattern: PatternNode, document: Document) -> Iterator[Binding]:

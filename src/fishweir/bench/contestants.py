@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fishweir.algebra.documents import Document, Element
-from fishweir.algebra.nodes import CreateQuery, Source
+from fishweir.algebra.nodes import CreateQuery, Shape, Source
 from fishweir.algebra.oracle import evaluate
 from fishweir.bench.quotes import CONTEXT
 from fishweir.bench.workloads import STREAM, Workload
@@ -248,6 +248,7 @@ def _check_oracle(
     for number, row in chosen:
         (query,) = parse_script(texts[number])
         assert isinstance(query, CreateQuery)
+        assert isinstance(query.shape, Shape)
         results = evaluate(query.shape, query.constants, Document(str(row), 0.0, rows[row], CONTEXT))
         if bool(results) != ((number, row) in pairs):
             raise Disagreement(f"{label}: the oracle decides otherwise on {texts[number]} and row {row}")

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.nodes import Constant, CreateQuery
-from fishweir.algebra.normal import to_normal
 from fishweir.bench.quotes import Market, Quote
 from fishweir.languages.bulk import render_rows, to_rows
 from fishweir.languages.script import parse_script
@@ -86,9 +86,9 @@ class Workload:
         """The queries as the planner takes them; numbers count through the parts."""
         number = 0
         for part in self.parts:
-            normal = to_normal(part.parsed().shape)
+            (normal,) = to_normals(part.parsed().shape)
             for constants in part.constants():
-                yield number, normal.template, [constants[i] for i in normal.slots]
+                yield number, normal.template, constants_of(normal, constants)
                 number += 1
 
 

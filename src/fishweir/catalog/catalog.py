@@ -18,9 +18,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
+from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.codec import from_json
+from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Action, Constant, Schedule, Shape, StreamDefinition
-from fishweir.algebra.normal import Normal, to_normal
+from fishweir.algebra.normal import Normal
 from fishweir.catalog.change import Change
 from fishweir.catalog.tables import counters, metadata, queries, shapes, streams, subscriptions
 
@@ -31,7 +33,7 @@ class Query:
 
     number: int
     name: str
-    shape: Shape
+    shape: Shape | Selection
     constants: tuple[Constant, ...]
     text: str
     schedule: Schedule
@@ -76,7 +78,7 @@ class Catalog:
             found = [(id, from_json(json.loads(definition))) for id, definition in rows]
         return {stream.name: (id, stream) for id, stream in found}
 
-    def shape(self, id: int) -> Shape:
+    def shape(self, id: int) -> Shape | Selection:
         return _shape(self.engine, id)
 
     def living(self, after: int, upto: int) -> int:
@@ -93,9 +95,9 @@ class Catalog:
         with self.engine.connect() as connection:
             result = connection.execution_options(yield_per=10_000).execute(wanted.order_by(queries.c.added))
             for number, shape, constants in result:
-                normal = _normal(self.engine, shape)
-                values = json.loads(constants)
-                yield number, normal.template, [values[i] for i in normal.slots]
+                values = tuple(json.loads(constants))
+                for normal in _normals(self.engine, shape):
+                    yield number, normal.template, constants_of(normal, values)
 
     def query(self, name: str) -> Query | None:
         """The living query of that name, else the one dropped last."""
@@ -159,12 +161,12 @@ def _tune_sqlite(connection: Any, _: Any) -> None:
 
 
 @lru_cache(maxsize=100_000)
-def _shape(engine: sa.Engine, id: int) -> Shape:
+def _shape(engine: sa.Engine, id: int) -> Shape | Selection:
     with engine.connect() as connection:
         text = connection.scalar(sa.select(shapes.c.shape).where(shapes.c.id == id))
     return from_json(json.loads(str(text)))  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=100_000)
-def _normal(engine: sa.Engine, id: int) -> Normal:
-    return to_normal(_shape(engine, id))
+def _normals(engine: sa.Engine, id: int) -> tuple[Normal, ...]:
+    return to_normals(_shape(engine, id))

@@ -14,10 +14,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import from_json, to_json
+from fishweir.algebra.feeds import CreateFeed, FeedQuery, Selection
 from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, StreamDefinition
-from fishweir.algebra.normal import to_normal
-from fishweir.catalog.tables import counters, queries, shapes, streams, subscriptions
+from fishweir.algebra.views import Publication
+from fishweir.catalog.tables import counters, feeds, queries, shapes, streams, subscriptions
 from fishweir.errors import QueryError
 
 CHUNK = 20_000
@@ -26,7 +28,7 @@ CHUNK = 20_000
 class Change:
     def __init__(self, connection: sa.Connection) -> None:
         self.connection = connection
-        self._shapes: dict[int, tuple[Shape, int]] = {}
+        self._shapes: dict[int, tuple[Shape | Selection, int]] = {}
         self._number = 0
         self._unnamed: dict[str, str] | None = None
         self._used: set[str | None] = set()
@@ -50,6 +52,26 @@ class Change:
             )
         elif row.text != statement.text and row.definition != definition:
             raise QueryError(f"the stream {name} exists already, with another definition")
+
+    def feeds(self) -> dict[str, Publication]:
+        """The published feeds by name."""
+        rows = self.connection.execute(sa.select(feeds))
+        return {
+            row.name: Publication(from_json(json.loads(row.query)), tuple(json.loads(row.constants))) for row in rows
+        }
+
+    def add_feed(self, statement: CreateFeed) -> None:
+        self._take(0)
+        text = self.connection.scalar(sa.select(feeds.c.text).where(feeds.c.name == statement.name))
+        if text is None:
+            row = {"query": json.dumps(to_json(statement.query)), "constants": json.dumps(statement.constants)}
+            self.connection.execute(sa.insert(feeds).values(name=statement.name, text=statement.text, **row))
+        elif text != statement.text:
+            raise QueryError(f"the feed {statement.name} exists already, with another definition")
+
+    def drop_feed(self, name: str) -> None:
+        if self.connection.execute(sa.delete(feeds).where(feeds.c.name == name)).rowcount == 0:
+            raise QueryError(f"there is no feed {name}")
 
     def add_queries(self, statements: Iterable[CreateQuery]) -> Iterator[str]:
         """Adds queries in chunks, so that a million of them need little memory; yields the names."""
@@ -143,32 +165,38 @@ class Change:
     def _row(self, statement: CreateQuery, number: int, unnamed: bool) -> dict[str, Any]:
         schedule = statement.schedule
         return {
-            "number": number, "name": statement.name, "unnamed": unnamed, "shape": self._shape(statement.shape),
+            "number": number, "name": statement.name, "unnamed": unnamed, "shape": self._shape(bound_shape(statement)),
             "constants": json.dumps(statement.constants), "text": statement.text,
             "start": schedule.start, "every": schedule.every, "expire": schedule.expire,
             "action": json.dumps(to_json(statement.action)) if statement.action else None,
             "dropped": None,
         }  # fmt: skip
 
-    def _shape(self, shape: Shape) -> int:
+    def _shape(self, shape: Shape | Selection) -> int:
         """Queries of one kind come with the same object, so its address is looked up, not its hash."""
         known = self._shapes.get(id(shape))
         if known is None:
             known = self._shapes[id(shape)] = (shape, self._store_shape(shape))
         return known[1]
 
-    def _store_shape(self, shape: Shape) -> int:
+    def _store_shape(self, shape: Shape | Selection) -> int:
         text = json.dumps(to_json(shape))
         found = self.connection.scalar(sa.select(shapes.c.id).where(shapes.c.shape == text))
         if found is None:
-            template = to_normal(shape).template
-            signatures = " and ".join(signature(shape))
+            templates = [normal.template for normal in to_normals(shape)]
+            normal_form = " or ".join(str(template) for template in templates)
             inserted = self.connection.execute(
-                sa.insert(shapes).values(shape=text, normal_form=str(template), signature=signatures)
+                sa.insert(shapes).values(shape=text, normal_form=normal_form, signature=" or ".join(signature(shape)))
             )
             found = inserted.inserted_primary_key[0] if inserted.inserted_primary_key else None
         assert found is not None
         return int(found)
+
+
+def bound_shape(statement: CreateQuery) -> Shape | Selection:
+    """A feed query is resolved to its sources before it comes here."""
+    assert not isinstance(statement.shape, FeedQuery)
+    return statement.shape
 
 
 def insert_rows(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
@@ -184,7 +212,7 @@ def insert_rows(connection: sa.Connection, table: sa.Table, rows: list[dict[str,
         connection.execute(sa.insert(table), rows)
 
 
-def signature(shape: Shape) -> list[str]:
+def signature(shape: Shape | Selection) -> list[str]:
     """The expression signatures of a shape: its conditions with a placeholder for each constant."""
-    template = to_normal(shape).template
-    return [template.signature(condition) for condition in template.constants]
+    templates = [normal.template for normal in to_normals(shape)]
+    return [" and ".join(t.signature(condition) for condition in t.constants) for t in templates]

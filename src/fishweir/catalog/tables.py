@@ -52,6 +52,14 @@ queries = Table(
     Index("queries_expire", "expire", sqlite_where=text("expire is not null")),
 )  # fmt: skip
 
+feeds = Table(
+    "feeds", metadata,
+    Column("name", String, primary_key=True),
+    Column("query", Text, nullable=False),
+    Column("constants", Text, nullable=False),
+    Column("text", Text, nullable=False),
+)  # fmt: skip
+
 subscriptions = Table(
     "subscriptions", metadata,
     Column("id", Integer, primary_key=True),

@@ -92,7 +92,7 @@ def show(weir: Weir, home: Path) -> None:
     table = Table("query", "document", "output", title="Some results")
     for name in ("intel_below_100", "movers", "large_orders", "p0", "p1"):
         for result in list(weir.results(name))[-2:]:
-            table.add_row(result.query, ", ".join(result.documents), result.output[:90])
+            table.add_row(result.query, ", ".join(result.documents), str(result.output)[:90])
     output.print(table)
     heading("5. What is shared")
     output.print(weir.explain("p0"), markup=False)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.nodes import Constant
-from fishweir.algebra.normal import ConstantCondition, Template, dotted, to_normal
+from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
 from fishweir.catalog.catalog import Query
 from fishweir.sharing.segments import Segment
 from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
@@ -14,23 +15,31 @@ from fishweir.sharing.tables import Table
 
 def explain_query(query: Query, segments: Sequence[Segment], statistics: Statistics) -> str:
     """Group, signature, size, what is shared, and the conjuncts left over."""
-    normal = to_normal(query.shape)
-    constants = [query.constants[i] for i in normal.slots]
-    lines = [f"query {query.name}", f"  reads     {normal.template.source}", f"  shape     {normal.template}"]
-    found = _table_of(query.number, segments)
-    if found is None or query.dropped is not None:
-        return "\n".join([*lines, f"  dropped   by change {query.dropped}"])
+    lines = [f"query {query.name}"]
+    for normal in to_normals(query.shape):
+        lines += [f"  reads     {normal.template.source}", f"  shape     {normal.template}"]
+        found = _table_of(query.number, normal.template, segments)
+        if found is None or query.dropped is not None:
+            return "\n".join([*lines, f"  dropped   by change {query.dropped}"])
+        lines += _group(found, constants_of(normal, query.constants), segments, statistics)
+    return "\n".join([*lines, *_schedule(query)])
+
+
+def _group(
+    found: Table, constants: list[Constant], segments: Sequence[Segment], statistics: Statistics
+) -> list[str]:
+    """The group of one conjunction of a query."""
     signature = found.anchor.signature(found.template)
     group = [t for s in segments for t in s.tables if t.anchor.signature(t.template) == signature]
-    lines += [f"  group     {signature}", *_sizes(group), *_anchor(found, constants, statistics)]
-    left = [found.template.constants[i] for i in found.residual]
+    lines = [f"  group     {signature}", *_sizes(group), *_anchor(found, constants, statistics)]
+    residual: list[ConstantCondition | NegatedCondition] = [found.template.constants[i] for i in found.residual]
+    left = [*residual, *found.template.negated]
     checks = [_condition(found.template, c, constants) for c in left]
     checks += [
         f"{dotted(found.template.path(j.left))} {j.op} {dotted(found.template.path(j.right))}"
         for j in found.template.joins
     ]
-    lines.append(f"  left over {' and '.join(checks) or 'nothing'}")
-    return "\n".join([*lines, *_schedule(query)])
+    return [*lines, f"  left over {' and '.join(checks) or 'nothing'}"]
 
 
 def explain_all(segments: Sequence[Segment]) -> str:
@@ -47,8 +56,9 @@ def explain_all(segments: Sequence[Segment]) -> str:
     return "\n".join(lines)
 
 
-def _table_of(number: int, segments: Sequence[Segment]) -> Table | None:
-    return next((t for s in segments for t in s.tables if number in t.numbers), None)
+def _table_of(number: int, template: Template, segments: Sequence[Segment]) -> Table | None:
+    tables = (table for segment in segments for table in segment.tables if table.template == template)
+    return next((table for table in tables if number in table.numbers), None)
 
 
 def _sizes(group: Sequence[Table]) -> list[str]:
@@ -73,10 +83,11 @@ def _anchor(table: Table, constants: list[Constant], statistics: Statistics) -> 
     return [f"    chosen  {shown} (most selective, by {why})"]
 
 
-def _condition(template: Template, condition: ConstantCondition, constants: list[Constant]) -> str:
+def _condition(
+    template: Template, condition: ConstantCondition | NegatedCondition, constants: list[Constant]
+) -> str:
     constant = constants[condition.slot]
-    shown = f'"{constant}"' if isinstance(constant, str) else f"{constant:g}"
-    return f"{dotted(template.path(condition.node))} {condition.op} {shown}"
+    return template.shown(condition, f'"{constant}"' if isinstance(constant, str) else f"{constant:g}")
 
 
 def _schedule(query: Query) -> list[str]:

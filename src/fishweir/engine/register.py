@@ -12,17 +12,21 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from fishweir.algebra.clauses import to_normals
+from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe
 from fishweir.algebra.nodes import (
     Action,
     CreateQuery,
     CreateStream,
     DropQuery,
     Shape,
+    Source,
     Statement,
     StreamDefinition,
 )
 from fishweir.catalog.change import Change
 from fishweir.delivery.actions import Actions
+from fishweir.engine.feeds import Feeds
 from fishweir.errors import QueryError
 from fishweir.intake import check_source
 
@@ -33,27 +37,40 @@ class Registration:
     def __init__(self, change: Change, actions: Actions, base: Path) -> None:
         self.change, self.actions, self.base = change, actions, base
         self.streams = change.streams()
-        self._bound: dict[tuple[int, Action | None], Shape] = {}
+        self.feeds = Feeds(change, self.streams)
+        self._bound: dict[tuple[int, Action | None], object] = {}
 
     def run(self, statements: Sequence[Statement]) -> list[str]:
         """Stores the statements in order; the names of the queries they create."""
         names: list[str] = []
         for kind, group in groupby(statements, type):
-            for statement in group if kind is not CreateQuery else ():
-                self._other(statement)
             if kind is CreateQuery:
                 names += self.add_queries(group)  # type: ignore[arg-type]
+                continue
+            for statement in group:
+                names += self._other(statement)
         return names
 
     def add_queries(self, statements: Iterable[CreateQuery]) -> Iterator[str]:
         return self.change.add_queries(self._bind(statement) for statement in statements)
 
-    def _other(self, statement: Statement) -> None:
+    def _other(self, statement: Statement) -> list[str]:
         match statement:
             case CreateStream(stream):
                 self._add_stream(replace(statement, stream=self._absolute(stream)))
             case DropQuery(name):
+                self.feeds.check_unread(name)
                 self.change.drop(name)
+            case CreateFeed():
+                self.feeds.publish(statement)
+                return list(self.add_queries([CreateQuery(statement.query, statement.constants, statement.name,
+                                                          text=statement.text, line=statement.line)]))  # fmt: skip
+            case RegisterFeed() | Subscribe():
+                self.feeds.refuse(statement)
+            case DropFeed(name):
+                self.feeds.withdraw(name)
+                self.change.drop(name)
+        return []
 
     def _add_stream(self, statement: CreateStream) -> None:
         if statement.stream.name not in self.streams:
@@ -69,16 +86,18 @@ class Registration:
 
     def _bind(self, statement: CreateQuery) -> CreateQuery:
         """Checks a shape and an action once, however many queries have them."""
+        if isinstance(statement.shape, FeedQuery):
+            statement = self.feeds.resolved(statement)
         key = (id(statement.shape), statement.action)
         if key not in self._bound:
-            if len(statement.shape.blocks) > 1:
-                sources = " and ".join(str(block.source) for block in statement.shape.blocks)
-                raise self._refused(
-                    statement, f"joins {sources}; joins between sources are not supported yet"
-                )
-            for block in statement.shape.blocks:
-                if not block.source.dtd and block.source.name not in self.streams:
-                    self._declare(statement, block.source.name)
+            sources = sources_of(statement.shape)
+            if isinstance(statement.shape, Shape) and len(sources) > 1:
+                joined = " and ".join(str(source) for source in sources)
+                raise self._refused(statement, f"joins {joined}; joins between sources are not supported yet")
+            for source in sources:
+                if not source.dtd and source.name not in self.streams:
+                    self._declare(statement, source.name)
+            to_normals(statement.shape)
             if statement.action is not None:
                 self._check_action(statement, statement.action)
             self._bound[key] = statement.shape
@@ -114,3 +133,10 @@ class Registration:
         line, column = statement.line + before.count("\n"), at - (before.rfind("\n") + 1) + 1
         padding = "\n" * (statement.line - 1)
         return QueryError(f"{subject} {reason}", padding + statement.text, line, column)
+
+
+def sources_of(shape: Shape | Selection | FeedQuery) -> list[Source]:
+    if isinstance(shape, Shape):
+        return [block.source for block in shape.blocks]
+    assert isinstance(shape, Selection)
+    return [part.source for part in shape.filters]

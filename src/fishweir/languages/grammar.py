@@ -25,6 +25,8 @@ _WORDS = {
     "EQUALS": "'='", "LPAR": "'('", "RPAR": "')'", "WORD": "a word",
     "AMOUNT": "a number", "UNIT": "a unit of time",
     "ISO_TIME": "a date", "FROM_NOW": "'in'", "CONFORMS": "'conforms to'", "PATH": "a path", "TYPE": "a type",
+    "ATTRIBUTE": "an attribute", "URL": "a URL", "DATE_PART": "'year('", "SHARES_LINK": "'shares-link'",
+    "LSQB": "'['", "RSQB": "']'", "BAR": "'|'",
     "$END": "the end of the statement",
 }  # fmt: skip
 _IGNORED = {"WS", "COMMENT", "XML_COMMENT"}

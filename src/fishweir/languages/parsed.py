@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape
+from fishweir.languages.roses_literals import LiteralPlace, Parsed
 from fishweir.languages.schedule import Clauses
 
 LiteralKind = Literal["quoted", "number", "text"]
@@ -32,7 +34,11 @@ class ParsedQuery:
     places: tuple[ConstantPlace, ...]
     clauses: Clauses
 
-    def to_statement(self, name: str | None, text: str, line: int, now: float) -> CreateQuery:
-        """The statement that registers this query now; Rejected where its times contradict each other."""
-        schedule = self.clauses.schedule(now)
-        return CreateQuery(self.shape, self.constants, name, self.clauses.action, schedule, text, line)
+AnyParsed = ParsedQuery | Parsed[FeedQuery] | Parsed[Selection]
+AnyPlace = ConstantPlace | LiteralPlace
+
+
+def to_statement(query: AnyParsed, name: str | None, text: str, line: int, now: float) -> CreateQuery:
+    """The statement that registers this query now; Rejected where its times contradict each other."""
+    schedule = query.clauses.schedule(now)
+    return CreateQuery(query.shape, query.constants, name, query.clauses.action, schedule, text, line)

@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from fishweir.algebra.feeds import CreateFeed
 from fishweir.algebra.nodes import CreateStream, DropQuery, Statement
-from fishweir.languages import niagaracq, streams
+from fishweir.languages import niagaracq, roses, sql, streams
 from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
-from fishweir.languages.parsed import ParsedQuery
+from fishweir.languages.parsed import AnyParsed, to_statement
 from fishweir.languages.pieces import Piece, Rejected, split_script
 from fishweir.languages.skeleton import SkeletonCache
 
@@ -34,15 +35,15 @@ class Language:
 
     name: str
     begins: str
-    parse: Callable[[Piece], ParsedQuery] | None = None
+    parse: Callable[[Piece], AnyParsed] | None = None
 
 
 LANGUAGES: tuple[Language, ...] = (
     Language("NiagaraCQ", _words("where"), niagaracq.parse_query),
     Language("XSCL", r"(?:select\b.*?)?(?:from\s+)?[\w.-]+\s*//|select\b.*?(?:\bjoin|\bfollowed\s+by)\s*\{"),
     Language("XQuery", r"(?:for|let)\s+\$"),
-    Language("RoSeS", r"from\s+[\w.(-]|register\b"),
-    Language("SQL", r"(?:select|with)\b"),
+    Language("RoSeS", r"from\b", roses.parse_query),
+    Language("SQL", r"(?:select|with)\b", sql.parse_query),
 )
 
 
@@ -94,16 +95,30 @@ def _delete(piece: Piece, context: Context) -> Statement:
     return DropQuery(name, piece.text, context.line)
 
 
-def _unsupported(language: str) -> Callable[[Piece, Context], Statement]:
-    def refuse(piece: Piece, _context: Context) -> Statement:
-        raise piece.error(Rejected(f"{language} statements are not supported by this version", 0))
+def _create_feed(piece: Piece, context: Context) -> Statement:
+    """`create feed NAME from ...`; it is remembered for its like."""
+    keywords = re.match(_words("create", "feed"), piece.text, _FLAGS)
+    assert keywords is not None
+    name, _ = _take_name(piece, keywords.end(), "the feed's name")
+    subject = piece.rest(0, f"feed {name}")
 
-    return refuse
+    def statement() -> Statement:
+        feed, query = roses.parse_feed(subject)
+        context.cache.keep(piece.text, query)
+        return CreateFeed(feed, query.shape, query.constants, piece.text, context.line)
+
+    return _placed(subject, statement)
+
+
+def _feed_statement(piece: Piece, context: Context) -> Statement:
+    """`register feed`, `drop feed` and `subscribe to`."""
+    return _placed(piece, lambda: roses.parse_statement(piece, context.line))
 
 
 STATEMENTS: tuple[tuple[str, Callable[[Piece, Context], Statement]], ...] = (
     (_words("create", "stream"), _create_stream),
-    (rf"{_words('(?:create|register)', 'feed')}|{_words('subscribe')}", _unsupported("RoSeS")),
+    (_words("create", "feed"), _create_feed),
+    (rf"{_words('(?:register|drop)', 'feed')}|{_words('subscribe')}", _feed_statement),
     (_words("create", "query"), _create_named),
     (_words("create"), _create_query),
     (_words("delete"), _delete),
@@ -148,8 +163,8 @@ def _query(piece: Piece, at: int, name: str | None, language: Language, context:
 
     def statement() -> Statement:
         query = parse(body)
-        created = query.to_statement(name, piece.text, context.line, context.now)
-        context.cache.keep(piece.text, replace(query, places=tuple(p.moved(at) for p in query.places)))
+        created = to_statement(query, name, piece.text, context.line, context.now)
+        context.cache.keep(piece.text, replace(query, places=tuple(p.moved(at) for p in query.places)))  # type: ignore[arg-type]
         return created
 
     return _placed(body, statement)
@@ -161,7 +176,7 @@ def _placed(piece: Piece, parse: Callable[[], Statement]) -> Statement:
     except Rejected as rejected:
         raise piece.error(rejected) from None
     except RecursionError:
-        raise piece.error(Rejected("the tags are nested too deeply", 0)) from None
+        raise piece.error(Rejected("the query is nested too deeply", 0)) from None
 
 
 def _recognised(piece: Piece, at: int) -> Language:

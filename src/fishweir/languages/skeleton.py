@@ -15,10 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from fishweir.algebra.feeds import CreateFeed, FeedQuery
 from fishweir.algebra.nodes import Constant, CreateQuery, Schedule
 from fishweir.languages.lexical import COMMENT, NAME, OPENING_QUOTES, QUOTED, TEXT, to_constant, unquote
-from fishweir.languages.parsed import ConstantPlace, LiteralKind, ParsedQuery
+from fishweir.languages.parsed import AnyParsed, AnyPlace
 from fishweir.languages.pieces import Rejected
+from fishweir.languages.roses_literals import READERS
 
 # Each alternative begins with a character of its own, so that the search skips quickly to the next one.
 # Numbers are those of lexical.NUMBER that stand free: the look-behind spans the character before them.
@@ -33,7 +35,7 @@ _QUOTED = "|".join(
 )
 _LITERAL = re.compile(rf"({_QUOTED}|>\s*+{TEXT}(?=</)|{COMMENT}|{_NUMBER})")
 _HEAD = re.compile(
-    rf"create\s++(query\s++)?(?!(?:query|stream|feed)(?![\w.-]))({NAME}|{QUOTED})(?=\s)", re.IGNORECASE
+    rf"create\s++((?:query|feed)\s++)?(?!(?:query|stream|feed)(?![\w.-]))({NAME}|{QUOTED})(?=\s)", re.IGNORECASE
 )
 _MAX_TEMPLATES = 20_000
 
@@ -49,11 +51,19 @@ def _text(literal: str) -> Constant | None:
     return literal[1:].strip() if literal[0] == ">" else None
 
 
-_READERS: dict[LiteralKind, Callable[[str], Constant | None]] = {
-    "quoted": _quoted,
-    "number": to_constant,
-    "text": _text,
-}
+Reader = Callable[[str], Constant | None]
+_OWN: dict[str, Reader] = {"quoted": _quoted, "number": to_constant, "text": _text}
+_READERS: dict[str, Reader] = {str(kind): read for kind, read in READERS.items()} | _OWN
+
+
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """Reads `true` and `false`, which are part of the skeleton, whatever the literal."""
+
+    constant: Constant
+
+    def __call__(self, _literal: str) -> Constant:
+        return self.constant
 
 
 class _Cut(NamedTuple):
@@ -69,7 +79,7 @@ class _Cut(NamedTuple):
 class _Template:
     """A parsed query; `schedule` is set where it does not depend on the time of registration."""
 
-    query: ParsedQuery
+    query: AnyParsed
     schedule: Schedule | None
 
 
@@ -77,7 +87,7 @@ class _Template:
 class _Family:
     """All queries of one skeleton: where the constants are, and a template per structural literals."""
 
-    slots: tuple[tuple[int, Callable[[str], Constant | None]], ...]
+    slots: tuple[tuple[int, Reader], ...]
     structural: tuple[int, ...]
     templates: dict[tuple[str, ...], _Template] = field(default_factory=dict)
 
@@ -90,7 +100,7 @@ class SkeletonCache:
         self._families: dict[Key, _Family] = {}
         self.size = 0
 
-    def find(self, text: str, line: int, now: float) -> CreateQuery | None:
+    def find(self, text: str, line: int, now: float) -> CreateQuery | CreateFeed | None:
         """The statement, as a full parse would give it, or None where only a full parse can tell."""
         cut = _cut(text)
         family = self._families.get(cut.skeleton) if cut else None
@@ -103,16 +113,20 @@ class SkeletonCache:
         constants = tuple([read(literals[i]) for i, read in family.slots])
         if None in constants:
             return None
+        if cut.skeleton[0] == "feed":
+            assert cut.name is not None
+            assert isinstance(template.query.shape, FeedQuery)
+            return CreateFeed(cut.name.strip(), template.query.shape, constants, text, line)  # type: ignore[arg-type]
         schedule = template.schedule or _schedule(template.query, now)
         if schedule is None:
             return None
         query = template.query
         return CreateQuery(query.shape, constants, cut.name, query.clauses.action, schedule, text, line)  # type: ignore[arg-type]
 
-    def keep(self, text: str, query: ParsedQuery) -> None:
+    def keep(self, text: str, query: AnyParsed) -> None:
         """Remember a full parse; places of the query's constants count from the start of the text."""
         cut = _cut(text)
-        family = _family(cut, query.places) if cut else None
+        family = _family(cut, query) if cut else None
         if cut is None or family is None:
             return
         if self.size >= self._limit:
@@ -134,7 +148,7 @@ def _cut(text: str) -> _Cut | None:
             return None
         name, start, kind = None, 0, ""
     else:
-        name, start, kind = head[2], head.end(), "query" if head[1] else "create"
+        name, start, kind = head[2], head.end(), (head[1] or "create").strip().lower()
         if name[0] in OPENING_QUOTES:
             name = unquote(name)
             if not name.strip():
@@ -145,14 +159,14 @@ def _cut(text: str) -> _Cut | None:
     return _Cut(name, start, (kind, kinds, *parts[::2]), literals)
 
 
-def _schedule(query: ParsedQuery, now: float) -> Schedule | None:
+def _schedule(query: AnyParsed, now: float) -> Schedule | None:
     try:
         return query.clauses.schedule(now)
     except Rejected:
         return None
 
 
-def _family(cut: _Cut, places: tuple[ConstantPlace, ...]) -> _Family | None:
+def _family(cut: _Cut, query: AnyParsed) -> _Family | None:
     """Which literals are slots; None unless each constant is exactly one literal."""
     spans: dict[tuple[int, int], int] = {}
     position = cut.start
@@ -161,9 +175,13 @@ def _family(cut: _Cut, places: tuple[ConstantPlace, ...]) -> _Family | None:
         end = position + len(literal)
         spans[end - len(literal.lstrip("> \t\r\n\f\v")), end - len(literal) + len(literal.rstrip())] = index
         position = end
-    found = [spans.get((place.start, place.end)) for place in places]
-    slots = tuple((i, _READERS[p.kind]) for i, p in zip(found, places, strict=True) if i is not None)
-    if len(slots) < len(places):
-        return None
-    taken = {index for index, _ in slots}
-    return _Family(slots, tuple(i for i in range(len(cut.literals)) if i not in taken))
+    slots: list[tuple[int, Reader]] = []
+    places: tuple[AnyPlace, ...] = query.places
+    for place, constant in zip(places, query.constants, strict=True):
+        fixed = place.kind == "keyword" and bool(cut.literals)
+        found = 0 if fixed else spans.get((place.start, place.end))
+        if found is None:
+            return None
+        slots.append((found, _Fixed(constant) if fixed else _READERS[place.kind]))
+    taken = {index for index, read in slots if not isinstance(read, _Fixed)}
+    return _Family(tuple(slots), tuple(i for i in range(len(cut.literals)) if i not in taken))

@@ -35,7 +35,9 @@ def expand_rows(rows: pa.Table, plan: Path, dead: Ints, wanted: Ints | None = No
 def count_fired(rows: pa.Table, plan: Path, dead: Ints, number: int) -> NDArray[np.float64]:
     """The timestamps of one query's results in these rows."""
     row, _ = expand_rows(rows, plan, dead, np.array([number]))
-    return rows.column("timestamp").to_numpy()[row]
+    found = rows.take(pa.array(row)).select(["stream", "document", "nodes", "timestamp"]).to_pylist()
+    once = {(r["stream"], r["document"], tuple(r["nodes"])): r["timestamp"] for r in found}
+    return np.array(list(once.values()), dtype=np.float64)
 
 
 def _by_table(rows: pa.Table, plan: Path) -> list[tuple[Ints, Table]]:

@@ -15,10 +15,12 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from fishweir.algebra.construct import Bound, construct, value_of
+from fishweir.algebra.construct import Bound, construct, element_text, select_columns, value_of
 from fishweir.algebra.documents import Element, elements, parse_document, tuple_to_document
+from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Shape
 from fishweir.algebra.normal import to_normal
+from fishweir.algebra.values import to_text
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import expand_rows
 from fishweir.pipeline.home import Home, open_log
@@ -36,7 +38,7 @@ class QueryLike(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def shape(self) -> Shape: ...
+    def shape(self) -> Shape | Selection: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Result:
     documents: tuple[str, ...]
     timestamp: float
     bindings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    output: str = ""
+    output: str | dict[str, Any] = ""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -56,7 +58,7 @@ class Result:
         }  # fmt: skip
 
     def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
+        return json.dumps(self.to_dict(), ensure_ascii=False, default=to_text)
 
 
 @dataclass(frozen=True)
@@ -71,24 +73,29 @@ class ResultReader:
         self, table: ResultsTable, commit: Commit, wanted: Ints | None = None
     ) -> Iterator[tuple[int, Result]]:
         """The results of a micro-batch with the number of their query."""
-        dead = self.dead(commit.version)
+        dead, seen = self.dead(commit.version), Seen()
         for block in table.blocks(commit):
             rows, numbers = expand_rows(block, self.home.plan, dead, wanted)
             if not len(rows):
                 continue
             queries = self.look_up(np.unique(numbers).tolist())
             listed = block.to_pylist()
-            makers: dict[tuple[int, Shape], Callable[[str], Result]] = {}
+            makers: dict[tuple[int, Shape | Selection], Callable[[str], Result]] = {}
             for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
                 query = queries[number]
+                if not seen.add(number, listed[row]):
+                    continue
                 maker = makers.get((row, query.shape))
                 if maker is None:
                     maker = makers[row, query.shape] = self._maker(listed[row], query.shape)
                 yield number, maker(query.name)
 
-    def _maker(self, row: Mapping[str, Any], shape: Shape) -> Callable[[str], Result]:
+    def _maker(self, row: Mapping[str, Any], shape: Shape | Selection) -> Callable[[str], Result]:
         """Queries of one shape want the same result of a row, each under its own name."""
-        id, nodes = _document(self.home, row["stream"], row["document"])
+        id, nodes, values = _document(self.home, row["stream"], row["document"])
+        if isinstance(shape, Selection):
+            output = select_columns(shape.output, nodes[0], values) if shape.output else element_text(nodes[0])
+            return lambda query: Result(query, (id,), row["timestamp"], {}, output)
         template, variables = to_normal(shape).template, dict(to_normal(shape).variables)
         element_of = dict(zip(template.outputs, row["nodes"], strict=True))
         bound: dict[str, Bound] = {}
@@ -105,15 +112,34 @@ class ResultReader:
 
 
 @lru_cache(maxsize=256)
-def _document(home: Home, stream: int, number: int) -> tuple[str, list[Element]]:
-    """The id of a document and its elements by node id."""
+def _document(home: Home, stream: int, number: int) -> tuple[str, list[Element], dict[str, Any] | None]:
+    """The id of a document, its elements by node id, and its columns where it is a tuple."""
     log = open_log(home.streams, stream)
     entry = log.entry(number)
     if entry.values is not None:
         root = tuple_to_document(log.stream.name, entry.values)
     else:
         root = parse_document(entry.body or b"", comments=True)
-    return entry.id, list(elements(root))
+    return entry.id, list(elements(root)), entry.values
+
+
+class Seen:
+    """A query fires once for a binding, by however many of its conjunctions; rows come by document."""
+
+    def __init__(self) -> None:
+        self.document: tuple[int, int] | None = None
+        self.known: set[tuple[int, tuple[int, ...]]] = set()
+
+    def add(self, number: int, row: Mapping[str, Any]) -> bool:
+        """Whether it is new."""
+        document = (row["stream"], row["document"])
+        if document != self.document:
+            self.document, self.known = document, set()
+        key = (number, tuple(row["nodes"]))
+        if key in self.known:
+            return False
+        self.known.add(key)
+        return True
 
 
 class Results:
@@ -136,7 +162,8 @@ class Results:
         rows: list[dict[str, Any]] = []
         for result in self:
             bindings = [(k, {**b, "node": str(b["node"])}) for k, b in result.bindings.items()]
-            rows.append({**result.to_dict(), "bindings": bindings})
+            output = result.output if isinstance(result.output, str) else json.dumps(result.output, default=to_text)
+            rows.append({**result.to_dict(), "bindings": bindings, "output": output})
             if len(rows) == size:
                 yield pa.RecordBatch.from_pylist(rows, SCHEMA)
                 rows = []

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fishweir.algebra.texts import words
 from fishweir.sharing.arrays import Column, Ints, take
 from fishweir.sharing.witnesses import PathTable, hash_texts
 
@@ -98,11 +99,40 @@ class Equal:
 
 
 @dataclass(frozen=True)
+class Words:
+    """`contains words`: each constant under its longest word, as the rarest.
+
+    Where all constants are single words (`exact`) that is all; otherwise the rest is checked after.
+    """
+
+    words: Equal
+    exact: NDArray[np.bool_]
+
+    @classmethod
+    def build(cls, column: pa.LargeStringArray) -> Words:
+        """`column` in the table's order."""
+        exact = all(len(words(text)) <= 1 for text in set(column.to_pylist()))
+        return cls(Equal.build(cls.keys(column)), np.array([exact]))
+
+    @staticmethod
+    def keys(column: pa.LargeStringArray) -> pa.LargeStringArray:
+        """The word each constant is looked up by."""
+        longest = {text: max(words(text), key=lambda w: (len(w), w), default="") for text in set(column.to_pylist())}
+        return pa.array([longest[text] for text in column.to_pylist()], pa.large_string())
+
+    def look_up(self, values: PathTable) -> Slices:
+        rows, texts, hashes = values.words
+        found = self.words.look_up(PathTable(rows, np.empty((0, 0), np.int64), texts, hashes=hashes))
+        return Slices(rows[found.row], found.lo, found.hi)
+
+
+@dataclass(frozen=True)
 class Sorted:
     """One-sided ranges, `!=`, and `=` on numbers: the constants in ascending order."""
 
     op: str
     constants: Column
+    part: str = "value"
 
     @staticmethod
     def order(column: Column) -> Ints:
@@ -130,8 +160,7 @@ class Sorted:
     def _positions(self, values: PathTable) -> tuple[Ints, Ints, Ints]:
         """Rows that can be compared, with the numbers of constants below and up to the value."""
         if isinstance(self.constants, np.ndarray):
-            rows = values.by_number
-            given = values.numbers[rows]
+            rows, given = in_order(values, self.part)
             below, upto = (np.searchsorted(self.constants, given, side) for side in ("left", "right"))
             return rows, below, upto
         rows = np.arange(len(values))
@@ -154,6 +183,7 @@ class Interval:
     starts: Ints
     by_a: Ints
     by_b: Ints
+    part: str = "value"
 
     @staticmethod
     def coordinates(endpoints: Floats, lo: Floats, hi: Floats, lo_op: str, hi_op: str) -> tuple[Ints, Ints]:
@@ -162,7 +192,9 @@ class Interval:
         return a, b
 
     @classmethod
-    def build(cls, lo: Floats, hi: Floats, lo_op: str, hi_op: str) -> tuple[Interval, Ints]:
+    def build(
+        cls, lo: Floats, hi: Floats, lo_op: str, hi_op: str, part: str = "value"
+    ) -> tuple[Interval, Ints]:
         """The tree, and the order: position in the table to index in the given constants."""
         endpoints = np.unique(np.concatenate([lo, hi]))
         a, b = cls.coordinates(endpoints, lo, hi, lo_op, hi_op)
@@ -171,12 +203,11 @@ class Interval:
         bits = np.frexp((a ^ b).astype(np.float64))[1].astype(np.int64)
         left, right = np.lexsort((a, bits)), np.lexsort((b, bits))
         levels, starts = np.unique(bits[left], return_index=True)
-        tree = cls(endpoints, levels, np.append(starts, len(a)).astype(np.int64), a[left], b[right])
+        tree = cls(endpoints, levels, np.append(starts, len(a)).astype(np.int64), a[left], b[right], part)
         return tree, np.concatenate([possible[left], possible[right]])
 
     def look_up(self, values: PathTable) -> Slices:
-        rows = values.by_number
-        given = values.numbers[rows]
+        rows, given = in_order(values, self.part)
         at = np.searchsorted(self.endpoints, given, "left") + np.searchsorted(self.endpoints, given, "right")
         found = [self._level(i, at) for i in range(len(self.levels))]
         lo = np.concatenate([lo for lo, _ in found]) if found else np.empty(0, np.int64)
@@ -197,4 +228,14 @@ class Interval:
         return lo + start, hi + start
 
 
-Index = Everything | Equal | Sorted | Interval
+Index = Everything | Equal | Words | Sorted | Interval
+
+
+def in_order(values: PathTable, part: str) -> tuple[Ints, Floats]:
+    """The rows that have a number, in ascending order of it: look-ups in order touch a cache line once."""
+    if part == "value":
+        return values.by_number, values.numbers[values.by_number]
+    numbers = values.part(part)
+    order = np.argsort(numbers, kind="stable")
+    order = order[: len(order) - int(np.isnan(numbers).sum())]
+    return order, numbers[order]

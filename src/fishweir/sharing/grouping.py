@@ -42,6 +42,8 @@ def anchors(template: Template) -> list[Anchor]:
     """One per condition; a lower and an upper bound on the same number are one two-sided range."""
     found: list[Anchor] = []
     for i, condition in enumerate(template.constants):
+        if condition.op not in EVERY_OPERATOR:
+            continue
         partner = _partner(i, condition, template) if condition.op in LOWER else None
         found.append(Anchor(condition.node, (i,) if partner is None else (i, partner)))
     return found
@@ -49,7 +51,7 @@ def anchors(template: Template) -> list[Anchor]:
 
 def _partner(i: int, lower: ConstantCondition, template: Template) -> int | None:
     for j, upper in enumerate(template.constants):
-        same = upper.node == lower.node and upper.type == lower.type == "number"
+        same = (upper.node, upper.part) == (lower.node, lower.part) and upper.type == lower.type == "number"
         if j != i and same and upper.op in UPPER:
             return j
     return None
@@ -60,7 +62,7 @@ def selectivity(anchor: Anchor, template: Template, columns: list[Column], stati
     known = statistics.get(path_key(template.source, dotted(template.path(anchor.node))), PathStatistics())
     operators = [template.constants[i].op for i in anchor.conditions]
     kind = "range" if len(operators) == 2 else operators[0]
-    if not known.count:
+    if not known.count or kind == "contains" or template.constants[anchor.conditions[0]].part != "value":
         return EVERY_OPERATOR[kind]
     if kind == "=":
         return 1 / known.distinct

@@ -17,11 +17,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Operator
+from fishweir.algebra.normal import ConstantCondition, NegatedCondition
+from fishweir.algebra.texts import TEXT_CONDITIONS
 from fishweir.algebra.values import COMPARE
 from fishweir.sharing.arrays import Column, Ints, expand, take
 from fishweir.sharing.constants import Slices
 from fishweir.sharing.tables import Table
 from fishweir.sharing.witnesses import Path, PathTable, node_keys
+from fishweir.sharing.words import contain
 
 ARROW_COMPARE = {
     "=": pc.equal, "!=": pc.not_equal, "<": pc.less,
@@ -75,7 +78,7 @@ def match_table(table: Table, witnesses: Mapping[Path, PathTable]) -> Matches | 
     bindings = bind(table, witnesses, np.unique(hits.row))
     if bindings is None or not len(bindings.documents):
         return None
-    if table.residual:
+    if table.residual or table.template.negated:
         return _with_residual(table, witnesses, bindings, hits)
     return _with_slices(table, bindings, hits)
 
@@ -125,6 +128,46 @@ def compare(left: Column, op: Operator, right: Column) -> NDArray[np.bool_]:
     return ARROW_COMPARE[op](left, right).to_numpy(zero_copy_only=False)
 
 
+def holds(
+    condition: ConstantCondition | NegatedCondition, values: PathTable, rows: Ints, constants: Column
+) -> NDArray[np.bool_]:
+    """A condition on rows of a path, each with its constant."""
+    if condition.op == "contains":
+        return contain(values, rows, constants)
+    if condition.op in TEXT_CONDITIONS:
+        return _texts_hold(condition.op, take(values.texts, rows), constants)
+    op: Operator = condition.op  # type: ignore[assignment]
+    if condition.type == "number":
+        return compare(values.part(condition.part)[rows], op, constants)
+    return compare(take(values.texts, rows), op, constants)
+
+
+def _texts_hold(op: str, texts: pa.LargeStringArray, constants: pa.LargeStringArray) -> NDArray[np.bool_]:
+    """Text by text, each different pair once: what an index let through is little."""
+    pairs = list(zip(texts.to_pylist(), constants.to_pylist(), strict=True))
+    test = TEXT_CONDITIONS[op]
+    decided = {pair: test(*pair) for pair in set(pairs)}
+    return np.fromiter((decided[pair] for pair in pairs), np.bool_, len(pairs))
+
+
+def _somewhere(
+    condition: NegatedCondition, witnesses: Mapping[Path, PathTable], documents: Ints, constants: Column
+) -> NDArray[np.bool_]:
+    """For each (document, constant): whether any node at the path satisfies the condition."""
+    found = np.zeros(len(documents), np.bool_)
+    values = witnesses.get(condition.path)
+    if values is None:
+        return found
+    order = np.argsort(values.documents, kind="stable")
+    starts, ends = (np.searchsorted(values.documents[order], documents, side) for side in ("left", "right"))
+    candidate, at = expand(starts, ends)
+    if condition.op == "exists":
+        found[candidate] = True
+        return found
+    found[candidate[holds(condition, values, order[at], take(constants, candidate))]] = True
+    return found
+
+
 def _with_slices(table: Table, bindings: Bindings, hits: Slices) -> Matches:
     """Nothing left to check: a binding's queries are the slices of its anchor's value."""
     documents, nodes = _outputs(table, bindings)
@@ -155,9 +198,10 @@ def _with_residual(
     for i in table.residual:
         condition = table.template.constants[i]
         values = witnesses[table.template.path(condition.node)]
-        given: Column = values.numbers if condition.type == "number" else values.texts
-        taken = take(given, bindings.at[condition.node][rows])
-        keep = compare(taken, condition.op, table.constants_at(i, positions))
+        keep = holds(condition, values, bindings.at[condition.node][rows], table.constants_at(i, positions))
+        rows, positions = rows[keep], positions[keep]
+    for i, negated in enumerate(table.template.negated, len(table.template.constants)):
+        keep = ~_somewhere(negated, witnesses, bindings.documents[rows], table.constants_at(i, positions))
         rows, positions = rows[keep], positions[keep]
     if not len(rows):
         return None

@@ -56,7 +56,8 @@ class SourcePlan:
 def template_paths(template: Template) -> dict[Path, bool]:
     """The paths a template is matched by, and whether their values are read."""
     compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
-    return {template.path(i): i in compared for i in dict.fromkeys((*template.leaves, *compared))}
+    paths = {template.path(i): i in compared for i in dict.fromkeys((*template.leaves, *compared))}
+    return paths | {condition.path: True for condition in template.negated}
 
 
 @lru_cache(maxsize=256)

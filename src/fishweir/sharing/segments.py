@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fishweir.algebra.codec import from_json, to_json
-from fishweir.algebra.nodes import Constant
+from fishweir.algebra.nodes import Constant, Step
 from fishweir.algebra.normal import Template
 from fishweir.sharing.arrays import Ints, read_arrays, to_column, write_arrays
 from fishweir.sharing.grouping import Anchor, choose_anchor
@@ -49,12 +49,34 @@ def build_tables(queries: Iterable[QueryRow], statistics: Statistics) -> tuple[T
 def _table(
     template: Template, numbers: list[int], rows: list[Sequence[Constant]], statistics: Statistics
 ) -> Table:
+    rows = _rarest_first(template, rows)
     columns = [
-        to_column(values, condition.type)
-        for condition, values in zip(template.constants, zip(*rows, strict=True), strict=True)
+        to_column(values, kind) for kind, values in zip(template.types, zip(*rows, strict=True), strict=True)
     ]
     anchor = choose_anchor(template, columns, statistics)
     return build_table(template, anchor, np.array(numbers, dtype=np.int64), columns)
+
+
+def _rarest_first(template: Template, rows: list[Sequence[Constant]]) -> list[Sequence[Constant]]:
+    """`contains` conditions on one path may change places: each query's longest word, as the rarest, goes
+    first, so that the anchor, which is one condition for all, is a good one for each."""
+    alike: dict[tuple[Step, ...], list[int]] = defaultdict(list)
+    joined = {node for join in template.joins for node in (join.left, join.right)}
+    for condition in template.constants:
+        if condition.op == "contains" and condition.node not in joined:
+            alike[template.path(condition.node)].append(condition.slot)
+    for slots in alike.values():
+        if len(slots) > 1:
+            rows = [_sorted_at(row, slots) for row in rows]
+    return rows
+
+
+def _sorted_at(row: Sequence[Constant], slots: list[int]) -> Sequence[Constant]:
+    changed = list(row)
+    ordered = sorted((str(row[slot]) for slot in slots), key=lambda text: (-max(map(len, text.split())), text))
+    for slot, constant in zip(slots, ordered, strict=True):
+        changed[slot] = constant
+    return changed
 
 
 def merge_segments(segments: Iterable[Segment], dead: Ints) -> tuple[Table, ...]:

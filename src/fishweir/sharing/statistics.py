@@ -16,7 +16,7 @@ from fishweir.sharing.witnesses import PathTable
 
 SKETCH = 256
 SAMPLE = 256
-EVERY_OPERATOR = {"=": 0.01, "range": 0.1, "<": 0.33, "<=": 0.33, ">": 0.33, ">=": 0.33, "!=": 0.99}
+EVERY_OPERATOR = {"=": 0.01, "contains": 0.02, "range": 0.1, "<": 0.33, "<=": 0.33, ">": 0.33, ">=": 0.33, "!=": 0.99}
 """Selectivities where nothing has been counted yet: equality first, then closed ranges."""
 
 

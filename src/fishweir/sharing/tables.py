@@ -19,7 +19,7 @@ import pyarrow as pa
 from fishweir.algebra.nodes import Constant
 from fishweir.algebra.normal import Template
 from fishweir.sharing.arrays import Column, Ints, take
-from fishweir.sharing.constants import Equal, Everything, Index, Interval, Sorted
+from fishweir.sharing.constants import Equal, Everything, Index, Interval, Sorted, Words
 from fishweir.sharing.grouping import Anchor
 
 
@@ -36,8 +36,10 @@ class Table:
 
     @property
     def residual(self) -> tuple[int, ...]:
-        """Constant conditions left to check after the look-up."""
-        return tuple(i for i in range(len(self.template.constants)) if i not in self.anchor.conditions)
+        """Constant conditions left to check after the look-up; words are looked up by one of them."""
+        partly = isinstance(self.index, Words) and not self.index.exact[0]
+        looked_up = () if partly else self.anchor.conditions
+        return tuple(i for i in range(len(self.template.constants)) if i not in looked_up)
 
     @property
     def size(self) -> int:
@@ -58,7 +60,7 @@ class Table:
 
     def constants_at(self, condition: int, positions: Ints) -> Column:
         rows = positions if self.rows is None else self.rows[positions]
-        return take(self.columns[self.template.constants[condition].slot], rows)
+        return take(self.columns[self.template.conditions[condition].slot], rows)
 
     def positions_of(self, number: int) -> Ints:
         return np.flatnonzero(self.members == number)
@@ -93,6 +95,8 @@ def _order(template: Template, anchor: Anchor, columns: Sequence[Column], size: 
         return np.arange(size)
     condition = template.constants[anchor.conditions[0]]
     column = columns[condition.slot]
+    if condition.type == "words":
+        return Equal.order(Words.keys(column))
     if condition.op == "=" and condition.type == "string":
         return Equal.order(column)
     return Sorted.order(column)
@@ -105,13 +109,15 @@ def _index(
     match picked:
         case []:
             return None, Everything(size)
+        case [condition] if condition.type == "words":
+            return None, Words.build(columns[condition.slot])
         case [condition] if condition.op == "=" and condition.type == "string":
             return None, Equal.build(columns[condition.slot])
         case [condition]:
-            return None, Sorted(condition.op, columns[condition.slot])
+            return None, Sorted(condition.op, columns[condition.slot], condition.part)
         case [lower, upper]:
             lo, hi = columns[lower.slot], columns[upper.slot]
-            tree, rows = Interval.build(lo, hi, lower.op, upper.op)
+            tree, rows = Interval.build(lo, hi, lower.op, upper.op, lower.part)
             return rows, tree
     raise AssertionError(picked)
 
@@ -126,21 +132,25 @@ INDEX_ARRAYS: dict[type, tuple[str, ...]] = {
 
 def table_arrays(table: Table) -> dict[str, Any]:
     arrays = {f"column{i}": column for i, column in enumerate(table.columns)}
-    index = {f"index.{name}": getattr(table.index, name) for name in INDEX_ARRAYS[type(table.index)]}
+    source = table.index.words if isinstance(table.index, Words) else table.index
+    index = {f"index.{name}": getattr(source, name) for name in INDEX_ARRAYS[type(source)]}
+    if isinstance(table.index, Words):
+        index["index.exact"] = table.index.exact
     rows = {} if table.rows is None else {"rows": table.rows}
     return {"numbers": table.numbers, **rows, **arrays, **index}
 
 
 def table_from_arrays(template: Template, anchor: Anchor, arrays: Mapping[str, Any]) -> Table:
-    columns = tuple(arrays[f"column{i}"] for i in range(len(template.constants)))
+    columns = tuple(arrays[f"column{i}"] for i in range(len(template.conditions)))
     picked = [template.constants[i] for i in anchor.conditions]
     index: Index
     if not picked:
         index = Everything(len(arrays["numbers"]))
     elif len(picked) == 2:
-        index = Interval(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Interval]})
+        index = Interval(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Interval]}, part=picked[0].part)
     elif "index.hashes" in arrays:
-        index = Equal(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Equal]})
+        equal = Equal(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Equal]})
+        index = Words(equal, arrays["index.exact"]) if picked[0].type == "words" else equal
     else:
-        index = Sorted(picked[0].op, columns[picked[0].slot])
+        index = Sorted(picked[0].op, columns[picked[0].slot], picked[0].part)
     return Table(template, anchor, arrays["numbers"], columns, arrays.get("rows"), index)

@@ -8,7 +8,7 @@ counted, for the preorder ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,8 +18,10 @@ import pyarrow.compute as pc
 from lxml import etree
 from numpy.typing import NDArray
 
-from fishweir.algebra.documents import Element, local_name, string_value
+from fishweir.algebra.documents import Element, item_text, local_name, string_value
 from fishweir.algebra.nodes import Step
+from fishweir.algebra.normal import ANY_ROOT
+from fishweir.algebra.texts import date_part, words
 from fishweir.algebra.values import NUMBER, to_text
 
 Path = tuple[Step, ...]
@@ -33,10 +35,14 @@ MOST_TAGS = 10_000
 class PathTable:
     """The witnesses of one path, in document order per document."""
 
-    def __init__(self, documents: Ints, nodes: Ints, texts: pa.LargeStringArray, numbers: Any = None) -> None:
+    def __init__(
+        self, documents: Ints, nodes: Ints, texts: pa.LargeStringArray, numbers: Any = None, hashes: Any = None
+    ) -> None:
         self.documents, self.nodes, self.texts = documents, nodes, texts
         if numbers is not None:
             self.numbers = numbers
+        if hashes is not None:
+            self.hashes = hashes
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -45,6 +51,35 @@ class PathTable:
     def numbers(self) -> NDArray[np.float64]:
         """The values as numbers; NaN, which satisfies no comparison, where a value is none."""
         return texts_to_numbers(self.texts)
+
+    def part(self, part: str) -> NDArray[np.float64]:
+        """The values as numbers, or the part of the dates they spell; NaN where there is none."""
+        if part == "value":
+            return self.numbers
+        if part not in self._parts:
+            parts = {text: date_part(text, part) for text in set(self.texts.to_pylist())}
+            self._parts[part] = np.array([parts[text] for text in self.texts.to_pylist()], dtype=np.float64)
+        return self._parts[part]
+
+    @cached_property
+    def _parts(self) -> dict[str, NDArray[np.float64]]:
+        return {}
+
+    @cached_property
+    def words(self) -> tuple[Ints, pa.LargeStringArray, NDArray[np.uint64]]:
+        """The distinct words of each value: row, word, the word's hash; `` is in every value."""
+        found = [sorted({"", *words(text)}) for text in self.texts.to_pylist()]
+        rows = np.repeat(np.arange(len(found)), np.array([len(some) for some in found], dtype=np.int64))
+        texts = pa.array([word for some in found for word in some], pa.large_string())
+        return rows.astype(np.int64), texts, hash_texts(texts)
+
+    @cached_property
+    def word_numbers(self) -> tuple[pa.LargeStringArray, Ints]:
+        """The distinct words of all values, and in order the numbers row * words + word that occur."""
+        rows, texts, _ = self.words
+        coded = texts.dictionary_encode()
+        keys = rows * len(coded.dictionary) + coded.indices.to_numpy()
+        return coded.dictionary, np.sort(keys)
 
     @cached_property
     def by_number(self) -> Ints:
@@ -99,13 +134,14 @@ def texts_to_numbers(texts: pa.Array) -> NDArray[np.float64]:
 class PathTrie:
     """All paths of a source; a node knows its path where a query uses it."""
 
-    __slots__ = ("attributes", "children", "path", "steps", "valued")
+    __slots__ = ("attributes", "children", "path", "steps", "value", "valued")
 
     def __init__(self) -> None:
         self.children: dict[str, PathTrie] = {}
         self.attributes: dict[str, Path] = {}
         self.path: Path | None = None
         self.valued = False
+        self.value: Callable[[Element], str] = string_value
         self.steps: dict[Any, PathTrie | None] = {}
         """By tag as lxml gives it, namespace and all: filled while walking."""
 
@@ -131,6 +167,8 @@ class PathTrie:
             node = node.children.setdefault(step.name, PathTrie())
         node.path = path
         node.valued |= valued
+        if path == (ANY_ROOT,):
+            node.value = item_text
 
 
 State = tuple[PathTrie, tuple[int, ...]]
@@ -171,6 +209,8 @@ class Extraction:
             node = node.children.get(local_name(tag)) if node else None
             if node:
                 states.append((node, tuple(range(i - len(context), 1))))
+        if (anywhere := self.trie.children.get(ANY_ROOT.name)) is not None:
+            states.append((anywhere, (0,)))
         self.starts[key] = above, states
         return above, states
 
@@ -208,7 +248,7 @@ class Extraction:
     def _record(self, node: PathTrie, chain: tuple[int, ...], element: Element) -> None:
         if node.path is not None:
             rows = self.rows_of.get(node) or self._rows(node)
-            self._append(rows, chain, string_value(element) if node.valued else "")
+            self._append(rows, chain, node.value(element) if node.valued else "")
 
     def _rows(self, node: PathTrie) -> Rows:
         assert node.path is not None
@@ -238,12 +278,13 @@ def tuple_tables(name: str, columns: Mapping[str, pa.Array], paths: Iterable[Pat
     length = len(next(iter(columns.values())))
     tables: dict[Path, PathTable] = {}
     for path in paths:
-        if path[0] != Step(name):
+        if path[0] not in (Step(name), ANY_ROOT):
             continue
         if len(path) == 1:
             empty = pa.scalar("", pa.large_string())
             texts = (pc.fill_null(column_texts(column), empty) for column in columns.values())
-            text = pc.binary_join_element_wise(*texts, empty)
+            between = pa.scalar(" ", pa.large_string()) if path == (ANY_ROOT,) else empty
+            text = pc.binary_join_element_wise(*texts, between)
             tables[path] = PathTable(np.arange(length), np.zeros((length, 1), np.int64), text)
         elif len(path) == 2 and path[1].axis == "child" and path[1].name in columns:
             tables[path] = column_table(columns[path[1].name], elements[path[1].name])

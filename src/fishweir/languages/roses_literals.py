@@ -1,0 +1,152 @@
+"""Constants of conditions: how each is read from its literal, and the slots they fill.
+
+Used by RoSeS and SQL. A literal's *kind* says which texts may stand in its place without changing the
+query's shape; its reader gives the constant, or None for a text that only a full parse can judge. The
+binders read constants by the same readers, so a statement found in the SkeletonCache is the one that a
+full parse gives.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Generic, Literal, TypeVar
+
+from fishweir.algebra.nodes import Constant, Slot
+from fishweir.languages.lexical import NUMBER, OPENING_QUOTES, to_constant, unquote
+from fishweir.languages.pieces import Rejected
+from fishweir.languages.schedule import Clauses
+
+Kind = Literal["quoted", "number", "time", "untimed", "words", "link", "share", "string", "date", "keyword"]
+ShapeType = TypeVar("ShapeType")
+
+_DATE = re.compile(r"\s*\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+)?\s*(?:Z|[+-]\d{2}(?::?\d{2})?)?\s*", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(NUMBER)
+_WORD = re.compile(r"\w")
+
+
+def _quoted(literal: str) -> str | None:
+    return unquote(literal) if literal[:1] and literal[0] in OPENING_QUOTES else None
+
+
+def _number(literal: str) -> float | None:
+    return to_constant(literal) if _NUMBER.fullmatch(literal) else None
+
+
+def _time(literal: str) -> float | None:
+    """Seconds of an ISO date, quoted or bare."""
+    text = _quoted(literal)
+    return to_seconds(literal if text is None else text)
+
+
+def _untimed(literal: str) -> str | None:
+    """A text that is no date: a date there would compare as a time."""
+    text = _quoted(literal)
+    return None if text is None or to_seconds(text) is not None else text
+
+
+def _words(literal: str) -> str | None:
+    text = _quoted(literal)
+    return text if text and _WORD.search(text) else None
+
+
+def _link(literal: str) -> str | None:
+    text = _quoted(literal)
+    return text if text and text.strip() else None
+
+
+def _share(literal: str) -> float | None:
+    number = _number(literal)
+    return number if number is not None and 0 < number <= 1 else None
+
+
+def _string(literal: str) -> str | None:
+    """SQL's: in double quotes stands a name."""
+    return None if literal.startswith('"') else _quoted(literal)
+
+
+def _date(literal: str) -> float | None:
+    return None if literal.startswith('"') else _time(literal)
+
+
+def _keyword(literal: str) -> str | None:
+    """`true` and `false`: no literal, but a part of the skeleton."""
+    return literal.lower() if literal.isalpha() else None
+
+
+READERS: dict[Kind, Callable[[str], Constant | None]] = {
+    "quoted": _quoted, "number": _number, "time": _time, "untimed": _untimed,
+    "words": _words, "link": _link, "share": _share, "string": _string, "date": _date, "keyword": _keyword,
+}  # fmt: skip
+_REFUSALS: dict[Kind, str] = {
+    "quoted": "expected quoted text, found {}",
+    "number": "{} is no number, or too large a one",
+    "time": "{} is no date: write it as 2026-05-01 or 2026-05-01T12:00Z",
+    "untimed": "expected quoted text, found {}",
+    "words": "{} has no word to look for",
+    "link": "{} is no URL and no host",
+    "share": "{} is no share of words: expected a number above 0, at most 1",
+    "string": "expected quoted text, found {}",
+    "date": "{} is no date: write it as '2026-05-01' or '2026-05-01T12:00Z'",
+    "keyword": "expected true or false, found {}",
+}
+_NUMERIC = ("number", "time", "share", "date")
+
+
+def to_seconds(text: str) -> float | None:
+    """Seconds since 1970 of an ISO date with or without a time of day; UTC where it names no zone."""
+    if not _DATE.fullmatch(text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text.strip().upper())
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralPlace:
+    """Where the constant of a slot stands in the text, and of which kind it is."""
+
+    start: int
+    end: int
+    kind: Kind
+
+    def moved(self, offset: int) -> LiteralPlace:
+        return replace(self, start=self.start + offset, end=self.end + offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed(Generic[ShapeType]):
+    """One query: its shape, constants, where they stood, and what follows it; see parsed.ParsedQuery."""
+
+    shape: ShapeType
+    constants: tuple[Constant, ...]
+    places: tuple[LiteralPlace, ...]
+    clauses: Clauses
+
+
+@dataclass(slots=True)
+class Constants:
+    """The slots of one query in the order of its text; a literal that is used twice has one slot."""
+
+    slots: dict[int, Slot] = field(default_factory=dict)
+    values: list[Constant] = field(default_factory=list)
+    places: list[LiteralPlace] = field(default_factory=list)
+
+    def slot(self, literal: str, start: int, kind: Kind) -> Slot:
+        """The slot of a literal; Rejected where its text is none of its kind."""
+        if start in self.slots:
+            return self.slots[start]
+        value = READERS[kind](literal)
+        if value is None:
+            raise Rejected(_REFUSALS[kind].format(literal), start)
+        slot = self.slots[start] = Slot(len(self.slots), "number" if kind in _NUMERIC else "string")
+        self.values.append(value)
+        self.places.append(LiteralPlace(start, start + len(literal), kind))
+        return slot
+
+    def parsed(self, shape: Callable[[tuple[Slot, ...]], ShapeType], clauses: Clauses) -> Parsed[ShapeType]:
+        return Parsed(shape(tuple(self.slots.values())), tuple(self.values), tuple(self.places), clauses)

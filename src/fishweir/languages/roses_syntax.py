@@ -1,0 +1,135 @@
+"""Syntax nodes of RoSeS: what the transformer makes and the binder reads; they keep their tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lark import Token
+
+from fishweir.languages.schedule import Clauses
+
+
+@dataclass(frozen=True, slots=True)
+class FeedSyntax:
+    """A feed's name, or a union of feeds, and its variable."""
+
+    content: Token | UnionSyntax
+    variable: Token | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnionSyntax:
+    members: tuple[FeedSyntax, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OperandSyntax:
+    """An attribute, with the part of its date in `year(pubdate)`."""
+
+    attribute: Token
+    part: Token | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AtomSyntax:
+    """`operand op constants`; without operand it is about the whole item, without constants about existence."""
+
+    operand: OperandSyntax | None
+    op: Token
+    constants: tuple[Token, ...] = ()
+    threshold: Token | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanSyntax:
+    """`and`, `or` or `not` over conditions."""
+
+    connective: str
+    parts: tuple[ConditionSyntax, ...]
+
+
+ConditionSyntax = AtomSyntax | BooleanSyntax
+
+
+@dataclass(frozen=True, slots=True)
+class WhereSyntax:
+    """`$x[...]`, or `[...]` for the whole from clause."""
+
+    variable: Token | None
+    condition: ConditionSyntax
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSyntax:
+    amount: Token | None
+    unit: Token | None
+
+    @property
+    def first(self) -> Token:
+        found = self.amount or self.unit
+        assert found is not None, "the grammar gives one of them"
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PairSyntax:
+    left: Token
+    op: Token
+    right: Token
+    threshold: Token | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSyntax:
+    """`keyword` is the word `with`."""
+
+    window: WindowSyntax
+    secondary: UnionSyntax
+    keyword: Token
+    variable: Token | None
+    pairs: tuple[PairSyntax, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationSyntax:
+    main: UnionSyntax
+    joins: tuple[JoinSyntax, ...]
+    where: tuple[WhereSyntax, ...]
+
+
+# Statements; a publication without a name is a query of its own.
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSyntax:
+    name: Token | None
+    publication: PublicationSyntax
+    clauses: Clauses
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterSyntax:
+    place: Token
+    stylesheet: Token | None
+    name: Token
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeSyntax:
+    feed: Token
+    stylesheet: Token | None
+    output: Token
+    target: Token
+    every: float
+
+
+@dataclass(frozen=True, slots=True)
+class DropSyntax:
+    name: Token
+
+
+StatementSyntax = CreateSyntax | RegisterSyntax | SubscribeSyntax | DropSyntax
+
+
+def start_of(token: Token) -> int:
+    return token.start_pos or 0

@@ -1,0 +1,123 @@
+"""The text of a SQL query before sqlglot sees it: comments and strings masked, later features refused.
+
+sqlglot knows other quotes and comments than our scripts do, so it gets a text of the same length in which
+comments are blank, strings have harmless content and `.5` is one token; binders read the real text at a token's place.
+Windows, joins, subqueries, grouping and the like are refused by their keywords, each with its place.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sqlglot import Tokenizer
+from sqlglot.errors import TokenError
+from sqlglot.tokens import Token, TokenType
+
+from fishweir.languages.lexical import COMMENT, QUOTED, unquote
+from fishweir.languages.pieces import Rejected
+
+_MASKED = re.compile(rf"(?P<comment>{COMMENT})|(?P<quoted>{QUOTED})|(?P<point>(?<![\w.\"'”])\.(?=[0-9]))")
+_CLAUSES = {"do", "start", "every", "expire", "expires"}
+_BEFORE_OPERANDS = {
+    TokenType.DOT, TokenType.COMMA, TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.WHERE, TokenType.FROM,
+    TokenType.ALIAS, TokenType.SELECT, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT,
+    TokenType.GTE, TokenType.BETWEEN, TokenType.IN, TokenType.LIKE, TokenType.IS, TokenType.L_PAREN,
+    TokenType.DASH, TokenType.PLUS, TokenType.STAR, TokenType.SLASH,
+}  # fmt: skip
+"""What is followed by a column or a constant: there `every` is a name, elsewhere it begins a clause."""
+
+_JOINS = "joins of streams, and windows, come in a later version: expected one stream after 'from'"
+_REFUSED = {
+    **dict.fromkeys((TokenType.JOIN, TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.INNER), _JOINS),
+    **dict.fromkeys((TokenType.CROSS, TokenType.NATURAL, TokenType.LATERAL, TokenType.OUTER), _JOINS),
+    TokenType.GROUP_BY: "'group by' is not supported by this version: a query selects single tuples",
+    TokenType.HAVING: "'having' is not supported by this version: a query selects single tuples",
+    TokenType.ORDER_BY: "'order by' is not supported: results come in the order of arrival",
+    TokenType.LIMIT: "'limit' is not supported: a standing query has no last result",
+    TokenType.OFFSET: "'offset' is not supported: a standing query has no first result",
+    TokenType.FETCH: "'fetch' is not supported: a standing query has no last result",
+    TokenType.DISTINCT: "'distinct' is not supported by this version",
+    TokenType.UNION: "'union' is not supported by this version: write two queries",
+    TokenType.EXCEPT: "'except' is not supported by this version",
+    TokenType.INTERSECT: "'intersect' is not supported by this version",
+    TokenType.WITH: "'with' is not supported by this version: a query reads one stream",
+    TokenType.OVER: "window functions ('over') are not supported by this version",
+    TokenType.WINDOW: "window functions are not supported by this version",
+    TokenType.QUALIFY: "'qualify' is not supported by this version",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SqlText:
+    """A query's text as written, masked for sqlglot, its tokens, and where the clauses after it begin."""
+
+    text: str
+    masked: str
+    tokens: tuple[Token, ...]
+    end: int
+
+    def at(self, start: int, end: int) -> str:
+        """What stands at a token's place, as written."""
+        return self.text[start : end + 1]
+
+    def name(self, start: int, end: int) -> str:
+        word = self.at(start, end)
+        return unquote(word) if word[0] in "\"'“”`" else word
+
+    def first(self, kind: TokenType) -> Token | None:
+        return next((token for token in self.tokens if token.token_type == kind), None)
+
+
+def read_text(text: str) -> SqlText:
+    """The query cut from its clauses; Rejected for what this version does not do."""
+    masked = _MASKED.sub(_mask, text)
+    try:
+        tokens = Tokenizer().tokenize(masked)
+    except TokenError as error:
+        raise Rejected(f"the text cannot be read: {str(error).partition(chr(10))[0]}", 0, syntax=True) from None
+    count = _length(tokens)
+    end = tokens[count].start if count < len(tokens) else len(text)
+    found = SqlText(text, masked[:end], tuple(tokens[:count]), end)
+    _refuse(found)
+    return found
+
+
+def _mask(match: re.Match[str]) -> str:
+    found = match[0]
+    if match["comment"]:
+        return re.sub(r"\S", " ", found)
+    if match["point"]:
+        return "0"
+    return found if found[0] == '"' else f"'{'x' * (len(found) - 2)}'"
+
+
+def _length(tokens: list[Token]) -> int:
+    """How many tokens are the query's; the clauses begin after `from`, outside of parentheses."""
+    depth, in_from = 0, False
+    for index, token in enumerate(tokens):
+        kind, before = token.token_type, tokens[index - 1].token_type if index else TokenType.DOT
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        in_from = in_from or kind == TokenType.FROM
+        is_clause = token.text.lower() in _CLAUSES and kind not in (TokenType.STRING, TokenType.IDENTIFIER)
+        if in_from and depth == 0 and is_clause and before not in _BEFORE_OPERANDS:
+            return index
+    return len(tokens)
+
+
+def _refuse(query: SqlText) -> None:
+    before, in_from = None, False
+    for index, token in enumerate(query.tokens):
+        kind = token.token_type
+        if before not in (TokenType.DOT, TokenType.ALIAS):
+            if kind in _REFUSED:
+                raise Rejected(_REFUSED[kind], token.start)
+            if kind == TokenType.SELECT and index > 0:
+                raise Rejected("subqueries are not supported by this version", token.start)
+            if kind in (TokenType.FROM, TokenType.WHERE):
+                in_from = kind == TokenType.FROM
+            if in_from and kind in (TokenType.COMMA, TokenType.L_BRACKET):
+                raise Rejected(_JOINS, token.start)
+            if kind == TokenType.FROM and before == TokenType.COMMA:
+                raise Rejected("expected a column, found 'from'", token.start, syntax=True)
+        before = kind

@@ -1,0 +1,60 @@
+"""SQL selections and feeds through the running Spark job."""
+
+from __future__ import annotations
+
+import pytest
+
+from fishweir.errors import QueryError
+
+
+def found(weir, name):
+    return [(r.documents[0], r.output) for r in weir.results(name)]
+
+
+def test_sql_and_feeds(weir):
+    weir.execute("""
+        create stream R (x int, y double, name string);
+        create stream News; create stream Blog;
+        create query near as select name, x as size from R where 11 < y < 15 and (x > 3 or name like 'b%');
+        create query twice as select * from R where x > 1 or y > 1;
+        create query unequal as select * from R where x > y;
+        create feed Rock from (News as $n | Blog) as $all
+            where $n[title contains 'rock'] and $all[not description contains 'cancelled'];
+        create feed Concerts from Rock as $r where $r[description contains 'live concert' or contains 'gig'];
+    """)
+    weir.publish("R", [{"x": 5, "y": 12.0, "name": "a"}, {"x": 1, "y": 14.5, "name": "bob"}, {"x": 9, "y": 2.0}])
+    weir.publish("News", [
+        "<item><title>Rock tonight</title><description>A LIVE concert</description></item>",
+        "<item><title>Rock</title><description>cancelled concert</description></item>",
+        "<item><title>Jazz</title><description>live concert</description></item>",
+    ])  # fmt: skip
+    weir.publish("Blog", ["<item><title>Jazz</title><description>my gig</description></item>"])
+    weir.run(until_idle=True)
+    assert found(weir, "near") == [("R-1", {"name": "a", "size": 5}), ("R-2", {"name": "bob", "size": 1})]
+    assert [id for id, _ in found(weir, "twice")] == ["R-1", "R-2", "R-3"], "each once, by however many conditions"
+    assert found(weir, "unequal") == [("R-3", {"x": 9, "y": 2.0, "name": None})]
+    assert [id for id, _ in found(weir, "Rock")] == ["News-1", "Blog-1"]
+    assert found(weir, "Concerts") == [
+        ("News-1", "<item><title>Rock tonight</title><description>A LIVE concert</description></item>"),
+        ("Blog-1", "<item><title>Jazz</title><description>my gig</description></item>"),
+    ]
+    assert weir.status("twice").results == 3
+    assert "contains" in weir.explain("Concerts")
+
+
+def test_what_is_read_stays(weir):
+    weir.execute("create stream S; create feed A from S; create feed B from A;")
+    with pytest.raises(QueryError, match="the feed A is read by B"):
+        weir.execute("drop feed A")
+    weir.execute("drop feed B; drop feed A")
+    with pytest.raises(QueryError, match="A"):
+        weir.execute("create feed C from A")
+
+
+def test_many_sql_queries_in_bulk(weir):
+    weir.execute("create stream R (x int, y int)")
+    rows = [{"name": f"q{i}", "lo": i, "hi": i + 10} for i in range(5_000)]
+    weir.register_many("create query $name as select * from R where x > $lo and x < $hi", rows)
+    weir.publish("R", [{"x": 100, "y": 1}])
+    weir.run(until_idle=True)
+    assert sorted(r.query for r in weir.results()) == sorted(f"q{i}" for i in range(91, 100))

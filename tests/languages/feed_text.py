@@ -1,0 +1,84 @@
+"""Feeds and selections as a few readable lines, for the fixture files."""
+
+from __future__ import annotations
+
+from fishweir.algebra.feeds import (
+    CreateFeed,
+    DropFeed,
+    FeedName,
+    FeedQuery,
+    FeedUnion,
+    RegisterFeed,
+    Selection,
+    Subscribe,
+)
+from fishweir.algebra.formula import And, Atom, Formula, Or, RelativePath
+from fishweir.algebra.nodes import Constant, Slot
+
+FeedStatement = CreateFeed | RegisterFeed | Subscribe | DropFeed
+
+
+def statement_text(statement: FeedStatement) -> str:
+    match statement:
+        case CreateFeed(name, query, constants):
+            return "\n".join([f"feed {name}", *query_lines(query, constants)])
+        case RegisterFeed(name, url, virtual, stylesheet):
+            return f"register {name}: url {url}, virtual {virtual}, stylesheet {stylesheet}"
+        case Subscribe(feed, output, target, stylesheet, every):
+            return f"subscribe {feed}: {output} {target}, stylesheet {stylesheet}, every {every}"
+        case DropFeed(name):
+            return f"drop {name}"
+
+
+def query_lines(query: FeedQuery, constants: tuple[Constant, ...]) -> list[str]:
+    lines = [f"from {feed_text(query.main)}"]
+    for join in query.joins:
+        window = f"{join.window.items} items" if join.window.items else f"{join.window.seconds} s"
+        lines.append(f"join {window} of {feed_text(join.secondary)} with ${join.variable}")
+        for c in join.conditions:
+            threshold = "" if c.threshold is None else f"({slot_text(c.threshold)})"
+            lines.append(f"  on {path_text(c.left)} {c.op}{threshold} window {path_text(c.right)}")
+    lines += [f"if ${c.variable} {formula_text(c.formula)}" for c in query.where]
+    return lines + [f"constant {c!r}" for c in constants]
+
+
+def selection_text(query: Selection, constants: tuple[Constant, ...]) -> str:
+    lines = [f"read {query.filters[0].source}", f"if {formula_text(query.filters[0].formula)}"]
+    lines += [f"out {name}: {path_text(path)}" for name, path in query.output.columns]
+    return "\n".join(lines + [f"constant {c!r}" for c in constants])
+
+
+def feed_text(feed: FeedName | FeedUnion) -> str:
+    variable = "" if feed.variable is None else f" as ${feed.variable}"
+    if isinstance(feed, FeedName):
+        return feed.name + variable
+    return f"({' | '.join(feed_text(member) for member in feed.members)}){variable}"
+
+
+def formula_text(formula: Formula) -> str:
+    match formula:
+        case Atom():
+            return _atom(formula)
+        case And(parts):
+            return f"({' and '.join(formula_text(part) for part in parts)})" if parts else "true"
+        case Or(parts):
+            return f"({' or '.join(formula_text(part) for part in parts)})" if parts else "false"
+        case _:
+            return f"not {formula_text(formula.part)}"
+
+
+def _atom(atom: Atom) -> str:
+    left = path_text(atom.path) if atom.part == "value" else f"{atom.part}({path_text(atom.path)})"
+    if atom.right is None:
+        return f"{atom.op} {left}"
+    threshold = "" if atom.threshold is None else f"({slot_text(atom.threshold)})"
+    right = slot_text(atom.right) if isinstance(atom.right, Slot) else path_text(atom.right)
+    return f"{left} {atom.op}{threshold} {right}"
+
+
+def slot_text(slot: Slot) -> str:
+    return f"{slot.type}[{slot.index}]"
+
+
+def path_text(path: RelativePath) -> str:
+    return "/".join(map(str, path)) or "item"

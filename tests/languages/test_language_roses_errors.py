@@ -1,0 +1,64 @@
+"""Errors of RoSeS: where, the line with a caret, and what was expected."""
+
+# ruff: noqa: E501 (tables read better in long lines)
+
+from __future__ import annotations
+
+import pytest
+
+from fishweir.errors import QueryError, QuerySyntaxError
+from fishweir.languages.pieces import Rejected, split_script
+from fishweir.languages.roses import parse_statement
+
+CASES = [
+    # statement, the place is at this text, kind, words of the message
+    ("create feed f", "", QuerySyntaxError, "expected 'from', found the end of the statement"),
+    ("create feed f from", "", QuerySyntaxError, "found the end of the statement"),
+    ("create feed '' from a", "'' from", QueryError, "the feed has no name"),
+    ("create feed f from a where", "", QuerySyntaxError, "found the end of the statement"),
+    ("create feed f from (a | b", "", QuerySyntaxError, "found the end of the statement"),
+    ("create feed f from a as $x where $x[title contains rock]", "rock", QuerySyntaxError, "expected quoted text, found 'rock'"),
+    ("create feed f from a as $x where $x[title = rock]", "rock", QuerySyntaxError, "a number or quoted text, found 'rock'"),
+    ("create feed f from a as $x where $y[title = 'r']", "$y", QueryError, "no feed is named $y; named are: $x"),
+    ("create feed f from a where $y[title = 'r']", "$y", QueryError, "named are: none"),
+    ("create feed f from (a as $x | b as $x)", "$x)", QueryError, "$x names two feeds"),
+    ("create feed f from a as $x where $x[has t] or $x[has u]", "or $x", QuerySyntaxError, "expected 'and'"),
+    ("create feed f from a where [title contains '--']", "'--'", QueryError, "has no word to look for"),
+    ("create feed f from a where [similar(1.5) 'x']", "1.5", QueryError, "a number above 0, at most 1"),
+    ("create feed f from a where [link references ' ']", "' '", QueryError, "is no URL and no host"),
+    ("create feed f from a where [item = 'x']", "item", QueryError, "'=' needs an attribute"),
+    ("create feed f from a where [exists *]", "*", QueryError, "'exists' needs an attribute"),
+    ("create feed f from a where [year(d) = '2025']", "'2025'", QueryError, "expected a number to compare the year with"),
+    ("create feed f from a where [year(d) contains '2025']", "contains", QueryError, "not about a part of a date"),
+    ("create feed f from a where [d = 2025-13-01]", "2025-13-01", QueryError, "is no date"),
+    ("create feed f from a where [@x/b = 'c']", "@x/b", QueryError, "is no attribute"),
+    ("create feed f from a where [price > 1e999]", "1e999", QueryError, "too large"),
+    ("create feed f from a as $x join last 3 fortnights on b with $x[t = window.t]", "fortnights", QueryError, "'fortnights' is no unit of time"),
+    ("create feed f from a as $x join last 0 items on b with $x[t = window.t]", "0 items", QueryError, "whole items, at least one"),
+    ("create feed f from a as $x join last 1.5 items on b with $x[t = window.t]", "1.5 items", QueryError, "whole items"),
+    ("create feed f from a as $x join last 0 days on b with $x[t = window.t]", "0 days", QueryError, "the window is empty"),
+    ("create feed f from a as $x join last day on b as $y with $y[t = window.t]", "$y[", QueryError, "no feed is named $y; named are: $x"),
+    ("create feed f from a as $x join last day on b with $x[t = u]", "t = u", QueryError, "with one of the window"),
+    ("create feed f from a as $x join last day on b with $x[window.t = window.u]", "window.t", QueryError, "with one of the window"),
+    ("register feed http://a.b/c apply 'x.xsl' as n", "http", QueryError, "not with a URL"),
+    ("register feed v apply 'x.xsl' as v", "v", QueryError, "made from itself"),
+    ("register feed http://a.b/c", "", QuerySyntaxError, "found the end of the statement"),
+    ("register feed v apply '' as n", "''", QueryError, "the stylesheet has no name"),
+    ("subscribe to f output mail", "", QuerySyntaxError, "quoted text"),
+    ("subscribe to f output mail 'm' every 3 fortnights", "3 fort", QueryError, "is no unit"),
+    ("drop feed", "", QuerySyntaxError, "found the end of the statement"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statement", "place", "kind", "words"), CASES, ids=[case[0] for case in CASES])
+def test_error(statement: str, place: str, kind: type[QueryError], words: str) -> None:
+    script = f"drop feed x;\n   {statement} ;"
+    piece = list(split_script(script))[1]
+    with pytest.raises(Rejected) as caught:
+        parse_statement(piece)
+    error = piece.error(caught.value)
+    column = 4 + (statement.rindex(place) if place else len(statement))
+    assert type(error) is kind
+    assert words in error.reason
+    assert (error.line, error.column) == (2, column)
+    assert str(error).split("\n")[2].strip() == "^"

@@ -1,0 +1,85 @@
+"""SQL selections: fixture files, clauses after the query, and that constants do not decide about the shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from fishweir.languages.lexical import quote
+from fishweir.languages.pieces import Piece, Rejected, split_script
+from fishweir.languages.roses_literals import READERS
+from fishweir.languages.sql import parse_query
+from tests.languages.feed_text import selection_text
+
+FIXTURES = Path(__file__).parent / "fixtures" / "sql"
+
+
+def cases() -> Iterator[object]:
+    for file in sorted(FIXTURES.glob("*.txt")):
+        for case in file.read_text(encoding="utf-8").split("=== ")[1:]:
+            title, _, rest = case.partition("\n")
+            query, _, algebra = rest.partition("\n---\n")
+            yield pytest.param(query, algebra.strip(), id=f"{file.stem}: {title}")
+
+
+@pytest.mark.parametrize(("query", "algebra"), list(cases()))
+def test_compiles_to(query: str, algebra: str) -> None:
+    (piece,) = split_script(query + ";")
+    parsed = parse_query(piece)
+    assert selection_text(parsed.shape, parsed.constants) == algebra
+    assert parsed.shape.slots == tuple(sorted(parsed.shape.slots, key=lambda slot: slot.index))
+
+
+def whole(text: str) -> Piece:
+    return Piece(text, 0, len(text))
+
+
+def test_clauses() -> None:
+    text = "select every, start from R as do where do.every > 5 and start = 3 do mail 'me' every 3 hours expire 100"
+    parsed = parse_query(whole(text))
+    assert parsed.clauses.action is not None
+    assert (parsed.clauses.action.name, parsed.clauses.every) == ("mail", 10800.0)
+    assert parsed.clauses.expire_at == text.index("expire 100")
+    assert [text[p.start : p.end] for p in parsed.places] == ["5", "3"]
+
+
+def test_many_alternatives_do_not_nest() -> None:
+    parsed = parse_query(whole("select * from R where " + " or ".join(f"x = {i}" for i in range(3000))))
+    assert len(parsed.constants) == 3000
+
+
+TEMPLATES = (
+    "select * from R where x > {} and not y<{} or z in ({},1)",
+    "select a as b from R where {}<x<={} and s like {}",
+    "select * from R where x between {} and {} or s not in ({}, 'k')",
+    "select * from R where t > date {} and s={} and x is not null or w != {} every 5",
+)
+texts = st.text(alphabet="ab '\"”“;-#1", max_size=6) | st.sampled_from(["2025-01-01", "5", "true"])
+numbers = st.integers(-20, 3000).map(str) | st.sampled_from(["0.5", "+1", ".25", "5.", "1e999", "-3.5e2", "-.5", "0x1"])
+literals = st.lists(texts.map(quote) | numbers, min_size=3, max_size=3)
+others = st.lists(st.builds(quote, texts, st.sampled_from(["'", '"'])) | numbers, min_size=3, max_size=3)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.sampled_from(TEMPLATES), literals, others)
+def test_literals_of_a_kind_stand_for_each_other(template: str, first: list[str], second: list[str]) -> None:
+    """What the SkeletonCache relies on: read by the kinds of the first parse, the second one's constants."""
+    try:
+        known = parse_query(whole(template.format(*first)))
+    except Rejected:
+        assume(False)
+    text = template.format(*second)
+    constants = [READERS[place.kind](literal) for place, literal in zip(known.places, second, strict=False)]
+    try:
+        full = parse_query(whole(text))
+    except Rejected:
+        assert None in constants
+        return
+    if None not in constants:
+        assert (full.shape, full.constants[:3]) == (known.shape, tuple(constants))
+        for place, literal in zip(full.places, second, strict=False):
+            assert text[place.start : place.end] == literal.removeprefix("+")

@@ -1,0 +1,85 @@
+"""Errors of SQL: where, the line with a caret, and what was expected or what comes later."""
+
+# ruff: noqa: E501 (tables read better in long lines)
+
+from __future__ import annotations
+
+import pytest
+
+from fishweir.errors import QueryError, QuerySyntaxError
+from fishweir.languages.pieces import Rejected, split_script
+from fishweir.languages.sql import parse_query
+
+CASES = [
+    # statement, the place is at this text, kind, words of the message
+    ("select * from R [range 10 seconds], S [rows 5] where R.x = S.y", "[range", QueryError, "joins of streams, and windows, come in a later version"),
+    ("select * from R [rows 100]", "[rows", QueryError, "joins of streams, and windows"),
+    ("select * from R, S", ", S", QueryError, "expected one stream"),
+    ("select * from R left join S on R.x = S.x", "left", QueryError, "joins of streams"),
+    ("select count(*) from R", "count", QueryError, "aggregates are not supported"),
+    ("select x, sum(y) as s from R", "sum", QueryError, "aggregates are not supported"),
+    ("select lower(x) from R", "lower", QueryError, "functions are not supported"),
+    ("select x + 1 from R", "x + 1", QueryError, "expected a column"),
+    ("select 5 from R", "5", QueryError, "expected a column"),
+    ("select distinct x from R", "distinct", QueryError, "'distinct' is not supported"),
+    ("select x from R group by x", "group", QueryError, "'group by' is not supported"),
+    ("select x from R where x > 5 order by x", "order", QueryError, "'order by' is not supported"),
+    ("select x from R limit 5", "limit", QueryError, "'limit' is not supported"),
+    ("select x from R union select x from S", "union", QueryError, "'union' is not supported"),
+    ("with q as (select 5) select * from q", "with", QueryError, "'with' is not supported"),
+    ("select * from (select * from R)", "select * from R", QueryError, "subqueries are not supported"),
+    ("select * from R where x in (select y from S)", "select y", QueryError, "subqueries are not supported"),
+    ("select * from R where sum(x) > 5", "sum", QueryError, "aggregates are not supported"),
+    ("select * from R where upper(x) = 'A'", "upper", QueryError, "functions are not supported"),
+    ("select * from R where y = 1 and x + 1 > 5", "x + 1", QueryError, "arithmetic is not supported"),
+    ("select * from R where x", "x", QueryError, "expected a condition"),
+    ("select * from R where (x > 5) < 6", "x > 5", QueryError, "expected a column or a constant"),
+    ("select * from R where 1 = 1", "1 = 1", QueryError, "two constants"),
+    ("select * from R where x like y", "y", QueryError, "expected quoted text after 'like'"),
+    ("select * from R where 5 like 'y'", "5", QueryError, "expected a column before 'like'"),
+    ("select * from R where x ilike 'y'", "x ilike", QueryError, "'ilike' is not supported"),
+    ("select * from R where x like 'y' escape '!'", "x like", QueryError, "'escape' is not supported"),
+    ("select * from R where x is not distinct from 5", "distinct", QueryError, "'distinct' is not supported"),
+    ("select * from R where x between symmetric 1 and 2", "x between", QueryError, "expected a condition"),
+    ("select * from R where x = any(5)", "5", QueryError, "expected a column or a constant"),
+    ("select * from R where x > true", "x > true", QueryError, "no order"),
+    ("select * from R where x > 1e999", "1e999", QueryError, "too large"),
+    ("select * from R where t > date 'foo'", "'foo'", QueryError, "is no date"),
+    ("select * from R where x in ()", "x in", QueryError, "expected a list of constants after 'in'"),
+    ("select *, x from R", "*, x", QueryError, "either '*' or columns"),
+    ("select x, y, a.x from R", "a.x", QueryError, "the column 'x' is given twice"),
+    ('select "/a/b" from R', '"/a/b"', QueryError, "below the document element"),
+    ('select "a/@b/c" from R', '"a/@b/c"', QueryError, "is not a path"),
+    ('select x as "" from R', '""', QueryError, "the column has no name"),
+    ('select * from R where x > ""', '""', QueryError, "the column has no name"),
+    ('select * from ""', '""', QueryError, "the source has no name"),
+    ("select from R", "from", QuerySyntaxError, "expected '*' or columns, found 'from'"),
+    ("select x, from R", "from", QuerySyntaxError, "expected a column, found 'from'"),
+    ("select *", "", QuerySyntaxError, "expected 'from'"),
+    ("select * frm R", "R", QuerySyntaxError, "expected ',' or 'from', found 'R'"),
+    ("select * from", "", QuerySyntaxError, "expected the name of a stream, found the end"),
+    ("select * from R where", "", QuerySyntaxError, "expected a condition, found the end of the statement"),
+    ("select * from R where x >", "", QuerySyntaxError, "expected a column or a constant, found the end"),
+    ("select * from R where x > and y", "and", QuerySyntaxError, "expected a column or a constant, found 'and'"),
+    ("select * from R where x between 5", "", QuerySyntaxError, "expected a column or a constant, found the end"),
+    ("select * from R where (x > 5", "", QuerySyntaxError, "expected ')', found the end"),
+    ("select * from R where x = 5)", ")", QuerySyntaxError, "the end of the query, found ')'"),
+    ("select * from R where x > 5 foo", "foo", QuerySyntaxError, "expected a comparison, 'and', 'or' or the end of the query, found 'foo'"),
+    ("select * from R every 5 fortnights", "5 fort", QueryError, "is no unit of time"),
+    ("select * from R every 5 every 6", "every 6", QuerySyntaxError, "'every' is given twice"),
+    ("select * from R do", "", QuerySyntaxError, "expected a name, found the end"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statement", "place", "kind", "words"), CASES, ids=[case[0] for case in CASES])
+def test_error(statement: str, place: str, kind: type[QueryError], words: str) -> None:
+    script = f"select 'é', “ü” from x;\n   {statement} ;"
+    piece = list(split_script(script))[1]
+    with pytest.raises(Rejected) as caught:
+        parse_query(piece)
+    error = piece.error(caught.value)
+    column = 4 + (statement.rindex(place) if place else len(statement))
+    assert type(error) is kind
+    assert words in error.reason
+    assert (error.line, error.column) == (2, column)
+    assert str(error).split("\n")[2].strip() == "^"
