@@ -101,7 +101,7 @@ def test_other_errors_end_with_one(statements: str, reason: str) -> None:
 def test_explain(evaluated: Path) -> None:
     of_one, of_all = invoke("explain", "large", "--home", str(evaluated)), invoke("explain", "--home", str(evaluated))
     assert of_one.exit_code == of_all.exit_code == 0
-    assert "  group     orders.shares >= number in orders\n" in of_one.stdout
+    assert "    signature orders.shares >= number in orders\n" in of_one.stdout
     assert of_all.stdout.startswith("2 groups in 1 segments\n")
 
 

@@ -33,7 +33,7 @@ class Died(BaseException):
 
 
 def made(query: str, document: str) -> Result:
-    return Result(query, (document,), 1.0, {"v": {"document": document, "node": 1, "value": "é"}}, f"<v>{document}</v>")
+    return Result(query, [document], 1.0, {"v": {"document": document, "node": 1, "value": "é"}}, f"<v>{document}</v>")
 
 
 class Desk:

@@ -151,9 +151,9 @@ def test_bad_timestamps(weir, tmp_path):
             weir.publish("X", ["<a/>"], timestamps=[wrong])
     weir.run(until_idle=True)
     assert [(r.query, r.documents, r.timestamp) for r in weir.results()] == [
-        ("x", ("X-7",), 5.0),
-        ("t", ("T-7",), 5.0),
-        ("d", ("D-2",), 5.0),
+        ("x", ["X-7"], 5.0),
+        ("t", ["T-7"], 5.0),
+        ("d", ["D-2"], 5.0),
     ]
     reasons = aside(weir)
     assert sorted(reasons) == ["D-1", *(f"{s}-{i}" for s in "TX" for i in (1, 2, 3, 4, 5, 6, 8))]

@@ -109,7 +109,7 @@ def test_versions_drops_and_restart(weir, spark):
         again.publish("S", ["<a>4</a>"])
         again.run(until_idle=True)
         assert outputs(again, "b") == [("S-4", "4")], "the name is a new query now"
-        assert [r.documents for r in again.results() if r.query == "b"] == [("S-1",), ("S-4",)]
+        assert [r.documents for r in again.results() if r.query == "b"] == [["S-1"], ["S-4"]]
         assert again.status().streams["S"].evaluated == 4
 
 
@@ -178,8 +178,8 @@ def test_actions(weir, tmp_path, monkeypatch, caplog):
         weir.wait_idle()
     weir.stop()
     assert [(r.query, r.documents, r.output) for r in seen] == [
-        ("collected", ("S-2",), "2"),
-        ("collected", ("S-3",), "3"),
+        ("collected", ["S-2"], "2"),
+        ("collected", ["S-3"], "3"),
     ]
     lines = [json.loads(line) for line in (tmp_path / "out/some.jsonl").read_text().splitlines()]
     assert lines[0] == {
@@ -214,5 +214,5 @@ def test_endless_dataframe_holds_up_nobody(weir, spark):
     began = time.monotonic()
     weir.stop()
     assert time.monotonic() - began < 30
-    assert [r.documents for r in seen] == [("S-1",)]
+    assert [r.documents for r in seen] == [["S-1"]]
     assert sorted(o for _, o in outputs(weir, "first")) == ["0", "1", "2"]

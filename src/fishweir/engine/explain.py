@@ -31,7 +31,7 @@ def _group(
     """The group of one conjunction of a query."""
     signature = found.anchor.signature(found.template)
     group = [t for s in segments for t in s.tables if t.anchor.signature(t.template) == signature]
-    lines = [f"  group     {signature}", *_sizes(group), *_anchor(found, constants, statistics)]
+    lines = ["  group", f"    signature {signature}", *_sizes(group), *_anchor(found, constants, statistics)]
     residual: list[ConstantCondition | NegatedCondition] = [found.template.constants[i] for i in found.residual]
     left = [*residual, *found.template.negated]
     checks = [_condition(found.template, c, constants) for c in left]
@@ -52,7 +52,7 @@ def explain_all(segments: Sequence[Segment]) -> str:
     filled = sum(1 for segment in segments if segment.tables)
     lines = [f"{len(groups)} groups in {filled} segments"]
     for signature, tables in ordered:
-        lines += [f"group {signature}", *_sizes(tables)]
+        lines += ["  group", f"    signature {signature}", *_sizes(tables)]
     return "\n".join(lines)
 
 
@@ -65,14 +65,14 @@ def _sizes(group: Sequence[Table]) -> list[str]:
     queries, outputs = sum(t.size for t in group), len(set().union(*(t.anchor_constants for t in group)))
     shapes = len({t.template for t in group})
     return [
-        f"    size    queries: {queries:,}, shapes: {shapes:,}, different constants: {outputs:,}",
-        "    shared  the walk of the document, one look-up per value, one output per constant",
+        f"    size      queries: {queries:,}, shapes: {shapes:,}, different constants: {outputs:,}",
+        "    shared    the walk of the document, one look-up per value, one output per constant",
     ]
 
 
 def _anchor(table: Table, constants: list[Constant], statistics: Statistics) -> list[str]:
     if not table.anchor.conditions:
-        return ["    chosen  no condition compares with a constant"]
+        return ["    chosen    no condition compares with a constant"]
     picked = [table.template.constants[i] for i in table.anchor.conditions]
     shown = " and ".join(_condition(table.template, c, constants) for c in picked)
     key = path_key(table.template.source, dotted(table.template.path(table.anchor.node)))
@@ -80,7 +80,7 @@ def _anchor(table: Table, constants: list[Constant], statistics: Statistics) -> 
     why = (
         f"statistics of {known.count:,} values, {known.distinct:,.0f} distinct" if known.count else "operator"
     )
-    return [f"    chosen  {shown} (most selective, by {why})"]
+    return [f"    chosen    {shown} (most selective, by {why})"]
 
 
 def _condition(

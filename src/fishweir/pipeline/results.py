@@ -46,14 +46,14 @@ class Result:
     """One result of one query; `bindings` by variable: document, node and value."""
 
     query: str
-    documents: tuple[str, ...]
+    documents: list[str]
     timestamp: float
     bindings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     output: str | dict[str, Any] = ""
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "query": self.query, "documents": list(self.documents), "timestamp": self.timestamp,
+            "query": self.query, "documents": self.documents, "timestamp": self.timestamp,
             "bindings": {name: dict(bound) for name, bound in self.bindings.items()}, "output": self.output,
         }  # fmt: skip
 
@@ -95,7 +95,7 @@ class ResultReader:
         id, nodes, values = _document(self.home, row["stream"], row["document"])
         if isinstance(shape, Selection):
             output = select_columns(shape.output, nodes[0], values) if shape.output else element_text(nodes[0])
-            return lambda query: Result(query, (id,), row["timestamp"], {}, output)
+            return lambda query: Result(query, [id], row["timestamp"], {}, output)
         template, variables = to_normal(shape).template, dict(to_normal(shape).variables)
         element_of = dict(zip(template.outputs, row["nodes"], strict=True))
         bound: dict[str, Bound] = {}
@@ -108,7 +108,7 @@ class ResultReader:
             shown = position if attribute is None else f"{position}@{attribute}"
             bindings[name] = {"document": id, "node": shown, "value": value_of(bound[name])}
         output = construct(shape.output, bound)
-        return lambda query: Result(query, (id,), row["timestamp"], bindings, output)
+        return lambda query: Result(query, [id], row["timestamp"], bindings, output)
 
 
 @lru_cache(maxsize=256)
