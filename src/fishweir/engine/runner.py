@@ -97,9 +97,9 @@ class Runner:
         self.job.check()
         self._open_sources()
         self._start_feeders()
-        moved = 0
+        moved, ahead = 0, self._ahead()
         for id, source in self.sources.items():
-            if self._ahead() > AHEAD:
+            if ahead + moved > AHEAD:
                 break
             moved += next(source.poll(time.time()), 0)
             self._watch(id, source)
