@@ -46,7 +46,10 @@ def test_what_is_read_stays(weir):
     weir.execute("create stream S; create feed A from S; create feed B from A;")
     with pytest.raises(QueryError, match="the feed A is read by B"):
         weir.execute("drop feed A")
-    weir.execute("drop feed B; drop feed A")
+    with pytest.raises(QueryError, match="the feed A is read by B"):
+        weir.drop("A")
+    weir.drop("B")
+    weir.execute("drop feed A")
     with pytest.raises(QueryError, match="A"):
         weir.execute("create feed C from A")
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from fishweir.algebra.feeds import CreateFeed, FeedQuery, RegisterFeed, Selection, Subscribe
 from fishweir.algebra.nodes import CreateQuery, Slot, StreamDefinition
-from fishweir.algebra.views import Publication, Resolved, definitions, readers, resolve
+from fishweir.algebra.views import Publication, definitions, readers, resolve
 from fishweir.catalog.change import Change
 from fishweir.errors import QueryError
 
@@ -21,14 +21,12 @@ class Feeds:
     def __init__(self, change: Change, streams: dict[str, StreamDefinition]) -> None:
         self.change, self.streams = change, streams
         self.published = change.feeds()
-        self.memo: dict[str, Resolved] = {}
 
     def publish(self, statement: CreateFeed) -> None:
         if statement.name in self.streams:
             raise QueryError(f"feed {statement.name}: there is a stream of that name")
         self.change.add_feed(statement)
         self.published[statement.name] = Publication(statement.query, statement.constants)
-        self.memo.clear()
 
     def check_unread(self, name: str) -> None:
         reading = readers(name, self.published) if name in self.published else set()
@@ -36,6 +34,7 @@ class Feeds:
             raise QueryError(f"the feed {name} is read by {', '.join(sorted(reading))}; drop them first")
 
     def withdraw(self, name: str) -> None:
+        """Takes a feed's definition away, unless others read it."""
         self.check_unread(name)
         self.change.drop_feed(name)
         self.published.pop(name, None)
@@ -52,9 +51,7 @@ class Feeds:
             raise QueryError(f"feed {statement.name}: joins between feeds are not supported yet")
         name = statement.name or "the query"
         find = definitions({**self.published, name: Publication(query, statement.constants)}, self._is_source)
-        known = dict(self.memo)
-        known.pop(name, None)
-        whole = resolve(name, find, known)
+        whole = resolve(name, find)
         types = (Slot(i, "string" if isinstance(c, str) else "number") for i, c in enumerate(whole.constants))
         selection = Selection(whole.filters, None, tuple(types), "roses")
         return replace(statement, shape=selection, constants=whole.constants)

@@ -59,7 +59,8 @@ class Registration:
             case CreateStream(stream):
                 self._add_stream(replace(statement, stream=self._absolute(stream)))
             case DropQuery(name):
-                self.feeds.check_unread(name)
+                if name in self.feeds.published:
+                    self.feeds.withdraw(name)
                 self.change.drop(name)
             case CreateFeed():
                 self.feeds.publish(statement)

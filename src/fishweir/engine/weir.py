@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fishweir.algebra.nodes import CreateQuery, CreateStream
+from fishweir.algebra.nodes import CreateQuery, CreateStream, DropQuery
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.delivery.actions import Actions
 from fishweir.delivery.dispatcher import Dispatcher
@@ -107,7 +107,7 @@ class Weir:
     def drop(self, name: str) -> None:
         """Removes a query; its results stay."""
         with self.catalog.change() as change:
-            change.drop(name)
+            Registration(change, self.actions, Path.cwd()).run([DropQuery(name)])
 
     def action(self, name: str, function: Callable[[Result], Any]) -> None:
         """Makes a Python function an action: `do NAME` calls it with each result."""
