@@ -253,6 +253,24 @@ def test_two_processes_register_at_once(path: Path) -> None:
     assert sorted(number for number, _, _ in catalog.planned(0, 1_000)) == list(range(1, 1_001))
 
 
+def open_new(folder: Path, count: int, ready) -> None:  # type: ignore[no-untyped-def]
+    for i in range(count):
+        ready.wait(30)
+        assert Catalog(folder / f"{i}.sqlite").version() == 0
+
+
+def test_many_processes_open_a_new_catalog_at_once(tmp_path: Path) -> None:
+    """SQLite does not wait where a file becomes a write-ahead one; the catalog does."""
+    context = multiprocessing.get_context("spawn")
+    ready = context.Barrier(4)
+    workers = [context.Process(target=open_new, args=(tmp_path, 25, ready)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(timeout=300)
+    assert [worker.exitcode for worker in workers] == [0] * 4
+
+
 @pytest.mark.parametrize("name", ["ünï", "a b", "x';--", 'q"', "%", "NULL"])
 def test_any_name(catalog: Catalog, name: str) -> None:
     first = above("a")

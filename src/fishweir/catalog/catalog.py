@@ -8,6 +8,8 @@ A change number belongs to one row: the version says how many changes there have
 from __future__ import annotations
 
 import json
+import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +27,8 @@ from fishweir.algebra.nodes import Action, Constant, Schedule, Shape, StreamDefi
 from fishweir.algebra.normal import Normal
 from fishweir.catalog.change import Change
 from fishweir.catalog.tables import counters, metadata, queries, shapes, streams, subscriptions
+
+PATIENCE = 60  # seconds to wait for another process's write
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +159,17 @@ class Catalog:
 
 def _tune_sqlite(connection: Any, _: Any) -> None:
     """Readers do not wait for writers; writers wait for each other."""
-    connection.execute("pragma busy_timeout = 60000")
-    connection.execute("pragma journal_mode = wal")
+    connection.execute(f"pragma busy_timeout = {PATIENCE * 1000}")
     connection.execute("pragma synchronous = normal")
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute("pragma journal_mode = wal")
+            return
+        except sqlite3.OperationalError as error:  # a new file that two open at once: SQLite does not wait here
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 @lru_cache(maxsize=100_000)
