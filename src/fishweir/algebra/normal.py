@@ -10,9 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from fishweir.algebra.formula import AtomOperator, Part
 from fishweir.algebra.nodes import MIRRORED, Comparison, Operator, PatternNode, Shape, Slot, Source, Step
+
+if TYPE_CHECKING:
+    from fishweir.algebra.predicates import Predicate
 
 PLACEHOLDER = {"string": "constant", "number": "number", "words": "words"}
 
@@ -117,9 +121,9 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """A template and the way back: node of each variable, index of the constant for each slot."""
+    """A template or predicate and the way back: node of each variable, index of the constant for each slot."""
 
-    template: Template
+    template: Template | Predicate
     variables: tuple[tuple[str, int], ...]
     slots: tuple[int | tuple[int, int], ...]
 

@@ -24,8 +24,7 @@ from fishweir.languages.script import parse_script
 from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.match import Matches
 from fishweir.sharing.plan import plan_of
-from fishweir.sharing.segments import Segment, build_tables
-from fishweir.sharing.tables import Table
+from fishweir.sharing.segments import AnyTable, Segment, build_tables
 from fishweir.sharing.witnesses import Extraction
 
 ROWS_AT_ONCE = 1_000
@@ -91,7 +90,7 @@ class Grouped:
         return result
 
 
-def _fired(table: Table, matches: Matches) -> Ints:
+def _fired(table: AnyTable, matches: Matches) -> Ints:
     """The queries with at least one row: those under some slice, and those listed."""
     depth = np.zeros(len(table.members) + 1, np.int64)
     np.add.at(depth, matches.slices[::2], 1)

@@ -18,6 +18,7 @@ from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import CreateFeed, FeedQuery, Selection
 from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, StreamDefinition
+from fishweir.algebra.predicates import Predicate
 from fishweir.algebra.views import Publication
 from fishweir.catalog.tables import counters, feeds, queries, shapes, streams, subscriptions
 from fishweir.errors import QueryError
@@ -215,4 +216,7 @@ def insert_rows(connection: sa.Connection, table: sa.Table, rows: list[dict[str,
 def signature(shape: Shape | Selection) -> list[str]:
     """The expression signatures of a shape: its conditions with a placeholder for each constant."""
     templates = [normal.template for normal in to_normals(shape)]
-    return [" and ".join(t.signature(condition) for condition in t.constants) for t in templates]
+    return [
+        " and ".join(t.signatures if isinstance(t, Predicate) else [t.signature(c) for c in t.constants])
+        for t in templates
+    ]

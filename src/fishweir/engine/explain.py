@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.nodes import Constant
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
+from fishweir.algebra.predicates import Predicate
 from fishweir.catalog.catalog import Query
-from fishweir.sharing.segments import Segment
+from fishweir.engine.explain_filters import explain_filter, explain_plan
+from fishweir.sharing.filters import FilterTable
+from fishweir.sharing.segments import AnyTable, Segment
 from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
 from fishweir.sharing.tables import Table
 
@@ -17,11 +20,15 @@ def explain_query(query: Query, segments: Sequence[Segment], statistics: Statist
     """Group, signature, size, what is shared, and the conjuncts left over."""
     lines = [f"query {query.name}"]
     for normal in to_normals(query.shape):
-        lines += [f"  reads     {normal.template.source}", f"  shape     {normal.template}"]
-        found = _table_of(query.number, normal.template, segments)
+        template, constants = normal.template, constants_of(normal, query.constants)
+        lines += [f"  reads     {template.source}", f"  shape     {template}"]
+        found = _table_of(query.number, template, segments)
         if found is None or query.dropped is not None:
             return "\n".join([*lines, f"  dropped   by change {query.dropped}"])
-        lines += _group(found, constants_of(normal, query.constants), segments, statistics)
+        if isinstance(found, FilterTable):
+            lines += explain_filter(found, query.number)
+        else:
+            lines += _group(found, constants, segments, statistics)
     return "\n".join([*lines, *_schedule(query)])
 
 
@@ -30,7 +37,8 @@ def _group(
 ) -> list[str]:
     """The group of one conjunction of a query."""
     signature = found.anchor.signature(found.template)
-    group = [t for s in segments for t in s.tables if t.anchor.signature(t.template) == signature]
+    tables = [t for s in segments for t in s.tables if isinstance(t, Table)]
+    group = [t for t in tables if t.anchor.signature(t.template) == signature]
     lines = ["  group", f"    signature {signature}", *_sizes(group), *_anchor(found, constants, statistics)]
     residual: list[ConstantCondition | NegatedCondition] = [found.template.constants[i] for i in found.residual]
     left = [*residual, *found.template.negated]
@@ -45,20 +53,28 @@ def _group(
 def explain_all(segments: Sequence[Segment]) -> str:
     """All groups, the largest first."""
     groups: dict[str, list[Table]] = {}
+    plans = []
     for segment in segments:
         for table in segment.tables:
+            if isinstance(table, FilterTable):
+                plans += explain_plan(table)
+                continue
             groups.setdefault(table.anchor.signature(table.template), []).append(table)
     ordered = sorted(groups.items(), key=lambda item: -sum(t.size for t in item[1]))
     filled = sum(1 for segment in segments if segment.tables)
     lines = [f"{len(groups)} groups in {filled} segments"]
     for signature, tables in ordered:
         lines += ["  group", f"    signature {signature}", *_sizes(tables)]
-    return "\n".join(lines)
+    return "\n".join([*lines, *plans])
 
 
-def _table_of(number: int, template: Template, segments: Sequence[Segment]) -> Table | None:
-    tables = (table for segment in segments for table in segment.tables if table.template == template)
-    return next((table for table in tables if number in table.numbers), None)
+def _table_of(number: int, template: Template | Predicate, segments: Sequence[Segment]) -> AnyTable | None:
+    """Where a query is: with its template, or among the filters of its source."""
+    for table in (table for segment in segments for table in segment.tables):
+        mine = table.template == template if isinstance(table, Table) else table.source == template.source
+        if mine and number in table.members:
+            return table
+    return None
 
 
 def _sizes(group: Sequence[Table]) -> list[str]:

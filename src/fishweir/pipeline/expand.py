@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.plan import cached_segment
-from fishweir.sharing.tables import Table
+from fishweir.sharing.segments import AnyTable
 
 
 def expand_rows(rows: pa.Table, plan: Path, dead: Ints, wanted: Ints | None = None) -> tuple[Ints, Ints]:
@@ -40,7 +40,7 @@ def count_fired(rows: pa.Table, plan: Path, dead: Ints, number: int) -> NDArray[
     return np.array(list(once.values()), dtype=np.float64)
 
 
-def _by_table(rows: pa.Table, plan: Path) -> list[tuple[Ints, Table]]:
+def _by_table(rows: pa.Table, plan: Path) -> list[tuple[Ints, AnyTable]]:
     if not len(rows):
         return []
     segments = rows.column("segment").combine_chunks().dictionary_encode()
@@ -54,7 +54,7 @@ def _by_table(rows: pa.Table, plan: Path) -> list[tuple[Ints, Table]]:
     return found
 
 
-def _of_table(rows: pa.Table, table: Table) -> tuple[Ints, Ints]:
+def _of_table(rows: pa.Table, table: AnyTable) -> tuple[Ints, Ints]:
     slice_rows, lo, hi = _slices(rows)
     source, positions = expand(lo, hi)
     member_rows, members = _flat(rows, "members")
@@ -64,7 +64,7 @@ def _of_table(rows: pa.Table, table: Table) -> tuple[Ints, Ints]:
     )
 
 
-def _wanted(rows: pa.Table, table: Table, wanted: Ints) -> tuple[Ints, Ints]:
+def _wanted(rows: pa.Table, table: AnyTable, wanted: Ints) -> tuple[Ints, Ints]:
     """The pairs of some queries, found by their positions: the sets are not expanded."""
     slice_rows, lo, hi = _slices(rows)
     found_rows, found = [np.empty(0, np.int64)], [np.empty(0, np.int64)]

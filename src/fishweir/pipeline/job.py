@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +19,7 @@ from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import Home, read_json, write_json
 from fishweir.pipeline.source import FORMAT, LogsSource
 from fishweir.pipeline.worker import MatchTask, Summary
-from fishweir.sharing.statistics import PathStatistics, Statistics
+from fishweir.sharing.statistics import PathStatistics, Statistics, statistics_from_json
 
 DOCUMENTS_PER_BATCH = 20_000
 
@@ -100,11 +100,9 @@ class Job:
 
 
 def load_statistics(home: Home) -> Statistics:
-    raw: dict[str, list[Any]] = read_json(home.statistics, {})
-    return {
-        k: PathStatistics(count, tuple(small), tuple(sample)) for k, (count, small, sample) in raw.items()
-    }
+    raw: dict[str, dict[str, Any]] = read_json(home.statistics, {})
+    return {key: statistics_from_json(counted) for key, counted in raw.items()}
 
 
 def save_statistics(home: Home, statistics: Statistics) -> None:
-    write_json(home.statistics, {k: (s.count, s.smallest, s.sample) for k, s in statistics.items()})
+    write_json(home.statistics, {key: asdict(counted) for key, counted in statistics.items()})

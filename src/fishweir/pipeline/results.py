@@ -19,7 +19,7 @@ from fishweir.algebra.construct import Bound, construct, element_text, select_co
 from fishweir.algebra.documents import Element, elements, parse_document, tuple_to_document
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Shape
-from fishweir.algebra.normal import to_normal
+from fishweir.algebra.normal import Template, to_normal
 from fishweir.algebra.values import to_text
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import expand_rows
@@ -97,6 +97,7 @@ class ResultReader:
             output = select_columns(shape.output, nodes[0], values) if shape.output else element_text(nodes[0])
             return lambda query: Result(query, [id], row["timestamp"], {}, output)
         template, variables = to_normal(shape).template, dict(to_normal(shape).variables)
+        assert isinstance(template, Template), "a tree pattern has a template"
         element_of = dict(zip(template.outputs, row["nodes"], strict=True))
         bound: dict[str, Bound] = {}
         bindings = {}

@@ -21,7 +21,7 @@ from fishweir.pipeline.chunks import Chunk, read_chunk
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.rows import ASIDE, MATCH, aside_batch, match_batch
 from fishweir.sharing.plan import cached_plan, sources_of
-from fishweir.sharing.statistics import PathStatistics
+from fishweir.sharing.statistics import PathStatistics, statistics_from_json
 
 DOCUMENTS_AT_ONCE = 1_000
 TUPLES_AT_ONCE = 65_536
@@ -44,10 +44,7 @@ class Summary:
     @classmethod
     def load(cls, text: str) -> Summary:
         raw = json.loads(text)
-        loaded = {
-            key: PathStatistics(s["count"], tuple(s["smallest"]), tuple(s["sample"]))
-            for key, s in raw.pop("statistics").items()
-        }
+        loaded = {key: statistics_from_json(counted) for key, counted in raw.pop("statistics").items()}
         return cls(**raw, statistics=loaded)
 
     def add(self, other: Summary) -> None:

@@ -12,11 +12,11 @@ from functools import lru_cache
 from pathlib import Path as FilePath
 
 from fishweir.algebra.nodes import Source, StreamDefinition
-from fishweir.algebra.normal import Template, dotted
+from fishweir.algebra.normal import dotted
+from fishweir.sharing.filters import FilterTable, match_filters
 from fishweir.sharing.match import Matches, match_table
-from fishweir.sharing.segments import Segment, read_segment
+from fishweir.sharing.segments import AnyTable, Segment, read_segment
 from fishweir.sharing.statistics import PathStatistics, count_values, path_key
-from fishweir.sharing.tables import Table
 from fishweir.sharing.witnesses import Path, PathTable, PathTrie
 
 
@@ -29,19 +29,22 @@ def sources_of(stream: StreamDefinition) -> tuple[Source, ...]:
 class SourcePlan:
     """The tables over one set of sources, each with its place, and the paths they need."""
 
-    tables: list[tuple[str, int, Table]] = field(default_factory=list)
+    tables: list[tuple[str, int, AnyTable]] = field(default_factory=list)
     trie: PathTrie = field(default_factory=PathTrie)
     paths: dict[Path, bool] = field(default_factory=dict)
+    worded: set[Path] = field(default_factory=set)
 
-    def add(self, segment: str, index: int, table: Table) -> None:
+    def add(self, segment: str, index: int, table: AnyTable) -> None:
         self.tables.append((segment, index, table))
-        for path, valued in template_paths(table.template).items():
+        self.worded |= table.worded if isinstance(table, FilterTable) else set()
+        for path, valued in table.paths.items():
             self.trie.add(path, valued)
             self.paths[path] = self.paths.get(path, False) or valued
 
     def match(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[str, int, Matches]]:
         for segment, index, table in self.tables:
-            matches = match_table(table, witnesses)
+            match = match_filters if isinstance(table, FilterTable) else match_table
+            matches = match(table, witnesses)  # type: ignore[arg-type]
             if matches is not None:
                 yield segment, index, matches
 
@@ -49,15 +52,8 @@ class SourcePlan:
         self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]
     ) -> dict[str, PathStatistics]:
         """Statistics of the paths that conditions read."""
-        counted = {p: count_values(t) for p, t in witnesses.items() if self.paths.get(p)}
+        counted = {p: count_values(t, p in self.worded) for p, t in witnesses.items() if self.paths.get(p)}
         return {path_key(source, dotted(p)): s for source in sources for p, s in counted.items()}
-
-
-def template_paths(template: Template) -> dict[Path, bool]:
-    """The paths a template is matched by, and whether their values are read."""
-    compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
-    paths = {template.path(i): i in compared for i in dict.fromkeys((*template.leaves, *compared))}
-    return paths | {condition.path: True for condition in template.negated}
 
 
 @lru_cache(maxsize=256)
@@ -75,6 +71,6 @@ def plan_of(segments: Sequence[Segment], sources: Sequence[Source]) -> SourcePla
     plan = SourcePlan()
     for segment in segments:
         for index, table in enumerate(segment.tables):
-            if table.template.source in sources:
+            if table.source in sources:
                 plan.add(segment.id, index, table)
     return plan

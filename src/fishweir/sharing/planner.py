@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from fishweir.sharing.arrays import Ints
+from fishweir.sharing.filter_plan import replanned
+from fishweir.sharing.filters import FilterTable
 from fishweir.sharing.segments import (
+    AnyTable,
     QueryRow,
     Segment,
     build_tables,
@@ -26,7 +29,6 @@ from fishweir.sharing.segments import (
     write_segment,
 )
 from fishweir.sharing.statistics import Statistics
-from fishweir.sharing.tables import Table
 
 Alive = Callable[[int, int], Iterable[QueryRow]]
 """The living queries with change numbers in (after, upto]."""
@@ -46,10 +48,12 @@ class Piece:
     upto: int
     built: int
     size: int
+    revision: int = 0
+    """Counts the plans made anew because the statistics had drifted."""
 
     @property
     def id(self) -> str:
-        return f"{self.after}-{self.upto}-{self.built}"
+        return f"{self.after}-{self.upto}-{self.built}" + (f"-{self.revision}" if self.revision else "")
 
 
 class Planner:
@@ -59,6 +63,7 @@ class Planner:
         self.list = folder / "current.json"
         saved = json.loads(self.list.read_text()) if self.list.exists() else []
         self.pieces = tuple(Piece(**piece) for piece in saved)
+        self._counted = 0
 
     @property
     def version(self) -> int:
@@ -71,6 +76,7 @@ class Planner:
 
     def refresh(self, version: int, living: Callable[[int, int], int], statistics: Statistics) -> None:
         """Brings the plan to the catalog's version; `living` counts living queries in (after, upto]."""
+        self._reconsider(statistics)
         if version == self.version:
             return
         new = Segment("", build_tables(self.alive(self._upto, version), statistics))
@@ -80,8 +86,8 @@ class Planner:
             (piece,) = groups.pop()
             size, after = size + piece.size, piece.after
         kept = [piece for (piece,) in groups]
-        pieces = [self._renewed(p, version) if 2 * living(p.after, p.upto) < p.size else p for p in kept]
-        merged = self._tables(self.pieces[len(kept) :], new)
+        pieces = [self._renewed(p, version, statistics) if 2 * living(p.after, p.upto) < p.size else p for p in kept]
+        merged = self._tables(self.pieces[len(kept) :], statistics, new)
         self.pieces = (*pieces, self._write(Piece(after, version, version, 0), merged))
         self._save()
 
@@ -93,16 +99,37 @@ class Planner:
     def _upto(self) -> int:
         return self.pieces[-1].upto if self.pieces else 0
 
-    def _renewed(self, piece: Piece, version: int) -> Piece:
-        return self._write(Piece(piece.after, piece.upto, version, 0), self._tables((piece,)))
+    def _reconsider(self, statistics: Statistics) -> None:
+        """Makes filter plans anew that the statistics have drifted away from; looked at whenever twice as many
+        values have been counted as the last time."""
+        counted = sum(known.count for known in statistics.values())
+        if counted < max(2 * self._counted, 1):
+            return
+        self._counted = counted
+        pieces = tuple(self._replanned(piece, statistics) if piece.size else piece for piece in self.pieces)
+        if pieces != self.pieces:
+            self.pieces = pieces
+            self._save()
 
-    def _tables(self, pieces: Iterable[Piece], *more: Segment) -> tuple[Table, ...]:
+    def _replanned(self, piece: Piece, statistics: Statistics) -> Piece:
+        tables = read_segment(self.folder, piece.id).tables
+        better = [replanned(table, statistics) if isinstance(table, FilterTable) else None for table in tables]
+        if not any(better):
+            return piece
+        revised = Piece(piece.after, piece.upto, piece.built, piece.size, piece.revision + 1)
+        chosen = tuple(new or old for new, old in zip(better, tables, strict=True))
+        return self._write(revised, chosen)
+
+    def _renewed(self, piece: Piece, version: int, statistics: Statistics) -> Piece:
+        return self._write(Piece(piece.after, piece.upto, version, 0), self._tables((piece,), statistics))
+
+    def _tables(self, pieces: Iterable[Piece], statistics: Statistics, *more: Segment) -> tuple[AnyTable, ...]:
         dead: Ints = np.fromiter(self.dropped(), dtype=np.int64)
         old = [read_segment(self.folder, piece.id) for piece in pieces if piece.size]
-        return merge_segments([*old, *more], dead)
+        return merge_segments([*old, *more], dead, statistics)
 
-    def _write(self, piece: Piece, tables: tuple[Table, ...]) -> Piece:
-        built = Piece(piece.after, piece.upto, piece.built, sum(table.size for table in tables))
+    def _write(self, piece: Piece, tables: tuple[AnyTable, ...]) -> Piece:
+        built = replace(piece, size=sum(table.size for table in tables))
         if built.size:
             write_segment(self.folder, Segment(built.id, tables))
         return built

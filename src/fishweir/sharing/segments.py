@@ -15,41 +15,50 @@ from typing import Any
 import numpy as np
 
 from fishweir.algebra.codec import from_json, to_json
-from fishweir.algebra.nodes import Constant, Step
+from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template
+from fishweir.algebra.predicates import Predicate
 from fishweir.sharing.arrays import Ints, read_arrays, to_column, write_arrays
+from fishweir.sharing.filter_plan import build_filters, merge_filters
+from fishweir.sharing.filters import FilterTable, filter_arrays, filter_header, filters_from_arrays
 from fishweir.sharing.grouping import Anchor, choose_anchor
 from fishweir.sharing.statistics import Statistics
 from fishweir.sharing.tables import Table, build_table, merge_tables, table_arrays, table_from_arrays
 
-QueryRow = tuple[int, Template, Sequence[Constant]]
+QueryRow = tuple[int, Template | Predicate, Sequence[Constant]]
 """A query as the plan sees it: its number, its template, its constants in the template's order."""
+
+AnyTable = Table | FilterTable
 
 
 @dataclass(frozen=True)
 class Segment:
     id: str
-    tables: tuple[Table, ...]
+    tables: tuple[AnyTable, ...]
 
     @property
     def size(self) -> int:
         return sum(table.size for table in self.tables)
 
 
-def build_tables(queries: Iterable[QueryRow], statistics: Statistics) -> tuple[Table, ...]:
-    """One table per template; the anchor is chosen now, by the statistics of the moment."""
+def build_tables(queries: Iterable[QueryRow], statistics: Statistics) -> tuple[AnyTable, ...]:
+    """One table per template, its anchor chosen by the statistics of the moment; one filter plan per source."""
     grouped: dict[Template, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
+    filters: dict[Source, list[tuple[int, Predicate, Sequence[Constant]]]] = defaultdict(list)
     for number, template, constants in queries:
+        if isinstance(template, Predicate):
+            filters[template.source].append((number, template, constants))
+            continue
         numbers, rows = grouped[template]
         numbers.append(number)
         rows.append(constants)
-    return tuple(_table(template, *columns, statistics) for template, columns in grouped.items())
+    tables = [_table(template, *columns, statistics) for template, columns in grouped.items()]
+    return (*tables, *(build_filters(source, some, statistics) for source, some in filters.items()))
 
 
 def _table(
     template: Template, numbers: list[int], rows: list[Sequence[Constant]], statistics: Statistics
 ) -> Table:
-    rows = _rarest_first(template, rows)
     columns = [
         to_column(values, kind) for kind, values in zip(template.types, zip(*rows, strict=True), strict=True)
     ]
@@ -57,41 +66,28 @@ def _table(
     return build_table(template, anchor, np.array(numbers, dtype=np.int64), columns)
 
 
-def _rarest_first(template: Template, rows: list[Sequence[Constant]]) -> list[Sequence[Constant]]:
-    """`contains` conditions on one path may change places: each query's longest word, as the rarest, goes
-    first, so that the anchor, which is one condition for all, is a good one for each."""
-    alike: dict[tuple[Step, ...], list[int]] = defaultdict(list)
-    joined = {node for join in template.joins for node in (join.left, join.right)}
-    for condition in template.constants:
-        if condition.op == "contains" and condition.node not in joined:
-            alike[template.path(condition.node)].append(condition.slot)
-    for slots in alike.values():
-        if len(slots) > 1:
-            rows = [_sorted_at(row, slots) for row in rows]
-    return rows
-
-
-def _sorted_at(row: Sequence[Constant], slots: list[int]) -> Sequence[Constant]:
-    changed = list(row)
-    ordered = sorted((str(row[slot]) for slot in slots), key=lambda text: (-max(map(len, text.split())), text))
-    for slot, constant in zip(slots, ordered, strict=True):
-        changed[slot] = constant
-    return changed
-
-
-def merge_segments(segments: Iterable[Segment], dead: Ints) -> tuple[Table, ...]:
-    """The tables of several segments as one, each query in the group it was put into at first."""
+def merge_segments(segments: Iterable[Segment], dead: Ints, statistics: Statistics) -> tuple[AnyTable, ...]:
+    """The tables of several segments as one: each query in the group it was put into at first; a source's
+    filters planned anew if they come from several tables or some are dead."""
     grouped: dict[tuple[Template, Anchor], list[Table]] = defaultdict(list)
+    filters: dict[Source, list[FilterTable]] = defaultdict(list)
     for segment in segments:
         for table in segment.tables:
-            grouped[table.template, table.anchor].append(table)
-    merged = (merge_tables(tables, dead) for tables in grouped.values())
+            if isinstance(table, FilterTable):
+                filters[table.source].append(table)
+            else:
+                grouped[table.template, table.anchor].append(table)
+    merged: list[AnyTable | None] = [merge_tables(tables, dead) for tables in grouped.values()]
+    for plans in filters.values():
+        same = len(plans) == 1 and not np.isin(plans[0].members, dead).any()
+        merged.append(plans[0] if same else merge_filters(plans, dead, statistics))
     return tuple(table for table in merged if table is not None)
 
 
 def write_segment(folder: Path, segment: Segment) -> None:
-    header = [[to_json(t.template), t.anchor.node, t.anchor.conditions] for t in segment.tables]
-    arrays = {f"{i}:{k}": v for i, t in enumerate(segment.tables) for k, v in table_arrays(t).items()}
+    header = [filter_header(t) if isinstance(t, FilterTable) else table_header(t) for t in segment.tables]
+    parts = [filter_arrays(t) if isinstance(t, FilterTable) else table_arrays(t) for t in segment.tables]
+    arrays = {f"{i}:{k}": v for i, part in enumerate(parts) for k, v in part.items()}
     write_arrays(segment_path(folder, segment.id), header, arrays)
 
 
@@ -103,10 +99,19 @@ def read_segment(folder: Path, id: str) -> Segment:
         index, _, key = name.partition(":")
         per_table[int(index)][key] = array
     tables = (
-        table_from_arrays(from_json(template), Anchor(node, tuple(conditions)), per_table[i])
-        for i, (template, node, conditions) in enumerate(header)
+        filters_from_arrays(head, per_table[i]) if head[0] == "filters" else table_from_header(head, per_table[i])
+        for i, head in enumerate(header)
     )
     return Segment(id, tuple(tables))
+
+
+def table_header(table: Table) -> list[Any]:
+    return ["table", to_json(table.template), table.anchor.node, table.anchor.conditions]
+
+
+def table_from_header(header: list[Any], arrays: dict[str, Any]) -> Table:
+    _, template, node, conditions = header
+    return table_from_arrays(from_json(template), Anchor(node, tuple(conditions)), arrays)
 
 
 def segment_path(folder: Path, id: str) -> Path:

@@ -6,7 +6,10 @@ merge, so a micro-batch's counters can be added in any order.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,7 @@ from fishweir.sharing.witnesses import PathTable
 
 SKETCH = 256
 SAMPLE = 256
+WORDS = 1024
 EVERY_OPERATOR = {"=": 0.01, "contains": 0.02, "range": 0.1, "<": 0.33, "<=": 0.33, ">": 0.33, ">=": 0.33, "!=": 0.99}
 """Selectivities where nothing has been counted yet: equality first, then closed ranges."""
 
@@ -27,6 +31,8 @@ class PathStatistics:
     count: int = 0
     smallest: tuple[int, ...] = ()
     sample: tuple[str, ...] = ()
+    words: tuple[tuple[str, int], ...] = ()
+    """The commonest words and in how many values they are; counted where a condition asks for words."""
 
     @property
     def distinct(self) -> float:
@@ -37,7 +43,10 @@ class PathStatistics:
     def merge(self, other: PathStatistics) -> PathStatistics:
         """The newer sample pushes out the older one, so that the distribution follows the stream."""
         smallest = tuple(sorted({*self.smallest, *other.smallest})[:SKETCH])
-        return PathStatistics(self.count + other.count, smallest, (other.sample + self.sample)[:SAMPLE])
+        words = Counter(dict(self.words))
+        words.update(dict(other.words))
+        sample = (other.sample + self.sample)[:SAMPLE]
+        return PathStatistics(self.count + other.count, smallest, sample, tuple(words.most_common(WORDS)))
 
     def fraction(self, op: str, constants: NDArray[np.generic] | list[str]) -> float:
         """The share of sampled values that satisfy `value op constant`, averaged over the constants."""
@@ -46,12 +55,25 @@ class PathStatistics:
         return (hits + 0.5) / (len(pairs) + 1)
 
 
-def count_values(table: PathTable) -> PathStatistics:
+def count_values(table: PathTable, words: bool = False) -> PathStatistics:
     """The statistics of one batch; a spread-out sample, not the first rows."""
     smallest = np.unique(table.hashes)[:SKETCH]
     step = max(1, len(table) // 64)
     sample = table.texts.take(np.arange(0, len(table), step)[:64]).to_pylist()
-    return PathStatistics(len(table), tuple(int(h) for h in smallest), tuple(str(v)[:200] for v in sample))
+    common = _count_words(table) if words else ()
+    return PathStatistics(len(table), tuple(int(h) for h in smallest), tuple(str(v)[:200] for v in sample), common)
+
+
+def _count_words(table: PathTable) -> tuple[tuple[str, int], ...]:
+    dictionary, present = table.word_numbers
+    counts = np.bincount(present % max(len(dictionary), 1), minlength=len(dictionary))
+    top = np.argsort(-counts, kind="stable")[:WORDS]
+    return tuple(zip(dictionary.take(top).to_pylist(), counts[top].tolist(), strict=True))
+
+
+def statistics_from_json(raw: Mapping[str, Any]) -> PathStatistics:
+    words = tuple((word, count) for word, count in raw["words"])
+    return PathStatistics(raw["count"], tuple(raw["smallest"]), tuple(raw["sample"]), words)
 
 
 Statistics = dict[str, PathStatistics]

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fishweir.algebra.nodes import Constant
+from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template
 from fishweir.sharing.arrays import Column, Ints, take
 from fishweir.sharing.constants import Equal, Everything, Index, Interval, Sorted, Words
 from fishweir.sharing.grouping import Anchor
+from fishweir.sharing.witnesses import Path
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,18 @@ class Table:
         partly = isinstance(self.index, Words) and not self.index.exact[0]
         looked_up = () if partly else self.anchor.conditions
         return tuple(i for i in range(len(self.template.constants)) if i not in looked_up)
+
+    @property
+    def source(self) -> Source:
+        return self.template.source
+
+    @property
+    def paths(self) -> dict[Path, bool]:
+        """The paths the template is matched by, and whether their values are read."""
+        template = self.template
+        compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
+        paths = {template.path(i): i in compared for i in dict.fromkeys((*template.leaves, *compared))}
+        return paths | {condition.path: True for condition in template.negated}
 
     @property
     def size(self) -> int:

@@ -25,10 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fishweir.sharing.boxes import grid_kernels
-from fishweir.sharing.boxes.jit import HAVE_NUMBA
 from fishweir.sharing.boxes.matches import BitMatches, Matches, Numbers, Offsets, Words
 from fishweir.sharing.boxes.ranks import RankSpace
 from fishweir.sharing.boxes.regions import Boxes, Keys, tuple_keys
+from fishweir.sharing.jit import HAVE_NUMBA
 
 MOST_CELLS = 512
 BUDGET = 256 << 20

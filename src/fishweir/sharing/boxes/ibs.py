@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.sharing.boxes.jit import HAVE_NUMBA, kernel
 from fishweir.sharing.boxes.matches import Matches, Numbers, Offsets
 from fishweir.sharing.boxes.regions import NULL, Boxes, Keys, tuple_keys
+from fishweir.sharing.jit import HAVE_NUMBA, kernel
 
 LESS, EQUAL, GREATER = 0, 1, 2
 

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fishweir.sharing.boxes import packed_kernels
-from fishweir.sharing.boxes.jit import HAVE_NUMBA
 from fishweir.sharing.boxes.matches import Matches, Numbers, Offsets
 from fishweir.sharing.boxes.packed_order import FAN_OUT, Codes, greedy_split_order
 from fishweir.sharing.boxes.ranks import RankSpace
 from fishweir.sharing.boxes.regions import Boxes, Keys, tuple_keys
+from fishweir.sharing.jit import HAVE_NUMBA
 
 MOST_CODES = (1 << 16) - 1
 PAIRS_AT_ONCE = 1 << 14

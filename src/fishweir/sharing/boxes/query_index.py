@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from fishweir.sharing.boxes.corner import SpatialJoinWindow, corner_points
 from fishweir.sharing.boxes.hilbert import hilbert_order
-from fishweir.sharing.boxes.jit import HAVE_NUMBA, kernel
 from fishweir.sharing.boxes.regions import Boxes, Keys
+from fishweir.sharing.jit import HAVE_NUMBA, kernel
 
 PAGE = 64
 

@@ -25,10 +25,10 @@ import numpy.typing as npt
 
 from fishweir.sharing.boxes.corner import SpatialJoinWindow
 from fishweir.sharing.boxes.hilbert import hilbert_order
-from fishweir.sharing.boxes.jit import HAVE_NUMBA, kernel
 from fishweir.sharing.boxes.matches import Matches, Numbers, Offsets
 from fishweir.sharing.boxes.query_index import QueryIndex, in_window, retrieve_positions
 from fishweir.sharing.boxes.regions import Boxes, Keys, tuple_keys
+from fishweir.sharing.jit import HAVE_NUMBA, kernel
 
 Refinement = Callable[[npt.NDArray[np.integer], Numbers], npt.NDArray[np.bool_]]
 """(tuple numbers, query numbers) of candidate pairs -> which of them hold, say by x > y within the tuple."""

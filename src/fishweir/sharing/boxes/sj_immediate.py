@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy.typing as npt
 
-from fishweir.sharing.boxes.jit import HAVE_NUMBA
 from fishweir.sharing.boxes.matches import Matches
 from fishweir.sharing.boxes.query_index import QueryIndex
 from fishweir.sharing.boxes.regions import Boxes, tuple_keys
 from fishweir.sharing.boxes.sj_batch import Refinement, join_clusters
+from fishweir.sharing.jit import HAVE_NUMBA
 
 
 class SJImmediate:

@@ -1,0 +1,135 @@
+"""Predicates: a filter's formula in conjunctive normal form, without its constants (RoSeS 4.3).
+
+In: a filter on one source. Out: a Predicate, clauses that must all hold; a clause is one literal or a
+disjunction of several. An item satisfies an atom if any of its nodes at the path does, so a predicate
+is a Boolean function of the item, and predicates of one source share their clauses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fishweir.algebra.formula import Atom, AtomOperator, Clause, Formula, Part, to_cnf, to_dnf
+from fishweir.algebra.nodes import Constant, Slot, Source, Step
+from fishweir.algebra.normal import ANY_ROOT, PLACEHOLDER, dotted
+from fishweir.algebra.texts import SIMILAR
+from fishweir.errors import QueryError
+
+WORDS = ("contains",)
+"""Operators whose constants are words."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtomSignature:
+    """An atom without its constant: those of equal signature are one group."""
+
+    path: tuple[Step, ...]
+    op: AtomOperator
+    type: str
+    part: Part = "value"
+
+    def shown(self, constant: str | None = None) -> str:
+        left = dotted(self.path) if self.part == "value" else f"{self.part}({dotted(self.path)})"
+        if self.op == "exists":
+            return f"exists {left}"
+        return f"{left} {self.op} {PLACEHOLDER[self.type] if constant is None else constant}"
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateLiteral:
+    """An atom, or that it does not hold; its constant is the query's value for `slot`."""
+
+    signature: AtomSignature
+    slot: int
+    positive: bool = True
+
+    def shown(self, constants: list[Constant] | None = None) -> str:
+        text = self.signature.shown(None if constants is None else _quoted(constants[self.slot]))
+        return text if self.positive else f"not {text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """What one source's items must satisfy; without clauses it is `true`."""
+
+    source: Source
+    clauses: tuple[tuple[PredicateLiteral, ...], ...]
+
+    @property
+    def literals(self) -> tuple[PredicateLiteral, ...]:
+        """In the order of their slots."""
+        return tuple(literal for clause in self.clauses for literal in clause)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(literal.signature.type for literal in self.literals)
+
+    @property
+    def signatures(self) -> list[str]:
+        return [f"{literal.shown()} in {self.source}" for literal in self.literals]
+
+    def shown(self, constants: list[Constant] | None = None) -> str:
+        clauses = [" or ".join(literal.shown(constants) for literal in clause) for clause in self.clauses]
+        single = [text if len(clause) == 1 else f"({text})" for text, clause in zip(clauses, self.clauses, strict=True)]
+        return " and ".join(single) or "true"
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.shown()}"
+
+
+Place = int | tuple[int, int]
+"""Which of the query's constants a slot has; -1 for none, a pair for a share and its text."""
+
+
+def to_predicates(source: Source, formula: Formula) -> list[tuple[Predicate, tuple[Place, ...]]]:
+    """One predicate; several, any of which may hold, where the conjunctive normal form would explode."""
+    try:
+        alternatives = [to_cnf(formula)]
+    except QueryError:
+        alternatives = [tuple(frozenset([literal]) for literal in clause) for clause in to_dnf(formula)]
+    return [_predicate(source, clauses) for clauses in alternatives if all(clauses)]
+
+
+def constant_at(place: Place, constants: tuple[Constant, ...]) -> Constant:
+    if isinstance(place, int):
+        return constants[place] if place >= 0 else ""
+    share, text = place
+    return f"{constants[share] if share >= 0 else SIMILAR}\t{constants[text]}"
+
+
+def place_of(atom: Atom) -> Place:
+    """Where a condition's constant stands among the query's; -1 for `exists`, which has none."""
+    if not isinstance(atom.right, Slot):
+        return -1
+    if atom.op != "similar":
+        return atom.right.index
+    return (-1 if atom.threshold is None else atom.threshold.index, atom.right.index)
+
+
+def type_of(atom: Atom) -> str:
+    if atom.op in WORDS:
+        return "words"
+    return atom.right.type if isinstance(atom.right, Slot) else "string"
+
+
+def order_of(atom: Atom) -> tuple[str, str, int]:
+    """By structure first, so that queries that differ in their constants get one template."""
+    return (str(atom), type_of(atom), atom.right.index if isinstance(atom.right, Slot) else -1)
+
+
+def _predicate(source: Source, clauses: tuple[Clause, ...]) -> tuple[Predicate, tuple[Place, ...]]:
+    ordered = sorted(sorted((order_of(x.atom), not x.positive, x.atom) for x in clause) for clause in clauses)
+    places: list[Place] = []
+    found = []
+    for clause in ordered:
+        literals = []
+        for _, negative, atom in clause:
+            signature = AtomSignature((ANY_ROOT, *atom.path), atom.op, type_of(atom), atom.part)
+            literals.append(PredicateLiteral(signature, len(places), not negative))
+            places.append(place_of(atom))
+        found.append(tuple(literals))
+    return Predicate(source, tuple(found)), tuple(places)
+
+
+def _quoted(constant: Constant) -> str:
+    return f'"{constant}"' if isinstance(constant, str) else f"{constant:g}"

@@ -1,0 +1,61 @@
+"""`explain` of a feed's filter: the way through its source's plan, and who else takes it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fishweir.algebra.nodes import Constant
+from fishweir.sharing.filters import FilterTable
+
+
+def explain_plan(table: FilterTable) -> list[str]:
+    """The plan of a source's filters: its four levels counted."""
+    atoms, disjunctions = table.layout.units.atoms, len(table.layout.units) - table.layout.units.atoms
+    conjunctions = int(np.count_nonzero(np.diff(table.layout.end_offsets)))
+    shared = len(table.layout) - 1 - conjunctions + int(table.layout.end_offsets[1] > 0)
+    cost = table.cost(table.chances)
+    by = f"{table.seen:,} values counted" if table.seen else "operators, nothing is counted yet"
+    return [
+        f"  filters   of {table.source}, by VCA with VCB",
+        f"    levels    atoms: {atoms:,} in {len(table.groups):,} groups, disjunctions: {disjunctions:,}, "
+        f"conjunctions: {conjunctions:,}, queries: {table.size:,}",
+        f"    plan      nodes put in to be shared: {shared:,}, cost {cost:.3g} against {conjunctions:,} "
+        f"for each alone, by {by}",
+    ]
+
+
+def explain_filter(table: FilterTable, number: int) -> list[str]:
+    """A query's way down from `true`: what each edge checks and how many queries lie below it."""
+    below = queries_below(table)
+    way = [table.node_of(number)]
+    while way[-1]:
+        way.append(int(table.layout.parents[way[-1]]))
+    lines = [f"    way       true, shared by {below[0]:,}"]
+    for node in reversed(way[:-1]):
+        checks = table.layout.checks[table.layout.check_offsets[node] : table.layout.check_offsets[node + 1]]
+        shown = " and ".join(show_unit(table, int(unit)) for unit in checks)
+        lines.append(f"              -> {shown}, shared by {below[node]:,}")
+    return [*explain_plan(table), *lines]
+
+
+def queries_below(table: FilterTable) -> list[int]:
+    """By node, the queries that end there or further down."""
+    counts = np.diff(table.layout.end_offsets).tolist()
+    parents = table.layout.parents.tolist()
+    for node in range(len(counts) - 1, 0, -1):
+        counts[parents[node]] += counts[node]
+    return counts
+
+
+def show_unit(table: FilterTable, unit: int) -> str:
+    literals = [
+        text if positive else f"not {text}"
+        for text, positive in ((show_atom(table, atom), positive) for atom, positive in table.layout.units.of(unit))
+    ]
+    return literals[0] if len(literals) == 1 else f"({' or '.join(literals)})"
+
+
+def show_atom(table: FilterTable, atom: int) -> str:
+    group = next(group for group in table.groups if group.first <= atom < group.first + len(group))
+    constant: Constant = group.constants[atom - group.first : atom - group.first + 1].tolist()[0]
+    return group.signature.shown(f'"{constant}"' if isinstance(constant, str) else f"{constant:g}")
