@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from fishweir.algebra.predicates import AtomSignature
 from fishweir.algebra.texts import words
 from fishweir.sharing.arrays import Column, Ints, expand, take
-from fishweir.sharing.constants import Index
-from fishweir.sharing.indexes import index_for, order_for
+from fishweir.sharing.indexes import Index, index_for, order_for
 from fishweir.sharing.witnesses import Path, PathTable
 from fishweir.sharing.words import contain
 

@@ -228,9 +228,6 @@ class Interval:
         return lo + start, hi + start
 
 
-Index = Everything | Equal | Words | Sorted | Interval
-
-
 def in_order(values: PathTable, part: str) -> tuple[Ints, Floats]:
     """The rows that have a number, in ascending order of it: look-ups in order touch a cache line once."""
     if part == "value":

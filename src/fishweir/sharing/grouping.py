@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fishweir.algebra.normal import ConstantCondition, Template, dotted
+from fishweir.algebra.texts import TEXT_CONDITIONS
 from fishweir.sharing.arrays import Column
 from fishweir.sharing.statistics import EVERY_OPERATOR, PathStatistics, Statistics, path_key
 
@@ -62,7 +63,7 @@ def selectivity(anchor: Anchor, template: Template, columns: list[Column], stati
     known = statistics.get(path_key(template.source, dotted(template.path(anchor.node))), PathStatistics())
     operators = [template.constants[i].op for i in anchor.conditions]
     kind = "range" if len(operators) == 2 else operators[0]
-    if not known.count or kind == "contains" or template.constants[anchor.conditions[0]].part != "value":
+    if not known.count or kind in TEXT_CONDITIONS or template.constants[anchor.conditions[0]].part != "value":
         return EVERY_OPERATOR[kind]
     if kind == "=":
         return 1 / known.distinct

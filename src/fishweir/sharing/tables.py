@@ -19,8 +19,9 @@ import pyarrow as pa
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template
 from fishweir.sharing.arrays import Column, Ints, take
-from fishweir.sharing.constants import Equal, Everything, Index, Interval, Sorted, Words
+from fishweir.sharing.constants import Equal, Everything, Interval, Words
 from fishweir.sharing.grouping import Anchor
+from fishweir.sharing.indexes import Index, index_for, is_exact, order_for
 from fishweir.sharing.witnesses import Path
 
 
@@ -38,8 +39,7 @@ class Table:
     @property
     def residual(self) -> tuple[int, ...]:
         """Constant conditions left to check after the look-up; words are looked up by one of them."""
-        partly = isinstance(self.index, Words) and not self.index.exact[0]
-        looked_up = () if partly else self.anchor.conditions
+        looked_up = self.anchor.conditions if is_exact(self.index) else ()
         return tuple(i for i in range(len(self.template.constants)) if i not in looked_up)
 
     @property
@@ -107,12 +107,7 @@ def _order(template: Template, anchor: Anchor, columns: Sequence[Column], size: 
     if len(anchor.conditions) != 1:
         return np.arange(size)
     condition = template.constants[anchor.conditions[0]]
-    column = columns[condition.slot]
-    if condition.type == "words":
-        return Equal.order(Words.keys(column))
-    if condition.op == "=" and condition.type == "string":
-        return Equal.order(column)
-    return Sorted.order(column)
+    return order_for(condition.op, condition.type, columns[condition.slot])
 
 
 def _index(
@@ -122,12 +117,8 @@ def _index(
     match picked:
         case []:
             return None, Everything(size)
-        case [condition] if condition.type == "words":
-            return None, Words.build(columns[condition.slot])
-        case [condition] if condition.op == "=" and condition.type == "string":
-            return None, Equal.build(columns[condition.slot])
         case [condition]:
-            return None, Sorted(condition.op, columns[condition.slot], condition.part)
+            return None, index_for(condition.op, condition.type, condition.part, columns[condition.slot])
         case [lower, upper]:
             lo, hi = columns[lower.slot], columns[upper.slot]
             tree, rows = Interval.build(lo, hi, lower.op, upper.op, lower.part)
@@ -138,15 +129,15 @@ def _index(
 # In and out of a segment file: the arrays by name, the rest in its header.
 
 INDEX_ARRAYS: dict[type, tuple[str, ...]] = {
-    Everything: (), Equal: ("hashes", "constants", "starts"), Sorted: (),
-    Interval: ("endpoints", "levels", "starts", "by_a", "by_b"),
+    Equal: ("hashes", "constants", "starts"), Interval: ("endpoints", "levels", "starts", "by_a", "by_b"),
 }  # fmt: skip
+"""All other indexes are their constants, or are made of them at the first look-up."""
 
 
 def table_arrays(table: Table) -> dict[str, Any]:
     arrays = {f"column{i}": column for i, column in enumerate(table.columns)}
     source = table.index.words if isinstance(table.index, Words) else table.index
-    index = {f"index.{name}": getattr(source, name) for name in INDEX_ARRAYS[type(source)]}
+    index = {f"index.{name}": getattr(source, name) for name in INDEX_ARRAYS.get(type(source), ())}
     if isinstance(table.index, Words):
         index["index.exact"] = table.index.exact
     rows = {} if table.rows is None else {"rows": table.rows}
@@ -165,5 +156,5 @@ def table_from_arrays(template: Template, anchor: Anchor, arrays: Mapping[str, A
         equal = Equal(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Equal]})
         index = Words(equal, arrays["index.exact"]) if picked[0].type == "words" else equal
     else:
-        index = Sorted(picked[0].op, columns[picked[0].slot], picked[0].part)
+        index = index_for(picked[0].op, picked[0].type, picked[0].part, columns[picked[0].slot])
     return Table(template, anchor, arrays["numbers"], columns, arrays.get("rows"), index)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from fishweir.algebra.values import NUMBER, to_text
 
 Path = tuple[Step, ...]
 Ints = NDArray[np.int64]
+T = TypeVar("T")
 
 
 MOST_TAGS = 10_000
@@ -80,6 +81,16 @@ class PathTable:
         coded = texts.dictionary_encode()
         keys = rows * len(coded.dictionary) + coded.indices.to_numpy()
         return coded.dictionary, np.sort(keys)
+
+    def once(self, make: Callable[[PathTable], T]) -> T:
+        """What an index needs of the values, made at its first look-up and kept for all others."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return self._made[make]
+
+    @cached_property
+    def _made(self) -> dict[Callable[[PathTable], Any], Any]:
+        return {}
 
     @cached_property
     def by_number(self) -> Ints:

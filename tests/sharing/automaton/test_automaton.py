@@ -189,3 +189,12 @@ def test_a_state_of_many_paths_is_one_entry() -> None:
 def test_attributes_far_below_are_reached_where_no_path_names_the_elements_between() -> None:
     batch, ids = run_one(etree.fromstring("<a><b><c k=''/></b></a>"), parse_xpath("/a//@k"))
     assert found_nodes(batch, ids[0]) == ["2@k"]
+
+
+def test_many_paths_with_predicates_alone() -> None:
+    """More places in the trie than it begins with, and none of them the end of a plain path."""
+    names = [f"n{i}" for i in range(1500)]
+    automaton = PathAutomaton()
+    ids = [automaton.add(parse_xpath(f"/a/{name}[@k = '1']")) for name in names]
+    batch = automaton.run([etree.fromstring("<a><n1499 k='1'/><n7 k='2'/><n8 k='1'/></a>")])
+    assert batch.matched().tolist() == [ids[8], ids[1499]]

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 
 from fishweir.sharing.boxes import Boxes, GridIndex, IBSIndex, Index, PackedIndex, SJBatch, SJImmediate, choose
 from fishweir.sharing.boxes import packed as packed_module
-from fishweir.sharing.jit import HAVE_NUMBA
 from fishweir.sharing.boxes.regions import tuple_keys
+from fishweir.sharing.jit import HAVE_NUMBA
 from tests.sharing.boxes.support import (
     INF,
     Query,

@@ -80,6 +80,9 @@ class PathAutomaton:
     def _insert(self, path: int, compiled: Compiled) -> None:
         self.paths[path], self._uses[path] = compiled, [0, 0]
         node = compiled.trunk.last
+        if len(self.trie) > len(self._path_at):
+            more = np.full(len(self.trie), -1, np.int32)
+            self._path_at = np.append(self._path_at, more)
         seen = self.states.tokens(node) if self._documents else 0
         if seen:
             self._since[path] = seen
@@ -89,9 +92,6 @@ class PathAutomaton:
             anchor, text = compiled.anchor
             self._anchors.setdefault(anchor, {}).setdefault(text, {})[path] = None
             return
-        if node >= len(self._path_at):
-            more = np.full(max(len(self._path_at), node), -1, np.int32)
-            self._path_at = np.append(self._path_at, more)
         self._path_at[node] = path
         self._version += 1
 
