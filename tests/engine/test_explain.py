@@ -32,11 +32,17 @@ create impossible where <orders><shares>$n</></> in "orders", $n >= 20, $n < 10 
 create all_orders where <orders/> element_as $o in "orders" construct $o;
 create same where <orders><customer>$c</><shares>$n</></> in "orders", $c = $n construct $c;
 create by_dtd where <Quote k=$k></> in "*" conforms to "quotes.dtd", $k != 'x' construct $k;
+create stream news;
+create feed rock from news as $n where $n[title contains "rock" and not title contains "stone"];
+create feed rock_in_paris from news as $n where $n[title contains "rock" and
+    (description contains "paris" or month(date) = 5)];
+create feed rock_concerts from rock as $r where $r[title contains "concert"];
 create gone where <orders><shares>$n</></> in "orders", $n > 7 construct $n;
 delete gone;
 """
 NAMES = [
-    "intel", "risen", "intel_below", "between", "impossible", "all_orders", "same", "by_dtd", "gone",
+    "intel", "risen", "intel_below", "between", "impossible", "all_orders", "same", "by_dtd", "gone", "rock",
+    "rock_in_paris", "rock_concerts",
 ]  # fmt: skip
 
 

@@ -71,8 +71,11 @@ def explain_all(segments: Sequence[Segment]) -> str:
 def _table_of(number: int, template: Template | Predicate, segments: Sequence[Segment]) -> AnyTable | None:
     """Where a query is: with its template, or among the filters of its source."""
     for table in (table for segment in segments for table in segment.tables):
-        mine = table.template == template if isinstance(table, Table) else table.source == template.source
-        if mine and number in table.members:
+        if isinstance(table, Table):
+            mine = table.template == template and number in table.numbers
+        else:
+            mine = isinstance(template, Predicate) and table.source == template.source and number in table.members
+        if mine:
             return table
     return None
 
