@@ -68,7 +68,7 @@ class Outcome:
         whole = {"about": self.about, "figures": _rows(self.figures), "targets": _rows(self.targets)}
         (out / f"{name}.json").write_text(json.dumps(whole, indent=1) + "\n")
         with (out / f"{name}.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, [f.name for f in fields(Figure)])
+            writer = csv.DictWriter(file, [f.name for f in fields(self.figures[0] if self.figures else Figure)])
             writer.writeheader()
             writer.writerows(_rows(self.figures))
 
@@ -108,20 +108,21 @@ class Timed:
 
 
 def time_stages(
-    extract: Callable[[Any], Any], match: Callable[[Any], Any], rows: Any, most: int = 101, budget: float = 3.0
-) -> Timed:
+    extract: Callable[[Any], Any], match: Callable[[Any], Any], rows: Any, most: int = 101, budget: float = 3.0,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Timed:  # fmt: skip
     """Repeats until there are `most` repetitions or the budget's seconds have passed; at least one."""
     gc.collect()
     gc.disable()
     try:
         stages: list[tuple[float, float]] = []
-        began = time.perf_counter()
-        while not stages or (len(stages) < most and time.perf_counter() - began < budget):
-            start = time.perf_counter()
+        began = clock()
+        while not stages or (len(stages) < most and clock() - began < budget):
+            start = clock()
             values = extract(rows)
-            middle = time.perf_counter()
+            middle = clock()
             found = match(values)
-            stages.append((middle - start, time.perf_counter() - middle))
+            stages.append((middle - start, clock() - middle))
     finally:
         gc.enable()
     extracting, matching = (statistics.median(stage) for stage in zip(*stages, strict=True))

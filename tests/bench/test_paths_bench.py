@@ -1,0 +1,122 @@
+"""The experiment on paths: contestants that agree, samples that say so, files that are written. No times."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from itertools import islice
+
+import pytest
+from rich.console import Console
+
+from fishweir.algebra.documents import parse_document
+from fishweir.bench import paths
+from fishweir.bench.contestants import Disagreement
+from fishweir.bench.data import VARIABLE, data_folder
+from fishweir.bench.figures import Outcome
+from fishweir.bench.paths_contestants import Alone, Counts, Shared, check_agreement
+from fishweir.bench.paths_documents import ARCHIVE, PREFIXES, auction_site, clinical_document, load_sets
+from fishweir.bench.paths_queries import KINDS, Draw
+from fishweir.bench.paths_report import targets
+
+
+@pytest.fixture(autouse=True)
+def generated(monkeypatch: pytest.MonkeyPatch, tmp_path):
+    """Tests do not depend on the shared data."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+
+
+@pytest.fixture
+def roots():
+    return [parse_document(clinical_document(seed)) for seed in range(3)] + [parse_document(auction_site(1, 3))]
+
+
+def drawn(roots, kind, count=120):
+    return list(islice(Draw(roots, PREFIXES, kind), count))
+
+
+def test_generated_documents_say_so():
+    sets = load_sets(quick=True)
+    assert [documents.name for documents in sets] == ["XMark", "CDA"]
+    assert all(documents.source == "generated" for documents in sets)
+    assert all(parse_document(body) is not None for documents in sets for body in documents.bodies)
+
+
+def test_real_documents_are_taken_where_they_are(monkeypatch):
+    monkeypatch.delenv(VARIABLE)
+    folder = data_folder("xml_docs")
+    if folder is None or not (folder / ARCHIVE).exists():
+        pytest.skip("no shared data here")
+    site, clinical = load_sets(quick=False)
+    assert site.source.startswith("real")
+    assert len(site.bodies) == 1
+    assert len(clinical.bodies) > 200
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_queries_are_of_their_kind_and_find_something(roots, kind):
+    texts = drawn(roots, kind)
+    assert texts == drawn(roots, kind), "the same in every run"
+    assert ("[" in "".join(texts)) == (kind == "predicates")
+    assert all(any(sign in text for text in texts) for sign in ("//", "*", "/@", "h:"))
+    shared = Shared(texts, PREFIXES)
+    assert shared.counts(shared.match(roots)).fired > len(set(texts)) / 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_contestants_agree(roots, kind):
+    assert check_agreement(drawn(roots, kind), roots, PREFIXES, kind) > 100
+
+
+def test_paths_that_differ_in_text_alone_are_one():
+    shared = Shared(["/a[b][c]", "/a[c][b]", "/a[c][b]", "/a[b][b][c]", "/a"], PREFIXES)
+    assert shared.distinct() == ["/a[b][c]", "/a"]
+
+
+class Forgetful(Alone):
+    """Overlooks the last document."""
+
+    def nodes(self, roots, texts):
+        return super().nodes(roots[:-1], texts)
+
+
+def test_a_wrong_contestant_is_found_out(roots):
+    with pytest.raises(Disagreement, match="CDA: /"):
+        check_agreement(drawn(roots, "plain"), roots, PREFIXES, "CDA", (Shared, Forgetful))
+
+
+def test_a_wrong_count_stops_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(Shared, "counts", lambda self, batch: Counts(0, 0))
+    with pytest.raises(Disagreement, match="XMark, plain, N=10"):
+        paths.run(tmp_path / "out", True, Console(file=io.StringIO()))
+
+
+def test_a_sample_says_so(roots):
+    alone = Alone(drawn(roots, "plain"), PREFIXES)
+    whole = paths.measure_alone(alone, roots)
+    assert (whole.note, whole.counts) == ("", alone.match(roots))
+    part = paths.measure_alone(alone, roots, most=0.0, sample=0.0)
+    assert part.counts is None
+    assert part.note == f"extrapolated from 1 of 4 documents and 1 of {len(alone.compiled)} paths"
+
+
+def test_targets_without_figures_are_not_measured():
+    assert {target.met for target in targets(Outcome({}))} == {None}
+
+
+def test_quick_run_prints_its_table_and_writes_its_files(tmp_path):
+    pytest.importorskip("matplotlib")
+    out, printed = tmp_path / "out", io.StringIO()
+    outcome = paths.run(out, True, Console(file=printed, width=140))
+    text = printed.getvalue()
+    for words in ("plain paths", "paths with predicates", "lxml docs/s", "match only", "XMark: generated", "Targets"):
+        assert words in text
+    written = json.loads((out / "paths.json").read_text())
+    assert written["about"]["checked_pairs"] > 0
+    with (out / "paths.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == len(outcome.figures) == len(written["figures"]) == 2 * 2 * 2 * len(paths.QUICK_SIZES)
+    assert {line["contestant"] for line in lines} == {Shared.name, Alone.name}
+    assert all(int(line["distinct"]) > 0 for line in lines)
+    assert (out / "paths.png").read_bytes().startswith(b"\x89PNG")
