@@ -32,10 +32,11 @@ from fishweir.sharing.boxes.sj_immediate import SJImmediate
 SAMPLE = 256
 QUERIES_TRIED = 4096
 
-NS_PER_AXIS = 150.0
-NS_PER_WORD = 0.7
-NS_PER_CLEAR = 3.0
-NS_PER_LISTED = 1.5
+NS_PER_AXIS = 250.0
+NS_PER_WORD = 0.3
+NS_PER_CLEAR = 1.0
+NS_PER_WORD_LISTED = 3.0
+NS_PER_LISTED = 0.8
 NS_PER_BLOCK = 100.0
 NS_PER_HIT = 12.0
 
@@ -94,8 +95,10 @@ def grid_cost(boxes: Boxes, matches: float, budget: int) -> float:
     attributes = len(boxes.used_attributes())
     cells = cells_within(budget, boxes.count, attributes)
     conditions = int(boxes.conditioned().sum())
-    rows = (NS_PER_AXIS + NS_PER_WORD * words_of(boxes.count)) * attributes
-    return rows + NS_PER_CLEAR * conditions / cells + NS_PER_LISTED * matches
+    words = words_of(boxes.count)
+    rows = (NS_PER_AXIS + NS_PER_WORD * words) * attributes
+    listing = NS_PER_WORD_LISTED * words + NS_PER_LISTED * matches
+    return rows + NS_PER_CLEAR * conditions / cells + listing
 
 
 def expected_matches(boxes: Boxes, values: Floats) -> float:
