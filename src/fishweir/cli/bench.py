@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-EXPERIMENTS = {"niagaracq": "fishweir.bench.niagaracq"}
+EXPERIMENTS = {"niagaracq": "fishweir.bench.niagaracq", "spatialjoin": "fishweir.bench.spatialjoin.run"}
 
 
 def bench(

@@ -32,12 +32,13 @@ from fishweir.sharing.boxes.sj_immediate import SJImmediate
 SAMPLE = 256
 QUERIES_TRIED = 4096
 
-NS_PER_AXIS = 250.0
+NS_PER_AXIS = 150.0
 NS_PER_WORD = 0.3
 NS_PER_CLEAR = 1.0
 NS_PER_WORD_LISTED = 3.0
 NS_PER_LISTED = 0.8
-NS_PER_BLOCK = 100.0
+NS_PER_CODE = 100.0
+NS_PER_BLOCK = 130.0
 NS_PER_HIT = 12.0
 
 
@@ -82,7 +83,7 @@ def choose(boxes: Boxes, sample: npt.ArrayLike | None = None, budget: int = BUDG
     values = sample_from_queries(boxes) if sample is None else np.asarray(sample, dtype=np.float64)[:SAMPLE]
     matches = expected_matches(boxes, values)
     grid_ns = grid_cost(boxes, matches, budget)
-    packed_ns = NS_PER_HIT * matches
+    packed_ns = NS_PER_CODE * len(boxes.used_attributes()) + NS_PER_HIT * matches
     if packed_ns < grid_ns:
         tree = PackedIndex(boxes)
         packed_ns += NS_PER_BLOCK * tree.blocks_visited(values)
