@@ -8,7 +8,12 @@ from typing import Annotated
 
 import typer
 
-EXPERIMENTS = {"niagaracq": "fishweir.bench.niagaracq", "paths": "fishweir.bench.paths"}
+EXPERIMENTS = {
+    "niagaracq": "fishweir.bench.niagaracq",
+    "paths": "fishweir.bench.paths",
+    "roses": "fishweir.bench.roses.run",
+    "spatialjoin": "fishweir.bench.spatialjoin.run",
+}
 
 
 def bench(

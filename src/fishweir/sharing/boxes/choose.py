@@ -33,10 +33,12 @@ SAMPLE = 256
 QUERIES_TRIED = 4096
 
 NS_PER_AXIS = 150.0
-NS_PER_WORD = 0.7
-NS_PER_CLEAR = 3.0
-NS_PER_LISTED = 1.5
-NS_PER_BLOCK = 100.0
+NS_PER_WORD = 0.3
+NS_PER_CLEAR = 1.0
+NS_PER_WORD_LISTED = 3.0
+NS_PER_LISTED = 0.8
+NS_PER_CODE = 100.0
+NS_PER_BLOCK = 130.0
 NS_PER_HIT = 12.0
 
 
@@ -81,7 +83,7 @@ def choose(boxes: Boxes, sample: npt.ArrayLike | None = None, budget: int = BUDG
     values = sample_from_queries(boxes) if sample is None else np.asarray(sample, dtype=np.float64)[:SAMPLE]
     matches = expected_matches(boxes, values)
     grid_ns = grid_cost(boxes, matches, budget)
-    packed_ns = NS_PER_HIT * matches
+    packed_ns = NS_PER_CODE * len(boxes.used_attributes()) + NS_PER_HIT * matches
     if packed_ns < grid_ns:
         tree = PackedIndex(boxes)
         packed_ns += NS_PER_BLOCK * tree.blocks_visited(values)
@@ -94,8 +96,10 @@ def grid_cost(boxes: Boxes, matches: float, budget: int) -> float:
     attributes = len(boxes.used_attributes())
     cells = cells_within(budget, boxes.count, attributes)
     conditions = int(boxes.conditioned().sum())
-    rows = (NS_PER_AXIS + NS_PER_WORD * words_of(boxes.count)) * attributes
-    return rows + NS_PER_CLEAR * conditions / cells + NS_PER_LISTED * matches
+    words = words_of(boxes.count)
+    rows = (NS_PER_AXIS + NS_PER_WORD * words) * attributes
+    listing = NS_PER_WORD_LISTED * words + NS_PER_LISTED * matches
+    return rows + NS_PER_CLEAR * conditions / cells + listing
 
 
 def expected_matches(boxes: Boxes, values: Floats) -> float:

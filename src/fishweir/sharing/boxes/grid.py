@@ -30,7 +30,7 @@ from fishweir.sharing.boxes.ranks import RankSpace
 from fishweir.sharing.boxes.regions import Boxes, Keys, tuple_keys
 from fishweir.sharing.jit import HAVE_NUMBA
 
-MOST_CELLS = 512
+MOST_CELLS = 256
 BUDGET = 256 << 20
 
 
@@ -51,13 +51,9 @@ class Axis:
     first_rank: npt.NDArray[np.int64]
     """Of each cell, and at the end the number of ranks."""
 
-    def look_up(self, keys: Keys) -> npt.NDArray[np.int64]:
-        """Per tuple its cell, the slice of `starts` that is too many, and the slice of `ends` that is."""
-        rank = self.space.rank(keys)
-        cell = self.cell_of_rank[rank]
-        start_slice = self.started[rank + 1], self.started[self.first_rank[cell + 1]]
-        end_slice = self.ended[self.first_rank[cell] + 1], self.ended[rank + 1]
-        return np.stack((cell, *start_slice, *end_slice), axis=1).astype(np.int64)
+    def arrays(self) -> tuple[Keys, npt.NDArray[np.int32], Offsets, Offsets, Offsets]:
+        """What `grid_kernels.look_up` reads."""
+        return self.space.cuts, self.cell_of_rank, self.started, self.ended, self.first_rank
 
 
 def cells_within(budget: int, queries: int, attributes: int) -> int:
@@ -95,13 +91,14 @@ def cell_bounds(below: npt.NDArray[np.int64], size: int, cells: int) -> npt.NDAr
 
 
 class GridIndex:
-    """Built once for a set of queries, never changed."""
+    """Built once for a set of queries; it remembers only how many numbers a tuple of the last batch had."""
 
     def __init__(self, boxes: Boxes, budget: int = BUDGET, compiled: bool = HAVE_NUMBA) -> None:
         self.queries, self.attributes, self.compiled = boxes.count, boxes.attributes, compiled
         self.used = boxes.used_attributes()
         self.cells = cells_within(budget, boxes.count, len(self.used))
         self.axes = [build_axis(RankSpace.of(boxes.low[:, a], boxes.high[:, a]), self.cells) for a in self.used]
+        self._per_tuple = 0.0
         self._satisfiable = packed(~boxes.empty())
         self._bitmaps = np.concatenate([axis.bitmaps for axis in self.axes]) if self.axes else self._satisfiable[None]
         self._starts = np.concatenate([axis.starts for axis in self.axes]) if self.axes else np.empty(0, np.int32)
@@ -121,7 +118,10 @@ class GridIndex:
                 found, self._bitmaps, self._starts, self._ends, row, position, numbers, offsets
             )
 
-        return Matches.from_kernel(step, len(found), words_of(self.queries) * 64 + grid_kernels.UNROLLED)
+        most = words_of(self.queries) * 64 + grid_kernels.UNROLLED
+        matches = Matches.from_kernel(step, len(found), most, guess=1.1 * self._per_tuple + 2)
+        self._per_tuple = len(matches.numbers) / max(1, len(found))
+        return matches
 
     def bitmaps(self, values: npt.ArrayLike) -> BitMatches:
         """The factorized form: N/8 bytes a tuple, whatever it satisfies."""
@@ -135,15 +135,19 @@ class GridIndex:
         return BitMatches(words, self.queries)
 
     def _look_up(self, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """(tuple, axis, 5): `Axis.look_up` of each axis, as positions in the concatenated arrays."""
+        """(tuple, axis, 5): what the kernels need, as positions in the concatenated arrays.
+
+        Filled up with axes that repeat the first row and clear nothing, so that rows are and-ed four at a time.
+        """
         keys = tuple_keys(values, self.attributes)
-        found = np.zeros((len(keys), max(1, len(self.axes)), 5), dtype=np.int64)
-        cells_before = 0
+        filled = -(-max(1, len(self.axes)) // grid_kernels.AT_ONCE) * grid_kernels.AT_ONCE
+        found = np.zeros((len(keys), filled, 5), dtype=np.int64)
+        before = 0
         for position, (attribute, axis) in enumerate(zip(self.used, self.axes, strict=True)):
-            found[:, position] = axis.look_up(keys[:, attribute])
-            found[:, position, 0] += cells_before
-            found[:, position, 1:] += position * self.queries
-            cells_before += len(axis.bitmaps)
+            into = found[:, position]
+            grid_kernels.look_up(keys[:, attribute], *axis.arrays(), before, position * self.queries, into)
+            before += len(axis.bitmaps)
+        found[:, len(self.axes) :, 0] = found[:, :1, 0]
         return found
 
     def _bits(self, looked_up: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

@@ -1,40 +1,122 @@
 """The inner loops of the grid of bitmaps, for numba.
 
-In: per tuple and axis (bitmap row, slice of starts, slice of ends) as `GridIndex` looks them up. Out: bitmaps, or
-query numbers written one after the other. The working bitmap stays in the first-level cache: 12.5 KB for 100,000
-queries.
+In: keys of tuples, then per tuple and axis (bitmap row, slice of starts, slice of ends). Out: bitmaps, or query numbers
+written one after the other. The working bitmap stays in the first-level cache: 12.5 KB for 100,000 queries.
+
+Indices are unsigned where it matters: for a signed one numba adds the test for counting from the end, which makes
+clearing a bit four times as long.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fishweir.sharing.boxes.matches import Numbers, Offsets, Words
+from fishweir.sharing.boxes.regions import Keys
 from fishweir.sharing.jit import kernel, population, trailing_zeros
 
 Found = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.int64]
+
+AT_ONCE = 4
+"""Rows that are and-ed in one pass; the axes of `Found` are filled up to a multiple of it."""
 UNROLLED = 8
+"""What listing may write beyond the last number."""
+DENSE = 4
+"""Set bits a word from which a table look-up per byte is the faster way to list them."""
+
+PLACES = np.array(
+    [sum(bit << 8 * i for i, bit in enumerate(b for b in range(8) if byte >> b & 1)) for byte in range(256)], np.uint64
+)
+"""Per byte the numbers of its set bits, a byte each."""
+
+_llvm: Any = importlib.import_module("llvmlite.ir")
+_numba: Any = importlib.import_module("numba")
+
+
+@_numba.extending.intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def list_word(typing_context: Any, numbers: Any, here: Any, word: Any, base: Any, places: Any) -> Any:
+    """Write base + the numbers of the word's set bits from numbers[here] on; the position after them.
+
+    Per byte eight numbers are written by one instruction, the next byte's over those that are too many.
+    """
+    signature = _numba.types.uint64(numbers, _numba.types.uint64, _numba.types.uint64, _numba.types.int32, places)
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        (to, at, bits, first, _), int32, int64 = args, _llvm.IntType(32), _llvm.IntType(64)
+        bytes_, eight = _llvm.VectorType(_llvm.IntType(8), 8), _llvm.VectorType(int32, 8)
+        out = context.make_array(signature.args[0])(context, builder, to).data
+        table = context.make_array(signature.args[4])(context, builder, args[4]).data
+        undefined = _llvm.Constant(eight, _llvm.Undefined)
+        lane = builder.insert_element(undefined, first, int32(0))
+        bases = builder.shuffle_vector(lane, undefined, _llvm.Constant(eight, [0] * 8))
+        for shift in range(0, 64, 8):
+            byte = builder.and_(builder.lshr(bits, int64(shift)), int64(255))
+            found = builder.load(builder.bitcast(builder.gep(table, [byte]), bytes_.as_pointer()))
+            found.align = 8
+            listed = builder.add(builder.zext(found, eight), builder.add(bases, _llvm.Constant(eight, [shift] * 8)))
+            builder.store(listed, builder.bitcast(builder.gep(out, [at]), eight.as_pointer())).align = 4
+            at = builder.add(at, builder.ctpop(byte))
+        return at
+
+    return signature, emit
+
+
+@kernel
+def look_up(
+    keys: Any,
+    cuts: Keys,
+    cell_of_rank: npt.NDArray[np.int32],
+    started: Counts,
+    ended: Counts,
+    first_rank: Counts,
+    cells_before: int,
+    queries_before: int,
+    found: Any,
+) -> None:
+    """One axis: per tuple its bitmap row, the slice of starts that is too many, and the slice of ends that is."""
+    for row in range(len(keys)):
+        below, width = np.uint64(0), np.uint64(len(cuts))
+        while width > np.uint64(0):
+            half = (width + np.uint64(1)) >> np.uint64(1)
+            below += half if cuts[below + half - np.uint64(1)] <= keys[row] else np.uint64(0)
+            width -= half
+        rank = np.int64(below)
+        cell = cell_of_rank[rank]
+        found[row, 0] = cells_before + cell
+        found[row, 1] = queries_before + started[rank + 1]
+        found[row, 2] = queries_before + started[first_rank[cell + 1]]
+        found[row, 3] = queries_before + ended[first_rank[cell] + 1]
+        found[row, 4] = queries_before + ended[rank + 1]
+
+
+@kernel
+def clear(members: Numbers, start: int, end: int, words: Any) -> None:
+    one, low_bits = np.uint64(1), np.uint64(63)
+    for position in range(np.uint64(start), np.uint64(end)):
+        query = np.uint64(members[position])
+        words[query >> np.uint64(6)] &= ~(one << (query & low_bits))
 
 
 @kernel
 def and_one(found: Any, bitmaps: Words, starts: Numbers, ends: Numbers, words: Any) -> None:
     """The bitmap of one tuple: and the rows, clear what begins after the tuple or ends before it."""
-    words[:] = bitmaps[found[0, 0]]
-    for axis in range(1, len(found)):
-        row = bitmaps[found[axis, 0]]
-        for position in range(len(words)):
-            words[position] &= row[position]
-    one = np.uint64(1)
+    for axis in range(0, len(found), AT_ONCE):
+        one, two = bitmaps[found[axis, 0]], bitmaps[found[axis + 1, 0]]
+        three, four = bitmaps[found[axis + 2, 0]], bitmaps[found[axis + 3, 0]]
+        if axis == 0:
+            for position in range(len(words)):
+                words[position] = one[position] & two[position] & three[position] & four[position]
+        else:
+            for position in range(len(words)):
+                words[position] &= one[position] & two[position] & three[position] & four[position]
     for axis in range(len(found)):
-        for position in range(found[axis, 1], found[axis, 2]):
-            query = starts[position]
-            words[query >> 6] &= ~(one << np.uint64(query & 63))
-        for position in range(found[axis, 3], found[axis, 4]):
-            query = ends[position]
-            words[query >> 6] &= ~(one << np.uint64(query & 63))
+        clear(starts, found[axis, 1], found[axis, 2], words)
+        clear(ends, found[axis, 3], found[axis, 4], words)
 
 
 @kernel
@@ -44,24 +126,35 @@ def and_bitmaps(found: Found, bitmaps: Words, starts: Numbers, ends: Numbers, ou
 
 
 @kernel
-def list_bits(words: Words, position: int, numbers: Numbers) -> int:
-    """Write the numbers of the set bits, always eight at a time: what is too much is written over next.
+def list_dense(words: Words, position: int, numbers: Numbers) -> int:
+    """Write the numbers of the set bits, by a table; takes the same time whatever is set."""
+    here = np.uint64(position)
+    for at in range(len(words)):
+        here = list_word(numbers, here, words[at], np.int32(at << 6), PLACES)
+    return np.int64(here)  # type: ignore[return-value]
+
+
+@kernel
+def list_sparse(words: Words, position: int, numbers: Numbers) -> int:
+    """Write the numbers of the set bits, always four at a time: what is too much is written over next.
 
     A loop that ends with each word's last bit is mispredicted once a word and takes nearly twice as long.
     """
     one = np.uint64(1)
+    here = np.uint64(position)
     for at in range(len(words)):
         word = words[at]
         base = np.int32(at << 6)
-        after = position + population(word)
-        here = np.uint64(position)
-        while word != np.uint64(0):
-            for ahead in range(UNROLLED):
+        after = here + np.uint64(population(word))
+        while True:
+            for ahead in range(4):
                 numbers[here + np.uint64(ahead)] = base + np.int32(trailing_zeros(word))
                 word &= word - one
-            here += np.uint64(UNROLLED)
-        position = after
-    return position
+            here += np.uint64(4)
+            if word == np.uint64(0):
+                break
+        here = after
+    return np.int64(here)  # type: ignore[return-value]
 
 
 @kernel
@@ -75,13 +168,17 @@ def list_matches(
     numbers: Numbers,
     offsets: Offsets,
 ) -> tuple[int, int]:
-    """Write the numbers of tuple after tuple while there is room."""
+    """Write the numbers of tuple after tuple while there is room; the way of listing is by the tuple before."""
     words = np.empty(bitmaps.shape[1], dtype=np.uint64)
     while row < len(found):
         if position + len(words) * 64 + UNROLLED > len(numbers):
             return row, position
         and_one(found[row], bitmaps, starts, ends, words)
-        position = list_bits(words, position, numbers)
+        before = offsets[row] - offsets[row - 1] if row > 0 else 0
+        if before > DENSE * len(words):
+            position = list_dense(words, position, numbers)
+        else:
+            position = list_sparse(words, position, numbers)
         row += 1
         offsets[row] = position
     return row, position

@@ -68,13 +68,14 @@ class Matches:
         return cls(offsets.astype(np.int64), numbers[order].astype(np.int32))
 
     @classmethod
-    def from_kernel(cls, step: Step, count: int, most: int) -> Matches:
+    def from_kernel(cls, step: Step, count: int, most: int, guess: float = 2.0) -> Matches:
         """Let a kernel write until its room is used up, then give it room for what the rest will take.
 
-        `most` is what a single tuple may need; a kernel stops where less than that is left.
+        `most` is what a single tuple may need; a kernel stops where less than that is left. `guess` is what one
+        will need on average.
         """
         offsets = np.zeros(count + 1, dtype=np.int64)
-        numbers = np.empty(2 * count + most, dtype=np.int32)
+        numbers = np.empty(int(guess * count) + most, dtype=np.int32)
         done, position = step(0, 0, numbers, offsets)
         while done < count:
             # Too few tuples say little about the rest; and a second copy costs more than some room left over.

@@ -1,0 +1,46 @@
+"""Spark's way: the batch against the broadcast table of queries, a nested-loop join on one core.
+
+The pairs are made and dropped inside Spark (its `noop` sink), so that bringing them to Python is not held against it.
+Its time is that of the clock, since it runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from fishweir.bench.spatialjoin.contestants import Pairs
+from fishweir.bench.spatialjoin.outsiders import Outsider
+from fishweir.bench.spatialjoin.work import Floats, Work
+
+
+class NestedLoopJoin(Outsider):
+    name = "Spark nested loop"
+    clock: ClassVar[Callable[[], float]] = time.perf_counter
+
+    def __init__(self, work: Work, session: Any) -> None:
+        super().__init__(work)
+        from pyspark.sql.functions import broadcast, expr
+
+        self.session = session
+        columns = pa.table(self.query_columns(np.arange(work.queries)))
+        self.queries = broadcast(session.createDataFrame(columns).coalesce(1).cache())
+        self.queries.count()
+        self.on = expr(" and ".join(self.conditions("l", "h")))
+
+    def joined(self, tuples: Floats) -> Any:
+        batch = self.session.createDataFrame(pa.table(self.tuple_columns(tuples))).coalesce(1)
+        return batch.join(self.queries, self.on).select("row", "number")
+
+    def match(self, tuples: Floats) -> Any:
+        frame = self.joined(tuples)
+        frame.write.format("noop").mode("overwrite").save()
+        return frame
+
+    def pairs(self, found: Any) -> Pairs:
+        table = found.toArrow()
+        return table["row"].to_numpy(), table["number"].to_numpy()
