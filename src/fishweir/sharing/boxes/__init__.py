@@ -9,7 +9,7 @@ from fishweir.sharing.boxes.choose import STRATEGIES, Choice, Index, choose
 from fishweir.sharing.boxes.codes import StringCodes
 from fishweir.sharing.boxes.grid import GridIndex
 from fishweir.sharing.boxes.ibs import IBSIndex
-from fishweir.sharing.boxes.matches import BitMatches, Matches
+from fishweir.sharing.boxes.matches import Matches
 from fishweir.sharing.boxes.packed import PackedIndex
 from fishweir.sharing.boxes.regions import Boxes
 from fishweir.sharing.boxes.sj_batch import SJBatch
@@ -17,7 +17,6 @@ from fishweir.sharing.boxes.sj_immediate import SJImmediate
 
 __all__ = [
     "STRATEGIES",
-    "BitMatches",
     "Boxes",
     "Choice",
     "GridIndex",

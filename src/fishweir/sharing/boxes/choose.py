@@ -43,8 +43,9 @@ NS_PER_HIT = 12.0
 class Index(Protocol):
     """What all strategies have in common."""
 
-    def match(self, values: npt.ArrayLike) -> Matches:
-        """The satisfied queries of each tuple (rows x attributes, float64, NaN for NULL)."""
+    def match(self, values: npt.ArrayLike, room: int | None = None) -> Matches:
+        """The satisfied queries of each tuple (rows x attributes, float64, NaN for NULL); with a given room those of
+        as many tuples as it is enough for."""
         ...
 
 

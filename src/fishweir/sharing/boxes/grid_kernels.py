@@ -1,7 +1,7 @@
 """The inner loops of the grid of bitmaps, for numba.
 
-In: per tuple and axis (bitmap row, slice of starts, slice of ends) as `GridIndex` looks them up. Out: bitmaps, or
-query numbers written one after the other. The working bitmap stays in the first-level cache: 12.5 KB for 100,000
+In: per tuple and axis (bitmap row, slice of starts, slice of ends) as `GridIndex` looks them up. Out: query
+numbers written one after the other. The working bitmap stays in the first-level cache: 12.5 KB for 100,000
 queries.
 """
 
@@ -12,11 +12,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.sharing.boxes.jit import kernel, population, trailing_zeros
+from fishweir.sharing.jit import kernel, population, trailing_zeros
 from fishweir.sharing.boxes.matches import Numbers, Offsets, Words
 
 Found = npt.NDArray[np.int64]
 UNROLLED = 8
+
+
+@kernel
+def fill_bitmaps(first_rank: Found, started: Found, ended: Found, starts: Numbers, ends: Numbers, out: Words) -> None:
+    """The queries that overlap each cell: those of the cell before, without what ended, with what begins.
+
+    A query that is empty ends before it begins, at rank 0, and is in no bitmap.
+    """
+    one = np.uint64(1)
+    for cell in range(len(out)):
+        if cell > 0:
+            out[cell] = out[cell - 1]
+        least, after = first_rank[cell], first_rank[cell + 1]
+        for position in range(started[least], started[after]):
+            query = starts[position]
+            out[cell, query >> 6] |= one << np.uint64(query & 63)
+        gone = 0 if cell == 0 else ended[first_rank[cell - 1] + 1]
+        for position in range(gone, ended[least + 1]):
+            query = ends[position]
+            out[cell, query >> 6] &= ~(one << np.uint64(query & 63))
 
 
 @kernel
@@ -35,12 +55,6 @@ def and_one(found: Any, bitmaps: Words, starts: Numbers, ends: Numbers, words: A
         for position in range(found[axis, 3], found[axis, 4]):
             query = ends[position]
             words[query >> 6] &= ~(one << np.uint64(query & 63))
-
-
-@kernel
-def and_bitmaps(found: Found, bitmaps: Words, starts: Numbers, ends: Numbers, out: Words) -> None:
-    for row in range(len(found)):
-        and_one(found[row], bitmaps, starts, ends, out[row])
 
 
 @kernel

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.sharing.boxes.jit import kernel
+from fishweir.sharing.jit import kernel
 from fishweir.sharing.boxes.matches import Numbers, Offsets
 from fishweir.sharing.boxes.packed_order import FAN_OUT, Codes
 from fishweir.sharing.boxes.regions import Keys
