@@ -18,10 +18,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def kernel(function: Function) -> Function:
     """Compile without the interpreter lock; the kernels start no threads, Spark has its own workers."""
+    compiled: Any
     try:
-        return numba.njit(cache=True, nogil=True)(function)
+        compiled = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # numba found no folder to cache in
-        return numba.njit(nogil=True)(function)
+        compiled = numba.njit(nogil=True)(function)
+    return compiled
 
 
 def _as_intrinsic(emit: Callable[[Any, Any], Any]) -> Any:

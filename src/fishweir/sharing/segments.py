@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from fishweir.algebra.nodes import Constant, Step
 from fishweir.algebra.normal import Template
 from fishweir.sharing.arrays import Ints, read_arrays, to_column, write_arrays
 from fishweir.sharing.grouping import Anchor, choose_anchor
+from fishweir.sharing.pooled import Pooled
+from fishweir.sharing.pools import Pool
 from fishweir.sharing.statistics import Statistics
 from fishweir.sharing.tables import Table, build_table, merge_tables, table_arrays, table_from_arrays
 
@@ -28,8 +31,15 @@ QueryRow = tuple[int, Template, Sequence[Constant]]
 
 @dataclass(frozen=True)
 class Segment:
+    """`pools` are the tables that are evaluated together as boxes."""
+
     id: str
     tables: tuple[Table, ...]
+    pools: tuple[Pool, ...] = ()
+
+    @cached_property
+    def pooled(self) -> tuple[Pooled, ...]:
+        return tuple(pool.of(self.tables) for pool in self.pools)
 
     @property
     def size(self) -> int:
@@ -90,7 +100,8 @@ def merge_segments(segments: Iterable[Segment], dead: Ints) -> tuple[Table, ...]
 
 
 def write_segment(folder: Path, segment: Segment) -> None:
-    header = [[to_json(t.template), t.anchor.node, t.anchor.conditions] for t in segment.tables]
+    tables = [[to_json(t.template), t.anchor.node, t.anchor.conditions] for t in segment.tables]
+    header = {"tables": tables, "pools": [asdict(pool) for pool in segment.pools]}
     arrays = {f"{i}:{k}": v for i, t in enumerate(segment.tables) for k, v in table_arrays(t).items()}
     write_arrays(segment_path(folder, segment.id), header, arrays)
 
@@ -104,9 +115,9 @@ def read_segment(folder: Path, id: str) -> Segment:
         per_table[int(index)][key] = array
     tables = (
         table_from_arrays(from_json(template), Anchor(node, tuple(conditions)), per_table[i])
-        for i, (template, node, conditions) in enumerate(header)
+        for i, (template, node, conditions) in enumerate(header["tables"])
     )
-    return Segment(id, tuple(tables))
+    return Segment(id, tuple(tables), tuple(Pool(tuple(p["tables"]), p["strategy"]) for p in header["pools"]))
 
 
 def segment_path(folder: Path, id: str) -> Path:

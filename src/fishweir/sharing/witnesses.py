@@ -91,6 +91,11 @@ class PathTable:
     def hashes(self) -> NDArray[np.uint64]:
         return hash_texts(self.texts)
 
+    @cached_property
+    def single(self) -> bool:
+        """Each document has the path at most once, and they come in ascending order."""
+        return bool((np.diff(self.documents) > 0).all())
+
     def key(self, depth: int) -> Ints:
         """One number for (document, node at this depth); nodes above a split are negative."""
         return node_keys(self.documents, self.nodes[:, depth])

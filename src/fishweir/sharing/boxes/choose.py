@@ -93,10 +93,13 @@ def choose(boxes: Boxes, sample: npt.ArrayLike | None = None, budget: int = BUDG
 
 def grid_cost(boxes: Boxes, matches: float, budget: int) -> float:
     attributes = len(boxes.used_attributes())
-    cells = cells_within(budget, boxes.count, attributes)
-    conditions = int(boxes.conditioned().sum())
-    rows = (NS_PER_AXIS + NS_PER_WORD * words_of(boxes.count)) * attributes
-    return rows + NS_PER_CLEAR * conditions / cells + NS_PER_LISTED * matches
+    clears = int(boxes.conditioned().sum()) / cells_within(budget, boxes.count, attributes)
+    return grid_work(boxes.count, attributes) + NS_PER_CLEAR * clears + NS_PER_LISTED * matches
+
+
+def grid_work(queries: int, attributes: int) -> float:
+    """What each tuple takes in the grid, whatever it satisfies."""
+    return (NS_PER_AXIS + NS_PER_WORD * words_of(queries)) * attributes
 
 
 def expected_matches(boxes: Boxes, values: Floats) -> float:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.sharing.jit import kernel, population, trailing_zeros
 from fishweir.sharing.boxes.matches import Numbers, Offsets, Words
+from fishweir.sharing.jit import kernel, population, trailing_zeros
 
 Found = npt.NDArray[np.int64]
 UNROLLED = 8

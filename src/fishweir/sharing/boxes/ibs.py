@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.sharing.jit import kernel
 from fishweir.sharing.boxes.matches import Matches, Numbers, Offsets
 from fishweir.sharing.boxes.regions import NULL, Boxes, Keys, tuple_keys
+from fishweir.sharing.jit import kernel
 
 LESS, EQUAL, GREATER = 0, 1, 2
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.sharing.jit import kernel
 from fishweir.sharing.boxes.matches import Numbers, Offsets
 from fishweir.sharing.boxes.packed_order import FAN_OUT, Codes
 from fishweir.sharing.boxes.regions import Keys
+from fishweir.sharing.jit import kernel
 
 
 @kernel

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from fishweir.sharing.boxes.corner import SpatialJoinWindow, corner_points
 from fishweir.sharing.boxes.hilbert import hilbert_order
-from fishweir.sharing.jit import kernel
 from fishweir.sharing.boxes.regions import Boxes, Keys
+from fishweir.sharing.jit import kernel
 
 PAGE = 64
 

@@ -1,7 +1,8 @@
 """SJ-Batch: a batch of tuples joined with the query set, cluster by cluster.
 
-In: query regions; then batches of tuples. Out: the satisfied queries of each tuple as CSR. Shared: the queries in the spatial join window of a data cluster are retrieved once for all its tuples, and the
-windows of consecutive clusters overlap.
+In: query regions; then batches of tuples. Out: the satisfied queries of each tuple as CSR. Shared: the queries in the
+spatial join window of a data cluster are retrieved once for all its tuples, and the windows of consecutive clusters
+overlap.
 
 The tuples are put in Hilbert order and cut into data clusters of Ndc; the queries in the window of a cluster's bounding
 box are retrieved and compared with each of its tuples. Where a query is more than a region, whoever asked refines the
@@ -23,10 +24,10 @@ import numpy.typing as npt
 
 from fishweir.sharing.boxes.corner import SpatialJoinWindow
 from fishweir.sharing.boxes.hilbert import hilbert_order
-from fishweir.sharing.jit import kernel
 from fishweir.sharing.boxes.matches import Matches, Numbers, Offsets
 from fishweir.sharing.boxes.query_index import QueryIndex, in_window, retrieve_positions
 from fishweir.sharing.boxes.regions import Boxes, Keys, tuple_keys
+from fishweir.sharing.jit import kernel
 
 CLUSTERS_TRIED = 12
 
