@@ -21,11 +21,12 @@ from fishweir.algebra.normal import Template
 from fishweir.sharing.arrays import Ints, expand, take
 from fishweir.sharing.bindings import bind, bound_nodes, compare
 from fishweir.sharing.boxes import Matches as Pairs
+from fishweir.sharing.jit import kernel
 from fishweir.sharing.match import Matches, distinct, holds, outputs, somewhere, with_members
 from fishweir.sharing.pooled import Pooled, sides
 from fishweir.sharing.witnesses import Path, PathTable
 
-PAIRS = 1 << 22
+PAIRS = 1 << 20
 FIRST = 1024
 """Bindings of the first block; the next ones follow from what it has given."""
 
@@ -90,7 +91,8 @@ def _matches(
     pairs = _refined(pool, bound, witnesses, bindings, pairs)
     if not len(pairs.numbers):
         return None
-    members = pool.numbers[pairs.numbers]
+    name_queries(pairs.numbers, pool.numbers)
+    members = pairs.numbers
     if bound.group is not None or pool.repeats:
         rows = np.repeat(bindings, np.diff(pairs.offsets))
         group = np.arange(len(bound.documents)) if bound.group is None else bound.group
@@ -100,6 +102,13 @@ def _matches(
     none = np.zeros(len(some) + 1, np.int64)
     at = bindings[some]
     return Matches(bound.documents[at], bound.nodes[at], none, np.empty(0, np.int64), offsets, members)
+
+
+@kernel
+def name_queries(positions: NDArray[np.int32], queries: NDArray[np.int32]) -> None:
+    """The query at each position, in its place: an index of 32 bits is widened first where NumPy does this."""
+    for i in range(len(positions)):
+        positions[i] = queries[positions[i]]
 
 
 def _refined(

@@ -172,10 +172,12 @@ class Pooled:
             found[:, axis] = column if rows is None else np.where(rows < 0, np.nan, column[rows])
         return found
 
-    def shown(self) -> list[str]:
-        """The attributes as people read them."""
+    @property
+    def signature(self) -> str:
+        """As a group has one: `box over x, y in R`."""
         paths = [(dotted(self.paths[a.place]), a.part) for a in self.attributes]
-        return list(dict.fromkeys(path if part == "value" else f"{part}({path})" for path, part in paths))
+        shown = sorted({path if part == "value" else f"{part}({path})" for path, part in paths})
+        return f"box over {', '.join(shown)} in {self.source}"
 
 
 def _cut(low: Keys, high: Keys, op: str, keys: Keys) -> None:

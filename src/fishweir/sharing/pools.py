@@ -30,8 +30,11 @@ import numpy as np
 import pyarrow as pa
 
 from fishweir.algebra.normal import Template, dotted
-from fishweir.sharing.boxes.choose import SAMPLE, choose, grid_work
-from fishweir.sharing.boxes.regions import Floats
+from fishweir.sharing.boxes import SJBatch, SJImmediate
+from fishweir.sharing.boxes.choose import SAMPLE, choose, grid_work, sample_from_queries
+from fishweir.sharing.boxes.hilbert import hilbert_order
+from fishweir.sharing.boxes.regions import Floats, tuple_keys
+from fishweir.sharing.boxes.sj_batch import cheapest_size
 from fishweir.sharing.grouping import selectivity
 from fishweir.sharing.pooled import Pooled, attribute_count, is_flat
 from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
@@ -98,6 +101,15 @@ def candidates(table: Table, statistics: Statistics) -> float:
     if not known.count and [template.constants[i].op for i in anchor.conditions] == ["="]:
         return table.size / len(table.anchor_constants)
     return table.size * selectivity(anchor, template, list(table.columns), statistics)
+
+
+def cluster_size(pool: Pooled, statistics: Statistics) -> int | None:
+    """Ndc of SJ-Batch for a batch of sampled tuples; a batch that comes may have another. None for other strategies."""
+    if not isinstance(pool.index, SJBatch):
+        return 1 if isinstance(pool.index, SJImmediate) else None
+    values = sampled(pool, statistics)
+    keys = tuple_keys(sample_from_queries(pool.boxes) if values is None else values, len(pool.attributes))
+    return cheapest_size(pool.index.index, np.ascontiguousarray(keys[hilbert_order(keys)][:, pool.index.index.used]))
 
 
 def sampled(pool: Pooled, statistics: Statistics) -> Floats | None:

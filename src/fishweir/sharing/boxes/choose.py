@@ -60,14 +60,21 @@ STRATEGIES: dict[str, Callable[[Boxes], Index]] = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The strategy, its index, and the estimates in nanoseconds a tuple that decided."""
+    """The strategy, and the estimates in nanoseconds a tuple that decided."""
 
     strategy: str
-    index: Index
+    boxes: Boxes
+    budget: int
+    tree: PackedIndex | None
+    """Where it was built to be weighed and has won."""
     matches: float
     """Expected number of satisfied queries of a tuple."""
     grid_ns: float
     packed_ns: float
+
+    @property
+    def index(self) -> Index:
+        return self.tree or GridIndex(self.boxes, self.budget)
 
     def __str__(self) -> str:
         packed = f"{self.packed_ns / 1000:.1f}"
@@ -78,7 +85,7 @@ class Choice:
 
 
 def choose(boxes: Boxes, sample: npt.ArrayLike | None = None, budget: int = BUDGET) -> Choice:
-    """Build the index that is expected to be the faster one."""
+    """The index that is expected to be the faster one."""
     values = sample_from_queries(boxes) if sample is None else np.asarray(sample, dtype=np.float64)[:SAMPLE]
     matches = expected_matches(boxes, values)
     grid_ns = grid_cost(boxes, matches, budget)
@@ -87,8 +94,8 @@ def choose(boxes: Boxes, sample: npt.ArrayLike | None = None, budget: int = BUDG
         tree = PackedIndex(boxes)
         packed_ns += NS_PER_BLOCK * tree.blocks_visited(values)
         if packed_ns < grid_ns:
-            return Choice("packed", tree, matches, grid_ns, packed_ns)
-    return Choice("grid", GridIndex(boxes, budget), matches, grid_ns, packed_ns)
+            return Choice("packed", boxes, budget, tree, matches, grid_ns, packed_ns)
+    return Choice("grid", boxes, budget, None, matches, grid_ns, packed_ns)
 
 
 def grid_cost(boxes: Boxes, matches: float, budget: int) -> float:
