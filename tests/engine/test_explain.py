@@ -89,5 +89,28 @@ def test_explain_says_by_which_statistics(home: Weir) -> None:
     check("late", home.explain("late"))
 
 
+def test_explain_boxes(home: Weir) -> None:
+    """Selections of several shapes are one set of boxes; what is no side of a box is left over."""
+    home.execute("create stream R (x int, y double, name string)")
+    texts = {
+        "a": "x > {0} and x < {1} and y <= {1}",
+        "b": "x >= {0} and y > {0} and x > y",
+        "c": "name = 'n{0}' and x < {1} and y != 3",
+    }
+    for name, where in texts.items():
+        wheres = (where.format(n % 50, n % 50 + 10) for n in range(300))
+        home.execute("".join(f"create query {name}{n} as select * from R where {w};" for n, w in enumerate(wheres)))
+    micro_batch(home)
+    check("box", home.explain("b7"))
+    check("box_all", home.explain())
+    home.publish("R", [{"x": i % 60, "y": i / 7, "name": f"n{i % 50}"} for i in range(500)])
+    micro_batch(home)
+    x, y = 25, 25 / 7
+    expected = {f"a{n}" for n in range(300) if n % 50 < x < n % 50 + 10 and y <= n % 50 + 10}
+    expected |= {f"b{n}" for n in range(300) if x >= n % 50 and y > n % 50}
+    expected |= {f"c{n}" for n in range(300) if n % 50 == x}
+    assert {r.query for r in home.results() if r.documents[0] == "R-26"} == expected
+
+
 def test_golden_files_are_all_used() -> None:
-    assert {file.stem for file in GOLDEN.glob("*.txt")} == {*NAMES, "all", "early", "late"}
+    assert {file.stem for file in GOLDEN.glob("*.txt")} == {*NAMES, "all", "early", "late", "box", "box_all"}

@@ -12,6 +12,7 @@ from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import to_normal
 from fishweir.algebra.oracle import evaluate
 from fishweir.sharing.plan import plan_of
+from fishweir.sharing.pools import pool_tables
 from fishweir.sharing.segments import Segment, build_tables, read_segment, write_segment
 from fishweir.sharing.witnesses import Extraction
 from tests.generators import NAMES, documents, shapes
@@ -64,8 +65,9 @@ contexts = st.lists(st.sampled_from(NAMES), max_size=2).map(tuple)
 )
 def test_plan_equals_oracle(queries, texts):
     docs = [Document(str(i), 0.0, parse_document(t.encode()), c) for i, (t, c) in enumerate(texts)]
-    segment = Segment("1", build_tables(rows(queries), {}))
-    assert matched([segment], docs) == expected(queries, docs)
+    tables = build_tables(rows(queries), {})
+    for pools in ((), pool_tables(tables, {}, "packed"), pool_tables(tables, {}, "ibs")):
+        assert matched([Segment("1", tables, pools)], docs) == expected(queries, docs)
 
 
 @settings(max_examples=30, deadline=None)
@@ -78,6 +80,7 @@ def test_segments_survive_their_file(tmp_path_factory, queries, texts):
     half = len(queries) // 2
     parts = [queries[:half], queries[half:]]
     for i, part in enumerate(parts):
-        write_segment(folder, Segment(str(i), build_tables(rows(part, i * half), {})))
+        tables = build_tables(rows(part, i * half), {})
+        write_segment(folder, Segment(str(i), tables, pool_tables(tables, {}, "grid")))
     segments = [read_segment(folder, str(i)) for i in range(2)]
     assert matched(segments, docs) == expected(queries, docs)

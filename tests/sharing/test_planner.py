@@ -63,8 +63,8 @@ class Registered:
     def living(self, after: int, upto: int) -> int:
         return len(self.numbers(after, upto))
 
-    def planner(self) -> Planner:
-        return Planner(self.folder, self.alive, lambda: self.gone)
+    def planner(self, strategy: str | None = None) -> Planner:
+        return Planner(self.folder, self.alive, lambda: self.gone, strategy)
 
     def refresh(self, planner: Planner, statistics: Statistics | None = None) -> None:
         planner.refresh(self.version, self.living, statistics or {})
@@ -186,12 +186,13 @@ def test_earlier_queries_are_not_regrouped(registered: Registered, size: int) ->
     assert groups == {"r.k = constant in s": size, "r.v > number and r.v < number in s": 1}
 
 
+@pytest.mark.parametrize("strategy", [None, "grid", "sj-batch"])
 @pytest.mark.parametrize("seed", range(6))
 def test_any_history_gives_what_the_oracle_finds(
-    registered: Registered, seed: int, monkeypatch: pytest.MonkeyPatch
+    registered: Registered, seed: int, strategy: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fishweir.sharing.planner.SMALL", 4)
-    pick, planner = random.Random(seed), registered.planner()
+    pick, planner = random.Random(seed), registered.planner(strategy)
     texts = [f"<r><k>k{pick.randint(0, 9)}</k><v>{pick.randint(0, 9)}</v></r>" for _ in range(12)]
     for _ in range(8):
         for _ in range(pick.randint(0, 15)):
@@ -202,7 +203,7 @@ def test_any_history_gives_what_the_oracle_finds(
             if number not in registered.gone:
                 registered.drop(number)
         if pick.random() < 0.3:
-            planner = registered.planner()
+            planner = registered.planner(strategy)
         registered.refresh(planner)
         found = [one for one in evaluated(segments(planner), texts) if one[0] not in registered.gone]
         assert found == sorted(expected(registered, texts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,8 +14,10 @@ from fishweir.algebra.formula import And, Atom, Not, Or
 from fishweir.algebra.nodes import Slot, Source, Step
 from fishweir.algebra.oracle import selects
 from fishweir.errors import QueryError
+from fishweir.sharing.boxes import STRATEGIES
 from fishweir.sharing.plan import plan_of
-from fishweir.sharing.segments import Segment, build_tables
+from fishweir.sharing.pools import pool_tables
+from fishweir.sharing.segments import Segment, build_tables, plain_tables
 from fishweir.sharing.witnesses import Extraction, tuple_tables
 
 SOURCE = Source("S")
@@ -50,6 +53,10 @@ def selections(draw, names=NAMES, language="roses"):
                 return Atom(path, kind, slot("string", draw(st.sampled_from(LINKS))))
             case "exists":
                 return Atom(path, kind)
+            case "other":
+                other = draw(st.sampled_from(names)).lstrip("@")
+                op = draw(st.sampled_from(["=", "!=", "<", ">="]))
+                return Atom(path, op, (Step(other, "attribute" if other == "k" else "child"),))
             case "year" | "month" | "time":
                 value = draw(st.sampled_from([2025.0, 12.0, 1735603200.0]))
                 return Atom(path, draw(st.sampled_from(["=", "<", ">="])), slot("number", value), kind)
@@ -59,7 +66,7 @@ def selections(draw, names=NAMES, language="roses"):
         return Atom(path, op, slot("string" if text else "number", value))
 
     kinds = ["contains", "similar", "like", "references", "extends", "shares-link", "exists", "year", "month", "time",
-             "text", "number", "number"]  # fmt: skip
+             "text", "number", "number", "other"]  # fmt: skip
     atoms = st.tuples(st.sampled_from([*names, ""]), st.sampled_from(kinds)).map(atom)
     formula = draw(
         st.recursive(
@@ -75,14 +82,15 @@ def selections(draw, names=NAMES, language="roses"):
     return Selection((Filter(SOURCE, formula),), None, tuple(slots), language), tuple(constants)
 
 
-def fired(queries, witnesses_of):
+def fired(queries, witnesses_of, strategy=None):
     """(query, document) by the plan; a query may fire by several of its conjunctions."""
     rows = [
         (number, normal.template, constants_of(normal, constants))
         for number, (selection, constants) in enumerate(queries)
         for normal in to_normals(selection)
     ]
-    segment = Segment("1", build_tables(rows, {}))
+    tables = build_tables(rows, {})
+    segment = Segment("1", tables, pool_tables(plain_tables(tables), {}, strategy))
     plan = plan_of([segment], [SOURCE])
     found = set()
     for _, index, matches in plan.match(witnesses_of(plan)):
@@ -104,16 +112,69 @@ def normalisable(query):
 
 
 @st.composite
-def items(draw):
+def boxes(draw, names, language):
+    """Conjunctions with sides on several attributes, and now and then something else, alone or as alternatives."""
+    slots, constants = [], []
+
+    def slot(kind, values):
+        slots.append(Slot(len(slots), kind))
+        constants.append(draw(st.sampled_from(values)))
+        return slots[-1]
+
+    def atom():
+        path = (Step(draw(st.sampled_from(names))),)
+        op = draw(st.sampled_from(["<", "<=", "=", ">=", ">"]))
+        others = ["text", "year", "unequal", "other", "words"]
+        match draw(st.sampled_from(["number"] * 3 + ["text"] + others)):
+            case "text":
+                return Atom(path, op, slot("string", TEXTS))
+            case "year":
+                return Atom(path, op, slot("number", [2024.0, 2025.0]), "year")
+            case "unequal":
+                return Atom(path, "!=", slot("number", [2.0, 10.0]))
+            case "other":
+                return Atom(path, draw(st.sampled_from(["=", ">", "<="])), (Step(draw(st.sampled_from(names))),))
+            case "words":
+                return Not(Atom(path, "contains", slot("string", WORDS)))
+        return Atom(path, op, slot("number", [-1.0, 0.0, 2.0, 2.5, 10.0, float("inf")]))
+
+    def conjunction():
+        return And(tuple(atom() for _ in range(draw(st.integers(1, 5)))))
+
+    alternatives = tuple(conjunction() for _ in range(draw(st.sampled_from([1, 1, 2]))))
+    return Selection((Filter(SOURCE, Or(alternatives)),), None, tuple(slots), language), tuple(constants)
+
+
+@st.composite
+def items(draw, once=False):
     attribute = draw(st.sampled_from(["", f' k="{draw(st.sampled_from(TEXTS))}"']))
-    children = draw(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from(TEXTS)), max_size=4))
+    children = draw(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from(TEXTS)), max_size=4,
+                             unique_by=(lambda child: child[0]) if once else None))  # fmt: skip
     inner = "".join(f"<{name}>{text}</{name}>" for name, text in children)
     return f"<item{attribute}>{inner}</item>"
 
 
+documents = st.lists(items(), min_size=1, max_size=5)
+
+
 @settings(max_examples=150)
-@given(st.lists(selections().filter(normalisable), min_size=1, max_size=8), st.lists(items(), min_size=1, max_size=5))
+@given(st.lists(selections().filter(normalisable), min_size=1, max_size=8), documents)
 def test_documents(queries, texts):
+    agree_on_documents(queries, texts, None)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(boxes(["a", "b", "c"], "sql"), min_size=1, max_size=8),
+    st.lists(items(once=True), min_size=1, max_size=5),
+)
+def test_boxes_on_documents(strategy, queries, texts):
+    """A column has one value; patterns that bind several times are tried in test_match."""
+    agree_on_documents(queries, texts, strategy)
+
+
+def agree_on_documents(queries, texts, strategy):
     docs = [Document(str(i), 0.0, parse_document(text.encode())) for i, text in enumerate(texts)]
 
     def witnesses(plan):
@@ -128,7 +189,7 @@ def test_documents(queries, texts):
         for i, document in enumerate(docs)
         if selects(selection, constants, SOURCE, document)
     }
-    assert fired(queries, witnesses) == expected
+    assert fired(queries, witnesses, strategy) == expected
 
 
 numbers = st.one_of(st.none(), st.sampled_from([0.0, 2.0, 2.5, 10.0]))
@@ -141,12 +202,31 @@ strings = st.one_of(st.none(), st.sampled_from(TEXTS))
     st.lists(st.tuples(numbers, strings), min_size=1, max_size=6),
 )
 def test_tuples(queries, rows):
-    columns = {"a": pa.array([a for a, _ in rows], pa.float64()), "b": pa.array([b for _, b in rows], pa.string())}
-    docs = [Document(str(i), 0.0, tuple_to_document("S", {"a": a, "b": b})) for i, (a, b) in enumerate(rows)]
+    agree_on_tuples(queries, rows, None)
+
+
+@pytest.mark.parametrize("block", [1, 1 << 22])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(boxes(["a", "b", "c"], "sql"), min_size=1, max_size=8),
+    st.lists(st.tuples(numbers, strings, numbers), min_size=1, max_size=8),
+)
+def test_boxes_on_tuples(strategy, block, queries, rows):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fishweir.sharing.pool_match.PAIRS", block)
+        agree_on_tuples(queries, rows, strategy)
+
+
+def agree_on_tuples(queries, rows, strategy):
+    kinds = dict([("a", pa.float64()), ("b", pa.string()), ("c", pa.float64())][: len(rows[0])])
+    columns = {name: pa.array([row[i] for row in rows], kind) for i, (name, kind) in enumerate(kinds.items())}
+    tuples = [tuple_to_document("S", dict(zip(kinds, row, strict=True))) for row in rows]
+    docs = [Document(str(i), 0.0, root) for i, root in enumerate(tuples)]
     expected = {
         (n, i)
         for n, (selection, constants) in enumerate(queries)
         for i, document in enumerate(docs)
         if selects(selection, constants, SOURCE, document)
     }
-    assert fired(queries, lambda plan: tuple_tables("S", columns, plan.paths)) == expected
+    assert fired(queries, lambda plan: tuple_tables("S", columns, plan.paths), strategy) == expected

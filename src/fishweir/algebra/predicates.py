@@ -98,7 +98,7 @@ def constant_at(place: Place, constants: tuple[Constant, ...]) -> Constant:
 
 
 def place_of(atom: Atom) -> Place:
-    """Where a condition's constant stands among the query's; -1 for `exists`, which has none."""
+    """Where a condition's constant stands among the query's; -1 where it has none."""
     if not isinstance(atom.right, Slot):
         return -1
     if atom.op != "similar":
@@ -124,6 +124,8 @@ def _predicate(source: Source, clauses: tuple[Clause, ...]) -> tuple[Predicate, 
     for clause in ordered:
         literals = []
         for _, negative, atom in clause:
+            if isinstance(atom.right, tuple):
+                raise QueryError(f"a feed's item is compared with constants only, not as in {atom}")
             signature = AtomSignature((ANY_ROOT, *atom.path), atom.op, type_of(atom), atom.part)
             literals.append(PredicateLiteral(signature, len(places), not negative))
             places.append(place_of(atom))

@@ -11,6 +11,8 @@ from fishweir.algebra.predicates import Predicate
 from fishweir.catalog.catalog import Query
 from fishweir.engine.explain_filters import explain_filter, explain_plan
 from fishweir.sharing.filters import FilterTable
+from fishweir.sharing.pooled import Pooled, sides
+from fishweir.sharing.pools import cluster_size
 from fishweir.sharing.segments import AnyTable, Segment
 from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
 from fishweir.sharing.tables import Table
@@ -27,8 +29,12 @@ def explain_query(query: Query, segments: Sequence[Segment], statistics: Statist
             return "\n".join([*lines, f"  dropped   by change {query.dropped}"])
         if isinstance(found, FilterTable):
             lines += explain_filter(found, query.number)
-        else:
+            continue
+        pool = _pool_of(found, segments)
+        if pool is None:
             lines += _group(found, constants, segments, statistics)
+        else:
+            lines += _box(found, pool, constants, segments, statistics)
     return "\n".join([*lines, *_schedule(query)])
 
 
@@ -40,32 +46,65 @@ def _group(
     tables = [t for s in segments for t in s.tables if isinstance(t, Table)]
     group = [t for t in tables if t.anchor.signature(t.template) == signature]
     lines = ["  group", f"    signature {signature}", *_sizes(group), *_anchor(found, constants, statistics)]
-    residual: list[ConstantCondition | NegatedCondition] = [found.template.constants[i] for i in found.residual]
-    left = [*residual, *found.template.negated]
-    checks = [_condition(found.template, c, constants) for c in left]
-    checks += [
-        f"{dotted(found.template.path(j.left))} {j.op} {dotted(found.template.path(j.right))}"
-        for j in found.template.joins
-    ]
-    return [*lines, f"  left over {' and '.join(checks) or 'nothing'}"]
+    return [*lines, _left_over(found.template, found.residual, constants)]
+
+
+def _box(
+    found: Table, pool: Pooled, constants: list[Constant], segments: Sequence[Segment], statistics: Statistics
+) -> list[str]:
+    """The box of one conjunction of a query, among the boxes it is looked up with."""
+    pools = [p for s in segments for p in s.pooled if p.signature == pool.signature]
+    template, picked = found.template, sides(found.template)
+    shown = " and ".join(_condition(template, template.constants[i], constants) for i in picked)
+    clusters = cluster_size(pool, statistics)
+    lines = ["  group", f"    signature {pool.signature}", *_box_sizes(pools), f"    sides     {shown}"]
+    lines.append(f"    strategy  {pool.strategy}{f', data clusters of {clusters} (Ndc)' if clusters else ''}")
+    left = tuple(i for i in range(len(template.constants)) if i not in picked)
+    return [*lines, _left_over(template, left, constants)]
+
+
+def _left_over(template: Template, conditions: Sequence[int], constants: list[Constant]) -> str:
+    """What is checked after the look-up."""
+    left: list[ConstantCondition | NegatedCondition] = [template.constants[i] for i in conditions]
+    checks = [_condition(template, c, constants) for c in (*left, *template.negated)]
+    checks += [f"{dotted(template.path(j.left))} {j.op} {dotted(template.path(j.right))}" for j in template.joins]
+    return f"  left over {' and '.join(checks) or 'nothing'}"
 
 
 def explain_all(segments: Sequence[Segment]) -> str:
     """All groups, the largest first."""
     groups: dict[str, list[Table]] = {}
-    plans = []
+    plans: list[str] = []
+    pools: dict[str, list[Pooled]] = {}
     for segment in segments:
-        for table in segment.tables:
+        for pool in segment.pooled:
+            pools.setdefault(pool.signature, []).append(pool)
+        together = {i for pool in segment.pools for i in pool.tables}
+        for table in (t for i, t in enumerate(segment.tables) if i not in together):
             if isinstance(table, FilterTable):
                 plans += explain_plan(table)
                 continue
             groups.setdefault(table.anchor.signature(table.template), []).append(table)
-    ordered = sorted(groups.items(), key=lambda item: -sum(t.size for t in item[1]))
+    sized = [(sum(t.size for t in tables), signature, _sizes(tables)) for signature, tables in groups.items()]
+    sized += [(sum(p.size for p in some), signature, _box_sizes(some)) for signature, some in pools.items()]
     filled = sum(1 for segment in segments if segment.tables)
-    lines = [f"{len(groups)} groups in {filled} segments"]
-    for signature, tables in ordered:
-        lines += ["  group", f"    signature {signature}", *_sizes(tables)]
+    lines = [f"{len(sized)} groups in {filled} segments"]
+    for _, signature, shown in sorted(sized, key=lambda item: -item[0]):
+        lines += ["  group", f"    signature {signature}", *shown]
     return "\n".join([*lines, *plans])
+
+
+def _pool_of(table: Table, segments: Sequence[Segment]) -> Pooled | None:
+    pools = (pool for segment in segments for pool in segment.pooled)
+    return next((pool for pool in pools if any(t is table for t in pool.tables)), None)
+
+
+def _box_sizes(pools: Sequence[Pooled]) -> list[str]:
+    shapes = len({t.template for p in pools for t in p.tables})
+    return [
+        f"    size      queries: {sum(p.size for p in pools):,}, shapes: {shapes:,}",
+        "    shared    the walk of the document, the binding, one join of a tuple with the boxes of all queries",
+    ]
 
 
 def _table_of(number: int, template: Template | Predicate, segments: Sequence[Segment]) -> AnyTable | None:

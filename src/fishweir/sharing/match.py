@@ -10,26 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Operator
-from fishweir.algebra.normal import ConstantCondition, NegatedCondition
+from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template
 from fishweir.algebra.texts import TEXT_CONDITIONS
-from fishweir.algebra.values import COMPARE
 from fishweir.sharing.arrays import Column, Ints, expand, take
+from fishweir.sharing.bindings import Bindings, bind, compare
 from fishweir.sharing.constants import Slices
 from fishweir.sharing.tables import Table
-from fishweir.sharing.witnesses import Path, PathTable, node_keys
+from fishweir.sharing.witnesses import Path, PathTable
 from fishweir.sharing.words import contain
-
-ARROW_COMPARE = {
-    "=": pc.equal, "!=": pc.not_equal, "<": pc.less,
-    "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,30 +36,10 @@ class Matches:
     slice_offsets: Ints
     slices: Ints
     member_offsets: Ints
-    members: Ints
+    members: NDArray[np.integer[Any]]
 
     def __len__(self) -> int:
         return len(self.documents)
-
-
-class Bindings:
-    """A growing relation: node ids per pattern node, and where each condition finds its value."""
-
-    def __init__(self, documents: Ints, anchor_rows: Ints) -> None:
-        self.documents, self.anchor_rows = documents, anchor_rows
-        self.nodes: dict[int, Ints] = {}
-        self.at: dict[int, Ints] = {}
-
-    def take(self, rows: Ints | NDArray[np.bool_]) -> Bindings:
-        taken = Bindings(self.documents[rows], self.anchor_rows[rows])
-        taken.nodes = {node: ids[rows] for node, ids in self.nodes.items()}
-        taken.at = {node: at[rows] for node, at in self.at.items()}
-        return taken
-
-    def add(self, node: int, chain: tuple[int, ...], table: PathTable, at: Ints) -> None:
-        self.at[node] = at
-        for depth, ancestor in enumerate(chain):
-            self.nodes.setdefault(ancestor, table.nodes[at, depth])
 
 
 def match_table(table: Table, witnesses: Mapping[Path, PathTable]) -> Matches | None:
@@ -75,57 +50,12 @@ def match_table(table: Table, witnesses: Mapping[Path, PathTable]) -> Matches | 
     hits = table.index.look_up(values)
     if not len(hits.row):
         return None
-    bindings = bind(table, witnesses, np.unique(hits.row))
+    bindings = bind(table.template, table.anchor.node, witnesses, np.unique(hits.row))
     if bindings is None or not len(bindings.documents):
         return None
     if table.residual or table.template.negated:
         return _with_residual(table, witnesses, bindings, hits)
     return _with_slices(table, bindings, hits)
-
-
-def bind(table: Table, witnesses: Mapping[Path, PathTable], anchor_rows: Ints) -> Bindings | None:
-    """The pattern's bindings that begin at the given rows of the anchor's path."""
-    template, anchor = table.template, table.anchor.node
-    values = witnesses[template.path(anchor)]
-    bindings = Bindings(values.documents[anchor_rows], anchor_rows)
-    bindings.add(anchor, template.chain(anchor), values, anchor_rows)
-    compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
-    for node in dict.fromkeys((*template.leaves, *sorted(compared))):
-        if node == anchor:
-            continue
-        other = witnesses.get(template.path(node))
-        if other is None:
-            return None
-        bindings = _join(bindings, node, template.chain(node), other)
-    for join in template.joins:
-        left, right = (witnesses[template.path(n)] for n in (join.left, join.right))
-        text = join.op in ("=", "!=")
-        columns = [
-            take(side.texts if text else side.numbers, bindings.at[n])
-            for side, n in ((left, join.left), (right, join.right))
-        ]
-        bindings = bindings.take(compare(columns[0], join.op, columns[1]))
-    return bindings
-
-
-def _join(bindings: Bindings, node: int, chain: tuple[int, ...], other: PathTable) -> Bindings:
-    """Extends the bindings by a path, agreeing on the deepest pattern node both have."""
-    depth = max(d for d, ancestor in enumerate(chain) if ancestor in bindings.nodes)
-    keys = other.key(depth)
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    wanted = node_keys(bindings.documents, bindings.nodes[chain[depth]])
-    left, at = expand(np.searchsorted(keys, wanted, "left"), np.searchsorted(keys, wanted, "right"))
-    joined = bindings.take(left)
-    joined.add(node, chain, other, order[at])
-    return joined
-
-
-def compare(left: Column, op: Operator, right: Column) -> NDArray[np.bool_]:
-    """`left op right` row by row; NaN satisfies nothing, not even `!=`."""
-    if isinstance(left, np.ndarray):
-        return COMPARE[op](left, right) & ~np.isnan(left) & ~np.isnan(right)
-    return ARROW_COMPARE[op](left, right).to_numpy(zero_copy_only=False)
 
 
 def holds(
@@ -150,7 +80,7 @@ def _texts_hold(op: str, texts: pa.LargeStringArray, constants: pa.LargeStringAr
     return np.fromiter((decided[pair] for pair in pairs), np.bool_, len(pairs))
 
 
-def _somewhere(
+def somewhere(
     condition: NegatedCondition, witnesses: Mapping[Path, PathTable], documents: Ints, constants: Column
 ) -> NDArray[np.bool_]:
     """For each (document, constant): whether any node at the path satisfies the condition."""
@@ -170,8 +100,8 @@ def _somewhere(
 
 def _with_slices(table: Table, bindings: Bindings, hits: Slices) -> Matches:
     """Nothing left to check: a binding's queries are the slices of its anchor's value."""
-    documents, nodes = _outputs(table, bindings)
-    rows, group = _distinct(documents, nodes, bindings.anchor_rows)
+    documents, nodes = bindings.documents, outputs(table.template, bindings)
+    rows, group = distinct(documents, nodes, bindings.anchor_rows)
     documents, nodes, anchors = documents[rows], nodes[rows], bindings.anchor_rows[rows]
     order = np.argsort(hits.row, kind="stable")
     hits = Slices(hits.row[order], hits.lo[order], hits.hi[order])
@@ -182,7 +112,7 @@ def _with_slices(table: Table, bindings: Bindings, hits: Slices) -> Matches:
         none = np.zeros(len(documents) + 1, np.int64)
         return Matches(documents, nodes, 2 * ends, np.stack([lo, hi], 1).ravel(), none, np.empty(0, np.int64))
     source, positions = expand(lo, hi)
-    return _with_members(documents, nodes, group, row[source], table.members[positions])
+    return with_members(documents, nodes, group, row[source], table.members[positions])
 
 
 def _with_residual(
@@ -201,16 +131,16 @@ def _with_residual(
         keep = holds(condition, values, bindings.at[condition.node][rows], table.constants_at(i, positions))
         rows, positions = rows[keep], positions[keep]
     for i, negated in enumerate(table.template.negated, len(table.template.constants)):
-        keep = ~_somewhere(negated, witnesses, bindings.documents[rows], table.constants_at(i, positions))
+        keep = ~somewhere(negated, witnesses, bindings.documents[rows], table.constants_at(i, positions))
         rows, positions = rows[keep], positions[keep]
     if not len(rows):
         return None
-    documents, nodes = _outputs(table, bindings)
-    _, group = _distinct(documents, nodes)
-    return _with_members(documents, nodes, group, rows, table.members[positions])
+    documents, nodes = bindings.documents, outputs(table.template, bindings)
+    _, group = distinct(documents, nodes)
+    return with_members(documents, nodes, group, rows, table.members[positions])
 
 
-def _with_members(documents: Ints, nodes: Ints, group: Ints, rows: Ints, members: Ints) -> Matches:
+def with_members(documents: Ints, nodes: Ints, group: Ints, rows: Ints, members: Ints) -> Matches:
     """One row per distinct output with the sorted list of its queries."""
     keys = np.sort((group[rows] << 32) | members)  # one sort of numbers; query numbers stay below 2**31
     keys = keys[np.append(True, keys[1:] != keys[:-1])]
@@ -224,15 +154,13 @@ def _with_members(documents: Ints, nodes: Ints, group: Ints, rows: Ints, members
     return Matches(documents[where], nodes[where], none, np.empty(0, np.int64), ends, members)
 
 
-def _outputs(table: Table, bindings: Bindings) -> tuple[Ints, Ints]:
-    """Documents and output nodes; what stood above a split is represented by the document element."""
-    size = len(bindings.documents)
-    columns = [np.maximum(bindings.nodes[node], 0) for node in table.template.outputs]
-    nodes = np.stack(columns, axis=1) if columns else np.zeros((size, 0), np.int64)
-    return bindings.documents, nodes
+def outputs(template: Template, bindings: Bindings) -> Ints:
+    """The output nodes; what stood above a split is represented by the document element."""
+    columns = [np.maximum(bindings.nodes[node], 0) for node in template.outputs]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(bindings.documents), 0), np.int64)
 
 
-def _distinct(documents: Ints, nodes: Ints, *more: Ints) -> tuple[Ints, Ints]:
+def distinct(documents: Ints, nodes: Ints, *more: Ints) -> tuple[Ints, Ints]:
     """First rows of the distinct (document, nodes, more), and for each row kept the number of its
     distinct (document, nodes); without `more` all rows are kept."""
     group = _numbered(documents, *nodes.T)
@@ -250,5 +178,5 @@ def _numbered(*columns: Ints) -> Ints:
     return numbers
 
 
-def to_lists(offsets: Ints, values: Ints) -> pa.ListArray:
+def to_lists(offsets: Ints, values: NDArray[np.integer[Any]]) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int64()))

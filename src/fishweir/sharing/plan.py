@@ -15,6 +15,8 @@ from fishweir.algebra.nodes import Source, StreamDefinition
 from fishweir.algebra.normal import dotted
 from fishweir.sharing.filters import FilterTable, match_filters
 from fishweir.sharing.match import Matches, match_table
+from fishweir.sharing.pool_match import match_pool
+from fishweir.sharing.pooled import Pooled
 from fishweir.sharing.segments import AnyTable, Segment, read_segment
 from fishweir.sharing.statistics import PathStatistics, count_values, path_key
 from fishweir.sharing.witnesses import Path, PathTable, PathTrie
@@ -30,6 +32,7 @@ class SourcePlan:
     """The tables over one set of sources, each with its place, and the paths they need."""
 
     tables: list[tuple[str, int, AnyTable]] = field(default_factory=list)
+    pools: list[tuple[str, Pooled]] = field(default_factory=list)
     trie: PathTrie = field(default_factory=PathTrie)
     paths: dict[Path, bool] = field(default_factory=dict)
     worded: set[Path] = field(default_factory=set)
@@ -42,11 +45,18 @@ class SourcePlan:
             self.paths[path] = self.paths.get(path, False) or valued
 
     def match(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[str, int, Matches]]:
+        """The matches of a pool, which are lists of queries, are put down to its first table."""
+        together = {(segment, index) for segment, pool in self.pools for index in pool.indexes}
         for segment, index, table in self.tables:
+            if (segment, index) in together:
+                continue
             match = match_filters if isinstance(table, FilterTable) else match_table
             matches = match(table, witnesses)  # type: ignore[arg-type]
             if matches is not None:
                 yield segment, index, matches
+        for segment, pool in self.pools:
+            for matches in match_pool(pool, witnesses):
+                yield segment, pool.indexes[0], matches
 
     def count(
         self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]
@@ -73,4 +83,5 @@ def plan_of(segments: Sequence[Segment], sources: Sequence[Source]) -> SourcePla
         for index, table in enumerate(segment.tables):
             if table.source in sources:
                 plan.add(segment.id, index, table)
+        plan.pools += [(segment.id, pool) for pool in segment.pooled if pool.source in sources]
     return plan

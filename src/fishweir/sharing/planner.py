@@ -2,9 +2,10 @@
 
 New queries become a new segment, grouped by the statistics of the moment. Neighbours of like size are
 merged, so there are few segments and a query is rewritten a logarithmic number of times; a merge
-keeps every query in its group. A segment most of whose queries are gone is written anew. Dropped
-queries otherwise stay where they are: whoever expands a set leaves out the queries that were not
-alive at the version the micro-batch ran with.
+keeps every query in its group. Which tables are evaluated together as boxes (pools.py) is decided for
+each segment that is written, so that queries which came one by one are pooled once they are many. A
+segment most of whose queries are gone is written anew. Dropped queries otherwise stay where they are:
+whoever expands a set leaves out the queries that were not alive at the version the micro-batch ran with.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import numpy as np
 from fishweir.sharing.arrays import Ints
 from fishweir.sharing.filter_plan import replanned
 from fishweir.sharing.filters import FilterTable
+from fishweir.sharing.pools import pool_tables
 from fishweir.sharing.segments import (
     AnyTable,
     QueryRow,
     Segment,
     build_tables,
     merge_segments,
+    plain_tables,
     read_segment,
     write_segment,
 )
@@ -57,8 +60,9 @@ class Piece:
 
 
 class Planner:
-    def __init__(self, folder: Path, alive: Alive, dropped: Dropped) -> None:
-        self.folder, self.alive, self.dropped = folder, alive, dropped
+    def __init__(self, folder: Path, alive: Alive, dropped: Dropped, strategy: str | None = None) -> None:
+        """`strategy` makes boxes of all tables that can be, whether it pays or not, and of that kind."""
+        self.folder, self.alive, self.dropped, self.strategy = folder, alive, dropped, strategy
         folder.mkdir(parents=True, exist_ok=True)
         self.list = folder / "current.json"
         saved = json.loads(self.list.read_text()) if self.list.exists() else []
@@ -88,12 +92,15 @@ class Planner:
         kept = [piece for (piece,) in groups]
         pieces = [self._renewed(p, version, statistics) if 2 * living(p.after, p.upto) < p.size else p for p in kept]
         merged = self._tables(self.pieces[len(kept) :], statistics, new)
-        self.pieces = (*pieces, self._write(Piece(after, version, version, 0), merged))
+        self.pieces = (*pieces, self._write(Piece(after, version, version, 0), merged, statistics))
         self._save()
 
     def tail(self, version: int, statistics: Statistics) -> Segment:
         """What is registered but not yet in a segment, for those who only look."""
-        return Segment("tail", build_tables(self.alive(self._upto, version), statistics))
+        return self._segment("tail", build_tables(self.alive(self._upto, version), statistics), statistics)
+
+    def _segment(self, id: str, tables: tuple[AnyTable, ...], statistics: Statistics) -> Segment:
+        return Segment(id, tables, pool_tables(plain_tables(tables), statistics, self.strategy))
 
     @property
     def _upto(self) -> int:
@@ -118,20 +125,22 @@ class Planner:
             return piece
         revised = Piece(piece.after, piece.upto, piece.built, piece.size, piece.revision + 1)
         chosen = tuple(new or old for new, old in zip(better, tables, strict=True))
-        return self._write(revised, chosen)
+        return self._write(revised, chosen, statistics)
 
     def _renewed(self, piece: Piece, version: int, statistics: Statistics) -> Piece:
-        return self._write(Piece(piece.after, piece.upto, version, 0), self._tables((piece,), statistics))
+        return self._write(
+            Piece(piece.after, piece.upto, version, 0), self._tables((piece,), statistics), statistics
+        )
 
     def _tables(self, pieces: Iterable[Piece], statistics: Statistics, *more: Segment) -> tuple[AnyTable, ...]:
         dead: Ints = np.fromiter(self.dropped(), dtype=np.int64)
         old = [read_segment(self.folder, piece.id) for piece in pieces if piece.size]
         return merge_segments([*old, *more], dead, statistics)
 
-    def _write(self, piece: Piece, tables: tuple[AnyTable, ...]) -> Piece:
+    def _write(self, piece: Piece, tables: tuple[AnyTable, ...], statistics: Statistics) -> Piece:
         built = replace(piece, size=sum(table.size for table in tables))
         if built.size:
-            write_segment(self.folder, Segment(built.id, tables))
+            write_segment(self.folder, self._segment(built.id, tables, statistics))
         return built
 
     def _save(self) -> None:

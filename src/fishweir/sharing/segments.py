@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from fishweir.sharing.arrays import Ints, read_arrays, to_column, write_arrays
 from fishweir.sharing.filter_plan import build_filters, merge_filters
 from fishweir.sharing.filters import FilterTable, filter_arrays, filter_header, filters_from_arrays
 from fishweir.sharing.grouping import Anchor, choose_anchor
+from fishweir.sharing.pooled import Pooled
+from fishweir.sharing.pools import Pool
 from fishweir.sharing.statistics import Statistics
 from fishweir.sharing.tables import Table, build_table, merge_tables, table_arrays, table_from_arrays
 
@@ -33,12 +36,24 @@ AnyTable = Table | FilterTable
 
 @dataclass(frozen=True)
 class Segment:
+    """Filter plans come after the tables; `pools` are the tables that are evaluated together as boxes."""
+
     id: str
     tables: tuple[AnyTable, ...]
+    pools: tuple[Pool, ...] = ()
+
+    @cached_property
+    def pooled(self) -> tuple[Pooled, ...]:
+        return tuple(pool.of(plain_tables(self.tables)) for pool in self.pools)
 
     @property
     def size(self) -> int:
         return sum(table.size for table in self.tables)
+
+
+def plain_tables(tables: Iterable[AnyTable]) -> list[Table]:
+    """Without the filter plans: their places stay what they are."""
+    return [table for table in tables if isinstance(table, Table)]
 
 
 def build_tables(queries: Iterable[QueryRow], statistics: Statistics) -> tuple[AnyTable, ...]:
@@ -85,7 +100,8 @@ def merge_segments(segments: Iterable[Segment], dead: Ints, statistics: Statisti
 
 
 def write_segment(folder: Path, segment: Segment) -> None:
-    header = [filter_header(t) if isinstance(t, FilterTable) else table_header(t) for t in segment.tables]
+    tables = [filter_header(t) if isinstance(t, FilterTable) else table_header(t) for t in segment.tables]
+    header = {"tables": tables, "pools": [asdict(pool) for pool in segment.pools]}
     parts = [filter_arrays(t) if isinstance(t, FilterTable) else table_arrays(t) for t in segment.tables]
     arrays = {f"{i}:{k}": v for i, part in enumerate(parts) for k, v in part.items()}
     write_arrays(segment_path(folder, segment.id), header, arrays)
@@ -100,9 +116,9 @@ def read_segment(folder: Path, id: str) -> Segment:
         per_table[int(index)][key] = array
     tables = (
         filters_from_arrays(head, per_table[i]) if head[0] == "filters" else table_from_header(head, per_table[i])
-        for i, head in enumerate(header)
+        for i, head in enumerate(header["tables"])
     )
-    return Segment(id, tuple(tables))
+    return Segment(id, tuple(tables), tuple(Pool(tuple(p["tables"]), p["strategy"]) for p in header["pools"]))
 
 
 def table_header(table: Table) -> list[Any]:

@@ -102,6 +102,11 @@ class PathTable:
     def hashes(self) -> NDArray[np.uint64]:
         return hash_texts(self.texts)
 
+    @cached_property
+    def single(self) -> bool:
+        """Each document has the path at most once, and they come in ascending order."""
+        return bool((np.diff(self.documents) > 0).all())
+
     def key(self, depth: int) -> Ints:
         """One number for (document, node at this depth); nodes above a split are negative."""
         return node_keys(self.documents, self.nodes[:, depth])
@@ -292,10 +297,16 @@ def tuple_tables(name: str, columns: Mapping[str, pa.Array], paths: Iterable[Pat
         if path[0] not in (Step(name), ANY_ROOT):
             continue
         if len(path) == 1:
-            empty = pa.scalar("", pa.large_string())
-            texts = (pc.fill_null(column_texts(column), empty) for column in columns.values())
-            between = pa.scalar(" ", pa.large_string()) if path == (ANY_ROOT,) else empty
-            text = pc.binary_join_element_wise(*texts, between)
+            empty, space = (pa.scalar(text, pa.large_string()) for text in ("", " "))
+            texts = [pc.fill_null(column_texts(column), empty) for column in columns.values()]
+            if path == (ANY_ROOT,):  # as item_text: a space between the pieces, none where there is nothing
+                texts = [
+                    pc.if_else(pc.equal(text, empty), empty, pc.binary_join_element_wise(space, text, empty))
+                    for text in texts
+                ]
+            text = pc.binary_join_element_wise(*texts, empty)
+            if path == (ANY_ROOT,):
+                text = pc.utf8_slice_codeunits(text, 1)
             tables[path] = PathTable(np.arange(length), np.zeros((length, 1), np.int64), text)
         elif len(path) == 2 and path[1].axis == "child" and path[1].name in columns:
             tables[path] = column_table(columns[path[1].name], elements[path[1].name])

@@ -45,8 +45,9 @@ NS_PER_HIT = 12.0
 class Index(Protocol):
     """What all strategies have in common."""
 
-    def match(self, values: npt.ArrayLike) -> Matches:
-        """The satisfied queries of each tuple (rows x attributes, float64, NaN for NULL)."""
+    def match(self, values: npt.ArrayLike, room: int | None = None) -> Matches:
+        """The satisfied queries of each tuple (rows x attributes, float64, NaN for NULL); with a given room those of
+        as many tuples as it is enough for."""
         ...
 
 
@@ -61,14 +62,21 @@ STRATEGIES: dict[str, Callable[[Boxes], Index]] = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The strategy, its index, and the estimates in nanoseconds a tuple that decided."""
+    """The strategy, and the estimates in nanoseconds a tuple that decided."""
 
     strategy: str
-    index: Index
+    boxes: Boxes
+    budget: int
+    tree: PackedIndex | None
+    """Where it was built to be weighed and has won."""
     matches: float
     """Expected number of satisfied queries of a tuple."""
     grid_ns: float
     packed_ns: float
+
+    @property
+    def index(self) -> Index:
+        return self.tree or GridIndex(self.boxes, self.budget)
 
     def __str__(self) -> str:
         packed = f"{self.packed_ns / 1000:.1f}"
@@ -79,7 +87,7 @@ class Choice:
 
 
 def choose(boxes: Boxes, sample: npt.ArrayLike | None = None, budget: int = BUDGET) -> Choice:
-    """Build the index that is expected to be the faster one."""
+    """The index that is expected to be the faster one."""
     values = sample_from_queries(boxes) if sample is None else np.asarray(sample, dtype=np.float64)[:SAMPLE]
     matches = expected_matches(boxes, values)
     grid_ns = grid_cost(boxes, matches, budget)
@@ -88,18 +96,20 @@ def choose(boxes: Boxes, sample: npt.ArrayLike | None = None, budget: int = BUDG
         tree = PackedIndex(boxes)
         packed_ns += NS_PER_BLOCK * tree.blocks_visited(values)
         if packed_ns < grid_ns:
-            return Choice("packed", tree, matches, grid_ns, packed_ns)
-    return Choice("grid", GridIndex(boxes, budget), matches, grid_ns, packed_ns)
+            return Choice("packed", boxes, budget, tree, matches, grid_ns, packed_ns)
+    return Choice("grid", boxes, budget, None, matches, grid_ns, packed_ns)
 
 
 def grid_cost(boxes: Boxes, matches: float, budget: int) -> float:
     attributes = len(boxes.used_attributes())
-    cells = cells_within(budget, boxes.count, attributes)
-    conditions = int(boxes.conditioned().sum())
-    words = words_of(boxes.count)
-    rows = (NS_PER_AXIS + NS_PER_WORD * words) * attributes
-    listing = NS_PER_WORD_LISTED * words + NS_PER_LISTED * matches
-    return rows + NS_PER_CLEAR * conditions / cells + listing
+    clears = int(boxes.conditioned().sum()) / cells_within(budget, boxes.count, attributes)
+    listing = NS_PER_WORD_LISTED * words_of(boxes.count) + NS_PER_LISTED * matches
+    return grid_work(boxes.count, attributes) + NS_PER_CLEAR * clears + listing
+
+
+def grid_work(queries: int, attributes: int) -> float:
+    """What each tuple takes in the grid, whatever it satisfies."""
+    return (NS_PER_AXIS + NS_PER_WORD * words_of(queries)) * attributes
 
 
 def expected_matches(boxes: Boxes, values: Floats) -> float:

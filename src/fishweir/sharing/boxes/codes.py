@@ -15,25 +15,28 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 class StringCodes:
-    """Built once for a set of queries, never changed.
+    """Built once for a set of queries, never changed. Where all of them ask for equality, `ordered` may be False:
+    a value that is no constant then has code 0, without a search for its place.
 
     >>> codes = StringCodes(["pear", "apple"])
     >>> codes.encode(["aardvark", "apple", "fig", "pear", "plum", None]).tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0, nan]
     """
 
-    def __init__(self, constants: Iterable[str]) -> None:
-        self.constants = sorted(set(constants))
+    def __init__(self, constants: Iterable[str], ordered: bool = True) -> None:
+        self.constants, self.ordered = sorted(set(constants)), ordered
+        self._known = pa.array(self.constants, pa.large_string())
 
     def code(self, value: str | None) -> float:
         if value is None:
             return float("nan")
         position = bisect_left(self.constants, value)
         exact = position < len(self.constants) and self.constants[position] == value
-        return float(2 * position + exact)
+        return float(2 * position + exact) if exact or self.ordered else 0.0
 
     def encode(self, values: pa.Array | pa.ChunkedArray | list[str | None]) -> npt.NDArray[np.float64]:
         """The codes of a batch, of strings or of anything that Arrow takes as strings."""
@@ -42,6 +45,11 @@ class StringCodes:
             column = column.combine_chunks()
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
-        of_distinct = np.array([self.code(value) for value in column.dictionary.to_pylist()] + [np.nan])
+        distinct = column.dictionary.cast(pa.large_string())
+        places = pc.fill_null(pc.index_in(distinct, value_set=self._known), -1).to_numpy(zero_copy_only=False)
+        of_distinct = np.append(np.where(places < 0, 0.0, 2.0 * places + 1), np.nan)
+        if self.ordered:
+            others = np.flatnonzero(places < 0)
+            of_distinct[others] = [self.code(text) for text in distinct.take(pa.array(others)).to_pylist()]
         indices = column.indices.cast(pa.int64()).fill_null(len(of_distinct) - 1)
         return of_distinct[indices.to_numpy(zero_copy_only=False)]

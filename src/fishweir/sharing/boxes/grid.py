@@ -1,6 +1,6 @@
 """The grid of bitmaps: the fast kernel where a tuple satisfies many queries.
 
-In: query regions; then batches of tuples. Out: the satisfied queries of each tuple, as CSR or as bitmaps.
+In: query regions; then batches of tuples. Out: the satisfied queries of each tuple as CSR.
 Shared: one bitmap of queries per attribute and cell, read by every tuple that falls into the cell.
 
 An attribute's rank space is cut into cells of about equal numbers of range ends. The bitmap of a cell has the
@@ -19,7 +19,6 @@ Paper: none; it stands beside Spatial Join CQ (section 5) and is checked against
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,6 @@ from fishweir.sharing.boxes import grid_kernels
 from fishweir.sharing.boxes.matches import BitMatches, Matches, Numbers, Offsets, Words
 from fishweir.sharing.boxes.ranks import RankSpace
 from fishweir.sharing.boxes.regions import Boxes, Keys, tuple_keys
-from fishweir.sharing.jit import HAVE_NUMBA
 
 MOST_CELLS = 256
 BUDGET = 256 << 20
@@ -72,12 +70,9 @@ def build_axis(space: RankSpace, cells: int) -> Axis:
     first_rank = cell_bounds(started + ended, size, cells)
     cell_of_rank = np.repeat(np.arange(len(first_rank) - 1), np.diff(first_rank)).astype(np.int32)
     bitmaps = np.zeros((len(first_rank) - 1, words_of(queries)), dtype=np.uint64)
-    as_bytes = bitmaps.view(np.uint8)
-    for cell, (least, after) in enumerate(pairwise(first_rank)):
-        packed = np.packbits((space.first < after) & (space.last > least), bitorder="little")
-        as_bytes[cell, : len(packed)] = packed
     starts = np.argsort(space.first, kind="stable").astype(np.int32)
     ends = np.argsort(space.last, kind="stable").astype(np.int32)
+    grid_kernels.fill_bitmaps(first_rank, started, ended, starts, ends, bitmaps)
     return Axis(space, cell_of_rank, bitmaps, starts, ends, started, ended, first_rank)
 
 
@@ -93,8 +88,8 @@ def cell_bounds(below: npt.NDArray[np.int64], size: int, cells: int) -> npt.NDAr
 class GridIndex:
     """Built once for a set of queries; it remembers only how many numbers a tuple of the last batch had."""
 
-    def __init__(self, boxes: Boxes, budget: int = BUDGET, compiled: bool = HAVE_NUMBA) -> None:
-        self.queries, self.attributes, self.compiled = boxes.count, boxes.attributes, compiled
+    def __init__(self, boxes: Boxes, budget: int = BUDGET) -> None:
+        self.queries, self.attributes = boxes.count, boxes.attributes
         self.used = boxes.used_attributes()
         self.cells = cells_within(budget, boxes.count, len(self.used))
         self.axes = [build_axis(RankSpace.of(boxes.low[:, a], boxes.high[:, a]), self.cells) for a in self.used]
@@ -108,10 +103,8 @@ class GridIndex:
         """Bytes of the bitmaps."""
         return int(self._bitmaps.nbytes)
 
-    def match(self, values: npt.ArrayLike) -> Matches:
+    def match(self, values: npt.ArrayLike, room: int | None = None) -> Matches:
         found = self._look_up(values)
-        if not self.compiled:
-            return Matches.from_lists([np.flatnonzero(self._bits(row)) for row in found])
 
         def step(row: int, position: int, numbers: Numbers, offsets: Offsets) -> tuple[int, int]:
             return grid_kernels.list_matches(
@@ -119,19 +112,15 @@ class GridIndex:
             )
 
         most = words_of(self.queries) * 64 + grid_kernels.UNROLLED
-        matches = Matches.from_kernel(step, len(found), most, guess=1.1 * self._per_tuple + 2)
-        self._per_tuple = len(matches.numbers) / max(1, len(found))
+        matches = Matches.from_kernel(step, len(found), most, room, guess=1.1 * self._per_tuple + 2)
+        self._per_tuple = len(matches.numbers) / max(1, len(matches.offsets) - 1)
         return matches
 
     def bitmaps(self, values: npt.ArrayLike) -> BitMatches:
         """The factorized form: N/8 bytes a tuple, whatever it satisfies."""
         found = self._look_up(values)
         words = np.empty((len(found), words_of(self.queries)), dtype=np.uint64)
-        if self.compiled:
-            grid_kernels.and_bitmaps(found, self._bitmaps, self._starts, self._ends, words)
-        else:
-            for row, looked_up in enumerate(found):
-                words[row] = packed(self._bits(looked_up))
+        grid_kernels.and_bitmaps(found, self._bitmaps, self._starts, self._ends, words)
         return BitMatches(words, self.queries)
 
     def _look_up(self, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -149,15 +138,6 @@ class GridIndex:
             before += len(axis.bitmaps)
         found[:, len(self.axes) :, 0] = found[:, :1, 0]
         return found
-
-    def _bits(self, looked_up: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """The NumPy way for one tuple: a flag a query."""
-        words = np.bitwise_and.reduce(self._bitmaps[looked_up[:, 0]], axis=0)
-        flags = np.unpackbits(words.view(np.uint8), count=self.queries, bitorder="little").view(np.bool_)
-        for _, start, start_end, end, end_end in looked_up:
-            flags[self._starts[start:start_end]] = False
-            flags[self._ends[end:end_end]] = False
-        return flags
 
 
 def packed(flags: npt.NDArray[np.bool_]) -> Words:

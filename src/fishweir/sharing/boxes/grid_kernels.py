@@ -103,6 +103,26 @@ def clear(members: Numbers, start: int, end: int, words: Any) -> None:
 
 
 @kernel
+def fill_bitmaps(first_rank: Found, started: Found, ended: Found, starts: Numbers, ends: Numbers, out: Words) -> None:
+    """The queries that overlap each cell: those of the cell before, without what ended, with what begins.
+
+    A query that is empty ends before it begins, at rank 0, and is in no bitmap.
+    """
+    one = np.uint64(1)
+    for cell in range(len(out)):
+        if cell > 0:
+            out[cell] = out[cell - 1]
+        least, after = first_rank[cell], first_rank[cell + 1]
+        for position in range(started[least], started[after]):
+            query = starts[position]
+            out[cell, query >> 6] |= one << np.uint64(query & 63)
+        gone = 0 if cell == 0 else ended[first_rank[cell - 1] + 1]
+        for position in range(gone, ended[least + 1]):
+            query = ends[position]
+            out[cell, query >> 6] &= ~(one << np.uint64(query & 63))
+
+
+@kernel
 def and_one(found: Any, bitmaps: Words, starts: Numbers, ends: Numbers, words: Any) -> None:
     """The bitmap of one tuple: and the rows, clear what begins after the tuple or ends before it."""
     for axis in range(0, len(found), AT_ONCE):

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from fishweir.sharing.boxes.matches import Matches, Numbers, Offsets
 from fishweir.sharing.boxes.regions import NULL, Boxes, Keys, tuple_keys
-from fishweir.sharing.jit import HAVE_NUMBA, kernel
+from fishweir.sharing.jit import kernel
 
 LESS, EQUAL, GREATER = 0, 1, 2
 
@@ -82,8 +82,8 @@ class IBSTree:
 class IBSIndex:
     """Built once for a set of queries, never changed."""
 
-    def __init__(self, boxes: Boxes, compiled: bool = HAVE_NUMBA) -> None:
-        self.queries, self.attributes, self.compiled = boxes.count, boxes.attributes, compiled
+    def __init__(self, boxes: Boxes) -> None:
+        self.queries, self.attributes = boxes.count, boxes.attributes
         conditioned, satisfiable = boxes.conditioned(), ~boxes.empty()
         self.conditions = conditioned.sum(axis=1).astype(np.int16)
         self.always = np.flatnonzero(satisfiable & (self.conditions == 0)).astype(np.int32)
@@ -93,10 +93,10 @@ class IBSIndex:
             numbers = np.flatnonzero(conditioned[:, attribute] & satisfiable).astype(np.int32)
             self.trees.append(IBSTree.of(boxes.low[numbers, attribute], boxes.high[numbers, attribute], numbers))
 
-    def match(self, values: npt.ArrayLike) -> Matches:
+    def match(self, values: npt.ArrayLike, room: int | None = None) -> Matches:
         keys = tuple_keys(values, self.attributes)[:, self.used]
-        if not self.compiled or not self.trees:
-            return Matches.from_lists([self._match_one(row) for row in keys])
+        if not self.trees:
+            return Matches.from_lists([self.always] * len(keys))
         tree_values = np.concatenate([tree.values for tree in self.trees])
         bases = np.concatenate(([0], np.cumsum([len(tree.values) for tree in self.trees])))
         queries = np.concatenate([tree.queries for tree in self.trees])
@@ -109,16 +109,7 @@ class IBSIndex:
                 keys, tree_values, bases, starts, queries, self.conditions, self.always, row, position, numbers, offsets
             )
 
-        return Matches.from_kernel(step, len(keys), self.queries)
-
-    def _match_one(self, row: Keys) -> npt.NDArray[np.integer]:
-        """The NumPy way for one tuple."""
-        lists = [self.always[:0]]
-        for tree, key in zip(self.trees, row, strict=True):
-            if key != NULL:
-                lists += tree.holding(int(key))
-        counts = np.bincount(np.concatenate(lists), minlength=self.queries)
-        return np.concatenate((self.always, np.flatnonzero((counts == self.conditions) & (counts > 0))))
+        return Matches.from_kernel(step, len(keys), self.queries, room)
 
 
 @kernel

@@ -1,8 +1,8 @@
-"""Which queries each tuple of a batch satisfies, in two forms.
+"""Which queries each tuple of a batch satisfies.
 
-`Matches` lists them: the numbers of tuple t are numbers[offsets[t]:offsets[t + 1]] (CSR). Their order within a
-tuple is the index's own, the same for the same set. `BitMatches` is the factorized form for many matches a tuple:
-one bitmap of queries a tuple, expanded only when asked. Shared: nothing but the bitmaps' words.
+The numbers of tuple t are numbers[offsets[t]:offsets[t + 1]] (CSR). Their order within a tuple is the index's own, the
+same for the same set. A tuple may satisfy most queries, so an answer may be asked for in parts: an index stops where
+the room it was given is used up and says which tuples it has done.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class Matches:
 
     offsets: Offsets
     numbers: Numbers
+    order: npt.NDArray[np.intp] | None = None
+    """The tuple of each row, where they are neither the first ones of the batch nor in its order."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -36,23 +38,34 @@ class Matches:
     def of(self, row: int) -> Numbers:
         return self.numbers[self.offsets[row] : self.offsets[row + 1]]
 
+    @property
+    def tuples(self) -> npt.NDArray[np.intp]:
+        """The tuple of each row."""
+        return np.arange(len(self)) if self.order is None else self.order
+
     def tuple_numbers(self) -> npt.NDArray[np.int64]:
-        """The tuple of each entry of `numbers`: with it the pairs of the join."""
+        """The row of each entry of `numbers`: with it the pairs of the join."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     def ascending(self) -> Matches:
         """The same, each tuple's numbers in ascending order."""
         order = np.lexsort((self.numbers, self.tuple_numbers()))
-        return Matches(self.offsets, self.numbers[order])
+        return Matches(self.offsets, self.numbers[order], self.order)
 
     def kept(self, keep: npt.NDArray[np.bool_]) -> Matches:
         """Only these entries: what is left after a refinement of the pairs."""
         before = np.concatenate(([0], np.cumsum(keep)))
-        return Matches(before[self.offsets], self.numbers[keep])
+        return Matches(before[self.offsets], self.numbers[keep], self.order)
 
-    def rows(self, order: npt.NDArray[np.intp]) -> Matches:
-        """Row i of the answer is row order[i] of this."""
-        return Matches.from_lists([self.of(row) for row in order])
+    def in_order(self) -> Matches:
+        """The same, the rows in the order of the tuples, all of which must have been done."""
+        if self.order is None:
+            return self
+        back = np.argsort(self.order)
+        starts, lengths = self.offsets[:-1][back], np.diff(self.offsets)[back]
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        return Matches(offsets.astype(np.int64), self.numbers[np.repeat(starts, lengths) + within])
 
     @classmethod
     def from_lists(cls, lists: list[npt.NDArray[np.integer]]) -> Matches:
@@ -61,30 +74,26 @@ class Matches:
         return cls(offsets.astype(np.int64), numbers.astype(np.int32))
 
     @classmethod
-    def from_pairs(cls, rows: npt.NDArray[np.integer], numbers: npt.NDArray[np.integer], count: int) -> Matches:
-        """From (tuple, query) pairs in any order."""
-        order = np.argsort(rows, kind="stable")
-        offsets = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=count))))
-        return cls(offsets.astype(np.int64), numbers[order].astype(np.int32))
-
-    @classmethod
-    def from_kernel(cls, step: Step, count: int, most: int, guess: float = 2.0) -> Matches:
+    def from_kernel(
+        cls, step: Step, count: int, most: int, room: int | None = None, guess: float = 2.0
+    ) -> Matches:
         """Let a kernel write until its room is used up, then give it room for what the rest will take.
 
-        `most` is what a single tuple may need; a kernel stops where less than that is left. `guess` is what one
-        will need on average.
+        `most` is what a single tuple may need; a kernel stops where less than that is left. With a given `room` it
+        is not called again: the answer has as many tuples as that was enough for, one at least. `guess` is what a
+        tuple will need on average.
         """
         offsets = np.zeros(count + 1, dtype=np.int64)
-        numbers = np.empty(int(guess * count) + most, dtype=np.int32)
+        numbers = np.empty((int(guess * count) if room is None else room) + most, dtype=np.int32)
         done, position = step(0, 0, numbers, offsets)
-        while done < count:
+        while done < count and room is None:
             # Too few tuples say little about the rest; and a second copy costs more than some room left over.
             expected = int(1.1 * position / done * count) if done >= TUPLES_TO_GO_BY else 0
             wider = np.empty(max(4 * len(numbers), expected + most), dtype=np.int32)
             wider[:position] = numbers[:position]
             numbers = wider
             done, position = step(done, position, numbers, offsets)
-        return cls(offsets, numbers[:position])
+        return cls(offsets[: done + 1], numbers[:position])
 
 
 @dataclass(frozen=True, slots=True)

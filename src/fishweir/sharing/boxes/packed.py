@@ -24,7 +24,6 @@ from fishweir.sharing.boxes.matches import Matches, Numbers, Offsets
 from fishweir.sharing.boxes.packed_order import FAN_OUT, Codes, greedy_split_order
 from fishweir.sharing.boxes.ranks import RankSpace
 from fishweir.sharing.boxes.regions import Boxes, Keys, tuple_keys
-from fishweir.sharing.jit import HAVE_NUMBA
 
 MOST_CODES = (1 << 16) - 1
 PAIRS_AT_ONCE = 1 << 14
@@ -54,8 +53,8 @@ class Level:
 class PackedIndex:
     """Built once for a set of queries, never changed."""
 
-    def __init__(self, boxes: Boxes, compiled: bool = HAVE_NUMBA) -> None:
-        self.queries, self.attributes, self.compiled = boxes.count, boxes.attributes, compiled
+    def __init__(self, boxes: Boxes) -> None:
+        self.queries, self.attributes = boxes.count, boxes.attributes
         members, used = np.flatnonzero(~boxes.empty()), boxes.used_attributes()
         inside = boxes.take(members, used)
         spaces = [RankSpace.of(inside.low[:, a], inside.high[:, a]) for a in range(len(used))]
@@ -85,13 +84,11 @@ class PackedIndex:
         """Bytes of the blocks and of the keys for refinement."""
         return sum(x.low.nbytes + x.high.nbytes for x in self.levels) + self._low.nbytes + self._high.nbytes
 
-    def match(self, values: npt.ArrayLike) -> Matches:
+    def match(self, values: npt.ArrayLike, room: int | None = None) -> Matches:
         keys = tuple_keys(values, self.attributes)[:, self.used]
         if not len(self.used) or not len(self.numbers):
             return Matches.from_lists([self.numbers] * len(keys))
         codes = self._codes(keys)
-        if not self.compiled:
-            return self._match_in_numpy(codes, keys)
         lows, highs, bases = self._flat
 
         def step(row: int, position: int, numbers: Numbers, offsets: Offsets) -> tuple[int, int]:
@@ -99,7 +96,7 @@ class PackedIndex:
                 codes, keys, lows, highs, bases, self._low, self._high, self.numbers, row, position, numbers, offsets
             )
 
-        return Matches.from_kernel(step, len(codes), self.queries + FAN_OUT)
+        return Matches.from_kernel(step, len(codes), self.queries + FAN_OUT, room)
 
     def blocks_visited(self, values: npt.ArrayLike) -> float:
         """Per tuple of this sample, how many blocks are looked at: what a match costs."""
@@ -117,16 +114,6 @@ class PackedIndex:
         for position, cuts in enumerate(self.cuts):
             codes[:, position] = np.searchsorted(cuts, keys[:, position], side="right")
         return codes
-
-    def _match_in_numpy(self, codes: Codes, keys: Keys) -> Matches:
-        """All tuples go down the levels together, as pairs of tuple and block."""
-        rows, blocks = np.arange(len(codes)), np.zeros(len(codes), dtype=np.intp)
-        for level in reversed(self.levels):
-            rows, blocks = hits(level, codes, rows, blocks)
-        if not self.exact:
-            inside = (self._low[blocks] <= keys[rows]) & (keys[rows] <= self._high[blocks])
-            rows, blocks = rows[inside.all(axis=1)], blocks[inside.all(axis=1)]
-        return Matches.from_pairs(rows, self.numbers[blocks], len(codes))
 
 
 def hits(

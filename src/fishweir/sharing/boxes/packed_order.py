@@ -17,7 +17,7 @@ import numpy.typing as npt
 Codes = npt.NDArray[np.uint16]
 
 FAN_OUT = 64
-SAMPLE = 1024
+SAMPLE = 256
 
 
 def greedy_split_order(low: Codes, high: Codes) -> npt.NDArray[np.intp]:

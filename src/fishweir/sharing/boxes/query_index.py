@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fishweir.sharing.boxes.corner import SpatialJoinWindow, corner_points
 from fishweir.sharing.boxes.hilbert import hilbert_order
 from fishweir.sharing.boxes.regions import Boxes, Keys
-from fishweir.sharing.jit import HAVE_NUMBA, kernel
+from fishweir.sharing.jit import kernel
 
 PAGE = 64
 
@@ -27,8 +27,8 @@ PAGE = 64
 class QueryIndex:
     """Built once for a set of queries, never changed. `low`, `high` and `numbers` are in the order of the pages."""
 
-    def __init__(self, boxes: Boxes, compiled: bool = HAVE_NUMBA) -> None:
-        self.attributes, self.compiled = boxes.attributes, compiled
+    def __init__(self, boxes: Boxes) -> None:
+        self.attributes = boxes.attributes
         self.used = boxes.used_attributes()
         members = np.flatnonzero(~boxes.empty())
         inside = boxes.take(members, self.used)
@@ -41,15 +41,8 @@ class QueryIndex:
     def retrieve(self, window: SpatialJoinWindow) -> tuple[npt.NDArray[np.int64], int]:
         """Positions of the queries in the window, and the number of comparisons of regions it took."""
         found = np.empty(len(self.numbers), dtype=np.int64)
-        if self.compiled:
-            count, tested = retrieve_positions(window.left, window.right, *self.arrays(), found)
-            return found[:count], tested
-        runs = np.flatnonzero(window.holds(self.run_low, self.run_high))
-        pages = members_of(runs, len(self.page_low))
-        pages_hit = pages[window.holds(self.page_low[pages], self.page_high[pages])]
-        members = members_of(pages_hit, len(self.numbers))
-        tested = len(self.run_low) + len(pages) + len(members)
-        return members[window.holds(self.low[members], self.high[members])], tested
+        count, tested = retrieve_positions(window.left, window.right, *self.arrays(), found)
+        return found[:count], tested
 
     def arrays(self) -> tuple[Keys, Keys, Keys, Keys, Keys, Keys]:
         return self.run_low, self.run_high, self.page_low, self.page_high, self.low, self.high
@@ -61,11 +54,6 @@ def directory_of(low: Keys, high: Keys) -> tuple[Keys, Keys]:
     if not len(low):
         return low, high
     return np.minimum.reduceat(low, firsts, axis=0), np.maximum.reduceat(high, firsts, axis=0)
-
-
-def members_of(pages: npt.NDArray[np.intp], size: int) -> npt.NDArray[np.int64]:
-    members = (pages[:, None] * PAGE + np.arange(PAGE)).ravel()
-    return members[members < size]
 
 
 @kernel

@@ -28,7 +28,8 @@ class RankSpace:
     @classmethod
     def of(cls, low: Keys, high: Keys) -> RankSpace:
         bounded = ((low != LOWEST) | (high != HIGHEST)) & (low <= high)
-        cuts = np.unique(np.concatenate((low[bounded], high[bounded] + 1)))
+        ends = np.sort(np.concatenate((low[bounded], high[bounded] + 1)))  # np.unique's hash set is much slower
+        cuts = ends[np.diff(ends, prepend=LOWEST) != 0]
         first = np.zeros(len(low), dtype=np.int32)
         last = np.full(len(low), len(cuts) + 1, dtype=np.int32)
         last[low > high] = 0

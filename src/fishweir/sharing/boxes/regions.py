@@ -67,8 +67,13 @@ class Boxes:
         low = float_keys(least) + (np.broadcast_to(np.asarray(lo_open), least.shape) & ~no_lower & ~np.isnan(least))
         high = float_keys(most) - (np.broadcast_to(np.asarray(hi_open), most.shape) & ~no_upper & ~np.isnan(most))
         free = no_lower & no_upper
-        empty = (np.isnan(least) | np.isnan(most) | (low > high)).any(axis=1)
-        low, high = np.where(free, LOWEST, low), np.where(free, HIGHEST, high)
+        high = np.where(np.isnan(least) | np.isnan(most), LOWEST, high)
+        return cls.of_keys(np.where(free, LOWEST, low), np.where(free, HIGHEST, high))
+
+    @classmethod
+    def of_keys(cls, low: Keys, high: Keys) -> Boxes:
+        """From closed ranges of keys; a query with an empty one is empty altogether. Takes the arrays over."""
+        empty = (low > high).any(axis=1)
         low[empty], high[empty] = HIGHEST, LOWEST
         return cls(low, high)
 

@@ -1,11 +1,12 @@
 """SJ-Batch: a batch of tuples joined with the query set, cluster by cluster.
 
-In: query regions; then batches of tuples, and optionally a refinement. Out: the satisfied queries of each tuple as
-CSR. Shared: the queries in the spatial join window of a data cluster are retrieved once for all its tuples, and the
-windows of consecutive clusters overlap.
+In: query regions; then batches of tuples. Out: the satisfied queries of each tuple as CSR. Shared: the queries in the
+spatial join window of a data cluster are retrieved once for all its tuples, and the windows of consecutive clusters
+overlap.
 
 The tuples are put in Hilbert order and cut into data clusters of Ndc; the queries in the window of a cluster's bounding
-box are retrieved and compared with each of its tuples; the pairs are refined where a query is more than a region.
+box are retrieved and compared with each of its tuples. Where a query is more than a region, whoever asked refines the
+pairs (sharing/pools.py).
 
 Ndc, which the paper leaves open: a cluster costs the comparisons to retrieve its window once and one comparison per
 tuple and query in the window, so that a tuple costs (retrieval + window) / Ndc + window, or the retrieval alone where
@@ -18,8 +19,6 @@ Paper: Spatial Join CQ, sections 5.1 and 5.5, figure 11.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
@@ -28,10 +27,7 @@ from fishweir.sharing.boxes.hilbert import hilbert_order
 from fishweir.sharing.boxes.matches import Matches, Numbers, Offsets
 from fishweir.sharing.boxes.query_index import QueryIndex, in_window, retrieve_positions
 from fishweir.sharing.boxes.regions import Boxes, Keys, tuple_keys
-from fishweir.sharing.jit import HAVE_NUMBA, kernel
-
-Refinement = Callable[[npt.NDArray[np.integer], Numbers], npt.NDArray[np.bool_]]
-"""(tuple numbers, query numbers) of candidate pairs -> which of them hold, say by x > y within the tuple."""
+from fishweir.sharing.jit import kernel
 
 CLUSTERS_TRIED = 12
 
@@ -39,19 +35,19 @@ CLUSTERS_TRIED = 12
 class SJBatch:
     """Built once for a set of queries; it remembers only the cluster size it found."""
 
-    def __init__(self, boxes: Boxes, cluster_size: int | None = None, compiled: bool = HAVE_NUMBA) -> None:
-        self.index = QueryIndex(boxes, compiled)
-        self.compiled = compiled
+    def __init__(self, boxes: Boxes, cluster_size: int | None = None) -> None:
+        self.index = QueryIndex(boxes)
         self.given_size = cluster_size
         self._found_for, self._found_size = 0, 1
 
-    def match(self, values: npt.ArrayLike, refine: Refinement | None = None) -> Matches:
+    def match(self, values: npt.ArrayLike, room: int | None = None) -> Matches:
+        """With a given room the tuples done are the first ones in Hilbert order."""
         keys = tuple_keys(values, self.index.attributes)[:, self.index.used]
         order = hilbert_order(keys)
         in_order = np.ascontiguousarray(keys[order])
-        joined = join_clusters(self.index, in_order, self.cluster_size(in_order))
-        matches = joined.rows(np.argsort(order))
-        return matches.kept(refine(matches.tuple_numbers(), matches.numbers)) if refine else matches
+        joined = join_clusters(self.index, in_order, self.cluster_size(in_order), room)
+        done = Matches(joined.offsets, joined.numbers, order[: len(joined)])
+        return done.in_order() if len(done) == len(keys) else done
 
     def cluster_size(self, in_order: Keys) -> int:
         """Ndc for a batch, given in Hilbert order."""
@@ -84,24 +80,12 @@ def cost_of_size(index: QueryIndex, in_order: Keys, size: int) -> float:
     return float(np.mean(costs)) if costs else 0.0
 
 
-def join_clusters(index: QueryIndex, keys: Keys, size: int) -> Matches:
+def join_clusters(index: QueryIndex, keys: Keys, size: int, room: int | None = None) -> Matches:
     """Spatial join of the clusters of `size` consecutive tuples with the query index."""
-    if not index.compiled:
-        return Matches.from_lists(
-            [row for start in range(0, len(keys), size) for row in join_one(index, keys[start : start + size])]
-        )
-
     def step(row: int, position: int, numbers: Numbers, offsets: Offsets) -> tuple[int, int]:
         return join_kernel(keys, size, *index.arrays(), index.numbers, row, position, numbers, offsets)
 
-    return Matches.from_kernel(step, len(keys), len(index.numbers))
-
-
-def join_one(index: QueryIndex, cluster: Keys) -> list[Numbers]:
-    """The NumPy way for one cluster."""
-    positions, _ = index.retrieve(SpatialJoinWindow.of_cluster(cluster))
-    low, high = index.low[positions], index.high[positions]
-    return [index.numbers[positions[((low <= row) & (row <= high)).all(axis=1)]] for row in cluster]
+    return Matches.from_kernel(step, len(keys), len(index.numbers), room)
 
 
 @kernel
