@@ -142,6 +142,8 @@ class Runner:
     def _caught_up(self) -> bool:
         if not all(feeder.drained() for feeder in list(self.feeders.values())):
             return False
+        if any(source.working for source in self.sources.values()):
+            return False
         evaluated = all(self.job.offsets.get(id, 0) >= head for id, head in self._heads().items())
         return evaluated and not self.dispatcher.waiting()
 
