@@ -49,6 +49,10 @@ class Publications:
         for row in self.connection.execute(sa.select(*_COLUMNS).where(_reading(name))).all():
             yield self._statement(row)
 
+    def read_names(self) -> set[str]:
+        """All names that some query, living or not, names as a feed: few, whatever the number of queries."""
+        return set(self.connection.scalars(sa.select(reads.c.feed).distinct()))
+
     def reader_names(self, name: str, most: int = 6) -> list[str]:
         chosen = sa.select(queries.c.name).where(_reading(name)).order_by(queries.c.number).limit(most)
         return list(self.connection.scalars(chosen))

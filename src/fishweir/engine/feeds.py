@@ -67,11 +67,14 @@ class Feeds:
             dependencies(name, self._edges)
         except FeedError as error:
             raise refused(statement, f"feed {name}: {error.reason}", error.feed, "from") from error
-        bound = [self.bound(statement)]
+        bound, checked = [self.bound(statement)], set[int]()
         for reader in self._all_readers(name):
             try:
-                bound.append(self.bound(reader))
-                to_normals(bound[-1].shape)  # type: ignore[arg-type]
+                query = self.bound(reader)
+                if id(query.shape) not in checked:
+                    to_normals(query.shape)  # type: ignore[arg-type]
+                checked.add(id(query.shape))
+                bound.append(query)
             except QueryError as error:
                 raise QueryError(f"feed {name} cannot be replaced: its reader {reader.name}: {error.reason}") from error
         return bound
@@ -139,10 +142,10 @@ class Feeds:
 
     def _all_readers(self, name: str) -> list[CreateQuery]:
         found: dict[str, CreateQuery] = {}
-        border = [name]
+        border, read = [name], self.change.publications.read_names()
         while border:
             for reader in self.change.publications.readers(border.pop()):
                 if reader.name not in found and reader.name != name:
                     found[str(reader.name)] = reader
-                    border += [str(reader.name)] if reader.published else []
+                    border += [str(reader.name)] if reader.name in read else []
         return list(found.values())
