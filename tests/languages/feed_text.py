@@ -11,21 +11,24 @@ from fishweir.algebra.feeds import (
     RegisterFeed,
     Selection,
     Subscribe,
+    Unsubscribe,
 )
 from fishweir.algebra.formula import And, Atom, Formula, Or, RelativePath
 from fishweir.algebra.nodes import Constant, Slot
 
-FeedStatement = CreateFeed | RegisterFeed | Subscribe | DropFeed
+FeedStatement = CreateFeed | RegisterFeed | Subscribe | Unsubscribe | DropFeed
 
 
 def statement_text(statement: FeedStatement) -> str:
     match statement:
         case CreateFeed(name, query, constants):
-            return "\n".join([f"feed {name}", *query_lines(query, constants)])
+            return "\n".join([f"{'new ' if statement.replace else ''}feed {name}", *query_lines(query, constants)])
         case RegisterFeed(name, url, virtual, stylesheet):
             return f"register {name}: url {url}, virtual {virtual}, stylesheet {stylesheet}"
         case Subscribe(feed, output, target, stylesheet, every):
             return f"subscribe {feed}: {output} {target}, stylesheet {stylesheet}, every {every}"
+        case Unsubscribe(feed, output, target):
+            return f"unsubscribe {feed}: {output} {target}"
         case DropFeed(name):
             return f"drop {name}"
 

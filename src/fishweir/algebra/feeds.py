@@ -100,6 +100,8 @@ class Selection:
     output: ColumnsOutput | None = None
     slots: tuple[Slot, ...] = ()
     language: str = "sql"
+    awaits: FeedQuery | None = None
+    """A query whose join is not evaluated yet: it has no filters and gives nothing until it is."""
 
 
 # Statements
@@ -112,6 +114,8 @@ class CreateFeed:
     constants: tuple[Constant, ...]
     text: str = ""
     line: int = 1
+    replace: bool = False
+    """`create or replace feed`: whoever reads the feed reads the new definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,17 @@ class Subscribe:
     target: str
     stylesheet: str | None = None
     every: float = 0.0
+    text: str = ""
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    """`unsubscribe from F [output KIND TARGET]`: that subscription, or all of the feed's."""
+
+    feed: str
+    output: str | None = None
+    target: str | None = None
     text: str = ""
     line: int = 1
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe
+    from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe, Unsubscribe
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")
@@ -168,6 +168,10 @@ class CreateQuery:
     schedule: Schedule = Schedule()
     text: str = ""
     line: int = 1
+    feed: FeedQuery | None = None
+    """Of a query over feeds, what it was before its views were folded in; its constants come first."""
+    published: bool = False
+    """Whether others may read it by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +196,9 @@ class StreamDefinition:
     timestamp: str | None = None
     dtd: str | None = None
     shed_allowed: bool = False
+    virtual: str | None = None
+    """The published feed whose items these are."""
+    stylesheet: str | None = None
 
     @property
     def is_tuples(self) -> bool:
@@ -205,4 +212,6 @@ class CreateStream:
     line: int = 1
 
 
-Statement: TypeAlias = "CreateQuery | DropQuery | CreateStream | CreateFeed | RegisterFeed | Subscribe | DropFeed"
+Statement: TypeAlias = (
+    "CreateQuery | DropQuery | CreateStream | CreateFeed | RegisterFeed | Subscribe | Unsubscribe | DropFeed"
+)

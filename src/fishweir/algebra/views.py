@@ -35,6 +35,14 @@ class Resolved:
     constants: tuple[Constant, ...] = ()
 
 
+class FeedError(QueryError):
+    """What is wrong with a feed that a definition names; `feed` is where to point to."""
+
+    def __init__(self, message: str, feed: str) -> None:
+        super().__init__(message)
+        self.feed = feed
+
+
 Definitions = Callable[[str], Publication | None]
 """The publication of a name; None for a source. QueryError where the name is not known."""
 
@@ -44,7 +52,7 @@ def definitions(published: MutableMapping[str, Publication], sources: Callable[[
 
     def find(name: str) -> Publication | None:
         if name not in published and not sources(name):
-            raise QueryError(f"there is no feed '{name}'")
+            raise FeedError(f"there is no feed '{name}'", name)
         return published.get(name)
 
     return find
@@ -77,7 +85,8 @@ def dependencies(name: str, find: Definitions) -> list[str]:
         for read in path[current]:
             if read in path:
                 names = list(path)
-                raise QueryError(f"the feeds read each other: {' -> '.join([*names[names.index(read) :], read])}")
+                cycle = " -> ".join([*names[names.index(read) :], read])
+                raise FeedError(f"the feeds read each other: {cycle}", [*names, read][1])
             publication = None if read in done else find(read)
             if publication is not None:
                 path[read] = reads(publication)

@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Action, Constant, Schedule, Shape, StreamDefinition
 from fishweir.algebra.normal import Normal
 from fishweir.catalog.change import Change
+from fishweir.catalog.subscribers import Subscription, standing
 from fishweir.catalog.tables import counters, metadata, queries, shapes, streams, subscriptions
 
 PATIENCE = 60  # seconds to wait for another process's write
@@ -44,6 +45,8 @@ class Query:
     action: Action | None
     added: int
     dropped: int | None
+    numbers: tuple[int, ...] = ()
+    """Its own number and those it had before it was replaced."""
 
 
 class Catalog:
@@ -78,9 +81,21 @@ class Catalog:
     def streams(self) -> dict[str, tuple[int, StreamDefinition]]:
         """All streams by name, with their ids."""
         with self.engine.connect() as connection:
-            rows = connection.execute(sa.select(streams.c.id, streams.c.definition).order_by(streams.c.id))
+            chosen = sa.select(streams.c.id, streams.c.definition).where(streams.c.dropped.is_(None))
+            rows = connection.execute(chosen.order_by(streams.c.id))
             found = [(id, from_json(json.loads(definition))) for id, definition in rows]
         return {stream.name: (id, stream) for id, stream in found}
+
+    def stream_names(self) -> dict[int, str]:
+        """The names of all streams, dropped ones too, by id."""
+        with self.engine.connect() as connection:
+            return {row.id: row.name for row in connection.execute(sa.select(streams.c.id, streams.c.name))}
+
+    def stream_versions(self) -> dict[int, int]:
+        """The change that added each living stream."""
+        chosen = sa.select(streams.c.id, streams.c.added).where(streams.c.dropped.is_(None))
+        with self.engine.connect() as connection:
+            return {row.id: row.added for row in connection.execute(chosen)}
 
     def shape(self, id: int) -> Shape | Selection:
         return _shape(self.engine, id)
@@ -110,7 +125,13 @@ class Catalog:
             row = connection.execute(
                 sa.select(queries).where(queries.c.name == name).order_by(*newest)
             ).first()
-        return self._query(row) if row else None
+            if row is None:
+                return None
+            numbers, before = [row.number], row.replaces
+            while before is not None:
+                numbers.append(before)
+                before = connection.scalar(sa.select(queries.c.replaces).where(queries.c.number == before))
+        return replace(self._query(row), numbers=tuple(numbers))
 
     def queries_by_number(self, numbers: Sequence[int]) -> dict[int, Query]:
         found: dict[int, Query] = {}
@@ -146,6 +167,11 @@ class Catalog:
             found[number] = (*found.get(number, ()), from_json(json.loads(action)))
         return found
 
+    def subscribers(self, feed: str | None = None) -> list[Subscription]:
+        """The subscriptions to a feed, or all of them."""
+        with self.engine.connect() as connection:
+            return standing(connection, feed)
+
     def close(self) -> None:
         self.engine.dispose()
 
@@ -153,7 +179,7 @@ class Catalog:
         return Query(
             row.number, row.name, self.shape(row.shape), tuple(json.loads(row.constants)), row.text,
             Schedule(row.start, row.every, row.expire),
-            from_json(json.loads(row.action)) if row.action else None, row.added, row.dropped,
+            from_json(json.loads(row.action)) if row.action else None, row.added, row.dropped, (row.number,),
         )  # fmt: skip
 
 

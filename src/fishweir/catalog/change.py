@@ -16,11 +16,11 @@ import sqlalchemy as sa
 
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import from_json, to_json
-from fishweir.algebra.feeds import CreateFeed, FeedQuery, Selection
+from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, StreamDefinition
 from fishweir.algebra.predicates import Predicate
-from fishweir.algebra.views import Publication
-from fishweir.catalog.tables import counters, feeds, queries, shapes, streams, subscriptions
+from fishweir.catalog.publications import Publications
+from fishweir.catalog.tables import counters, queries, shapes, streams, subscriptions
 from fishweir.errors import QueryError
 
 CHUNK = 20_000
@@ -33,46 +33,52 @@ class Change:
         self._number = 0
         self._unnamed: dict[str, str] | None = None
         self._used: set[str | None] = set()
+        self._replaced: dict[str, tuple[int, bool]] = {}
+        self.publications = Publications(connection)
 
     def streams(self) -> dict[str, StreamDefinition]:
-        rows = self.connection.scalars(sa.select(streams.c.definition))
+        rows = self.connection.scalars(sa.select(streams.c.definition).where(streams.c.dropped.is_(None)))
         found = [from_json(json.loads(definition)) for definition in rows]
         return {stream.name: stream for stream in found}
 
     def add_stream(self, statement: CreateStream) -> None:
         definition = json.dumps(to_json(statement.stream))
         name = statement.stream.name
-        self._take(0)
+        self.take(0)
         row = self.connection.execute(
-            sa.select(streams.c.text, streams.c.definition).where(streams.c.name == name)
+            sa.select(streams.c.text, streams.c.definition).where(streams.c.name == name, streams.c.dropped.is_(None))
         ).first()
         if row is None:
-            added = self._take(1)
+            added = self.take(1)
             self.connection.execute(
                 sa.insert(streams).values(name=name, definition=definition, text=statement.text, added=added)
             )
         elif row.text != statement.text and row.definition != definition:
             raise QueryError(f"the stream {name} exists already, with another definition")
 
-    def feeds(self) -> dict[str, Publication]:
-        """The published feeds by name."""
-        rows = self.connection.execute(sa.select(feeds))
-        return {
-            row.name: Publication(from_json(json.loads(row.query)), tuple(json.loads(row.constants))) for row in rows
-        }
+    def drop_stream(self, name: str) -> None:
+        dropped = sa.update(streams).where(streams.c.name == name, streams.c.dropped.is_(None))
+        self.connection.execute(dropped.values(dropped=self.take(1)))
 
-    def add_feed(self, statement: CreateFeed) -> None:
-        self._take(0)
-        text = self.connection.scalar(sa.select(feeds.c.text).where(feeds.c.name == statement.name))
-        if text is None:
-            row = {"query": json.dumps(to_json(statement.query)), "constants": json.dumps(statement.constants)}
-            self.connection.execute(sa.insert(feeds).values(name=statement.name, text=statement.text, **row))
-        elif text != statement.text:
-            raise QueryError(f"the feed {statement.name} exists already, with another definition")
+    def reading(self, stream: str) -> list[str]:
+        """The living queries of any language that read a stream."""
+        used = sa.select(queries.c.shape).where(queries.c.dropped.is_(None)).distinct()
+        rows = self.connection.execute(sa.select(shapes.c.id, shapes.c.shape).where(shapes.c.id.in_(used)))
+        over = [row.id for row in rows if _reads(from_json(json.loads(row.shape)), stream)]
+        chosen = queries.c.shape.in_(over) & queries.c.dropped.is_(None)
+        return list(self.connection.scalars(sa.select(queries.c.name).where(chosen).limit(6))) if over else []
 
-    def drop_feed(self, name: str) -> None:
-        if self.connection.execute(sa.delete(feeds).where(feeds.c.name == name)).rowcount == 0:
-            raise QueryError(f"there is no feed {name}")
+    def replace_queries(self, statements: Sequence[CreateQuery]) -> list[str]:
+        """Other definitions under living names: the results so far stay theirs."""
+        self.take(0)
+        for i in range(0, len(statements), 5_000):
+            names = [str(statement.name) for statement in statements[i : i + 5_000]]
+            chosen = queries.c.name.in_(names) & queries.c.dropped.is_(None)
+            rows = self.connection.execute(sa.select(queries.c.name, queries.c.number, queries.c.unnamed).where(chosen))
+            self._replaced |= {row.name: (row.number, row.unnamed) for row in rows}
+            self.connection.execute(sa.update(queries).where(chosen).values(dropped=self.take(1)))
+        self._unnamed = None
+        return list(self.add_queries(statements))
 
     def add_queries(self, statements: Iterable[CreateQuery]) -> Iterator[str]:
         """Adds queries in chunks, so that a million of them need little memory; yields the names."""
@@ -82,7 +88,7 @@ class Change:
 
     def drop(self, name: str) -> None:
         self._unnamed = None
-        change = self._take(1)
+        change = self.take(1)
         dropped = self.connection.execute(
             sa.update(queries)
             .where(queries.c.name == name, queries.c.dropped.is_(None))
@@ -94,15 +100,15 @@ class Change:
     def expire(self, now: float) -> None:
         """Drops what has expired; one change number for all of it."""
         due = queries.c.dropped.is_(None) & (queries.c.expire <= now)
-        self.connection.execute(sa.update(queries).where(due).values(dropped=self._take(1)))
+        self.connection.execute(sa.update(queries).where(due).values(dropped=self.take(1)))
 
-    def _take(self, count: int) -> int:
+    def take(self, count: int) -> int:
         """The first of `count` new change numbers; 0 only keeps other writers out."""
         self.connection.execute(sa.update(counters).values(value=counters.c.value + count))
         return int(self.connection.scalar(sa.select(counters.c.value)) or 0) - count + 1
 
     def _add_chunk(self, chunk: list[CreateQuery]) -> list[str]:
-        self._take(0)
+        self.take(0)
         if not self._number:
             self._number = int(self.connection.scalar(sa.select(sa.func.max(queries.c.number))) or 0)
         named = self._name(chunk)
@@ -114,9 +120,10 @@ class Change:
                 self._number += 1
                 rows.append(self._row(statement, self._number, chunk[i].name is None))
             elif seen[name] != statement.text:
-                raise QueryError(f"the query {name} exists already, with another definition")
+                kind = "feed" if statement.published else "query"
+                raise QueryError(f"the {kind} {name} exists already, with another definition")
             seen[name] = statement.text
-        for change, row in enumerate(rows, self._take(len(rows))):
+        for change, row in enumerate(rows, self.take(len(rows))):
             row["added"] = change
         self._insert(rows)
         return [str(statement.name) for statement in named]
@@ -165,7 +172,10 @@ class Change:
 
     def _row(self, statement: CreateQuery, number: int, unnamed: bool) -> dict[str, Any]:
         schedule = statement.schedule
+        replaces, unnamed = self._replaced.pop(str(statement.name), (None, unnamed))
         return {
+            "publication": self.publications.id_of(statement.feed) if statement.feed else None,
+            "published": statement.published, "replaces": replaces,
             "number": number, "name": statement.name, "unnamed": unnamed, "shape": self._shape(bound_shape(statement)),
             "constants": json.dumps(statement.constants), "text": statement.text,
             "start": schedule.start, "every": schedule.every, "expire": schedule.expire,
@@ -192,6 +202,11 @@ class Change:
             found = inserted.inserted_primary_key[0] if inserted.inserted_primary_key else None
         assert found is not None
         return int(found)
+
+
+def _reads(shape: Shape | Selection, stream: str) -> bool:
+    parts = shape.blocks if isinstance(shape, Shape) else shape.filters
+    return any(part.source.name == stream and not part.source.dtd for part in parts)
 
 
 def bound_shape(statement: CreateQuery) -> Shape | Selection:

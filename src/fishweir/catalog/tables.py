@@ -1,5 +1,7 @@
 """The catalog's tables. Rows are never deleted: a dropped query keeps its row and gets the number of
-the change that dropped it, so results of any version can be read."""
+the change that dropped it, so results of any version can be read. A query whose definition, or that of a
+feed it reads, was replaced is a new row that says which one it `replaces`. `publications` are queries over
+feeds without their constants, `reads` the feeds they name; `subscribers` wait for delivery."""
 
 from __future__ import annotations
 
@@ -16,10 +18,13 @@ counters = Table(
 streams = Table(
     "streams", metadata,
     Column("id", Integer, primary_key=True),
-    Column("name", String, nullable=False, unique=True),
+    Column("name", String, nullable=False),
     Column("definition", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("added", Integer, nullable=False),
+    Column("dropped", Integer),
+    Index("living_streams", "name", unique=True, sqlite_where=text("dropped is null"),
+          postgresql_where=text("dropped is null")),
 )  # fmt: skip
 
 shapes = Table(
@@ -42,22 +47,45 @@ queries = Table(
     Column("every", Float, nullable=False),
     Column("expire", Float),
     Column("action", Text),
+    Column("publication", Integer, ForeignKey("publications.id")),
+    Column("published", Boolean, nullable=False),
+    Column("replaces", Integer),
     Column("added", Integer, nullable=False),
     Column("dropped", Integer),
     Index("living_names", "name", unique=True, sqlite_where=text("dropped is null"),
           postgresql_where=text("dropped is null")),
     Index("queries_by_name", "name"),
     Index("queries_added", "added"),
+    Index("queries_over_feeds", "publication", sqlite_where=text("publication is not null")),
     Index("queries_dropped", "dropped", sqlite_where=text("dropped is not null")),
     Index("queries_expire", "expire", sqlite_where=text("expire is not null")),
 )  # fmt: skip
 
-feeds = Table(
-    "feeds", metadata,
-    Column("name", String, primary_key=True),
-    Column("query", Text, nullable=False),
-    Column("constants", Text, nullable=False),
+publications = Table(
+    "publications", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("query", Text, nullable=False, unique=True),
+)  # fmt: skip
+
+reads = Table(
+    "reads", metadata,
+    Column("publication", Integer, ForeignKey("publications.id"), primary_key=True),
+    Column("feed", String, primary_key=True),
+    Index("reads_of", "feed"),
+)  # fmt: skip
+
+subscribers = Table(
+    "subscribers", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("feed", String, nullable=False),
+    Column("output", String, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("stylesheet", Text),
+    Column("every", Float, nullable=False),
     Column("text", Text, nullable=False),
+    Column("added", Integer, nullable=False),
+    Column("dropped", Integer),
+    Index("subscribers_of", "feed"),
 )  # fmt: skip
 
 subscriptions = Table(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fishweir.algebra.clauses import constants_of, to_normals
+from fishweir.algebra.feeds import FeedQuery, Selection, leaves
 from fishweir.algebra.nodes import Constant
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
 from fishweir.algebra.predicates import Predicate
 from fishweir.catalog.catalog import Query
+from fishweir.catalog.subscribers import Subscription
 from fishweir.engine.explain_filters import explain_filter, explain_plan
 from fishweir.sharing.filters import FilterTable
 from fishweir.sharing.pooled import Pooled, sides
@@ -18,7 +20,9 @@ from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
 from fishweir.sharing.tables import Table
 
 
-def explain_query(query: Query, segments: Sequence[Segment], statistics: Statistics) -> str:
+def explain_query(
+    query: Query, segments: Sequence[Segment], statistics: Statistics, subscribers: Sequence[Subscription] = ()
+) -> str:
     """Group, signature, size, what is shared, and the conjuncts left over."""
     lines = [f"query {query.name}"]
     for normal in to_normals(query.shape):
@@ -35,7 +39,21 @@ def explain_query(query: Query, segments: Sequence[Segment], statistics: Statist
             lines += _group(found, constants, segments, statistics)
         else:
             lines += _box(found, pool, constants, segments, statistics)
-    return "\n".join([*lines, *_schedule(query)])
+    if isinstance(query.shape, Selection) and query.shape.awaits is not None:
+        lines += _awaited(query.shape.awaits, query.dropped)
+    lines += _schedule(query)
+    return "\n".join([*lines, *(f"  sends     {subscription}" for subscription in subscribers)])
+
+
+def _awaited(query: FeedQuery, dropped: int | None) -> list[str]:
+    """A query over a join: what it will read, and that it gives nothing until then."""
+    lines = [f"  reads     {', '.join(leaf.name for leaf, _ in leaves(query.main))}"]
+    for join in query.joins:
+        window = f"{join.window.items} items" if join.window.items else f"{join.window.seconds:g} s"
+        named = ", ".join(leaf.name for leaf, _ in leaves(join.secondary))
+        lines.append(f"  joins     with the last {window} of {named}")
+    state = "waits for the join stage, which this version has not; until then it has no results"
+    return [*lines, f"  {state}" if dropped is None else f"  dropped   by change {dropped}"]
 
 
 def _group(

@@ -1,60 +1,151 @@
 """Feeds at registration: views over views come down to their sources; what is read cannot go away.
 
-A published feed is a query of its own, and its definition is kept so that later feeds may read it. A
-query over feeds is stored with all its views folded in: the plan sees sources and conditions alone.
+A published feed is a query that others may read by its name. A query over feeds is stored with all its views
+folded in, so the plan sees sources and conditions alone, and as it was written, so that it can be
+bound anew when a feed that it reads is replaced. Queries that differ only in constants are resolved once.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from fishweir.algebra.feeds import CreateFeed, FeedQuery, RegisterFeed, Selection, Subscribe
-from fishweir.algebra.nodes import CreateQuery, Slot, StreamDefinition
-from fishweir.algebra.views import Publication, definitions, readers, resolve
+from fishweir.algebra.clauses import to_normals
+from fishweir.algebra.feeds import FeedName, FeedQuery, Selection
+from fishweir.algebra.nodes import Constant, CreateQuery, Slot, StreamDefinition
+from fishweir.algebra.views import FeedError, Publication, Resolved, dependencies, reads, resolve
 from fishweir.catalog.change import Change
+from fishweir.engine.places import refused
 from fishweir.errors import QueryError
 
 
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What a shape comes down to: the plan's shape and the constants of its views, behind its own."""
+
+    query: FeedQuery
+    selection: Selection
+    inherited: tuple[Constant, ...]
+    names: frozenset[str]
+
+
 class Feeds:
-    """The published feeds as one change sees them."""
+    """The feeds as one change sees them; `declare` makes a source of a URL that a query names."""
 
-    def __init__(self, change: Change, streams: dict[str, StreamDefinition]) -> None:
-        self.change, self.streams = change, streams
-        self.published = change.feeds()
+    def __init__(
+        self, change: Change, streams: dict[str, StreamDefinition], declare: Callable[[str], bool]
+    ) -> None:
+        self.change, self.streams, self.declare = change, streams, declare
+        self._found: dict[str, Publication | None] = {}
+        self._resolved: dict[str, Resolved] = {}
+        self._folded: dict[int, Folded] = {}
 
-    def publish(self, statement: CreateFeed) -> None:
-        if statement.name in self.streams:
-            raise QueryError(f"feed {statement.name}: there is a stream of that name")
-        self.change.add_feed(statement)
-        self.published[statement.name] = Publication(statement.query, statement.constants)
+    def is_published(self, name: str) -> bool:
+        return self._publication(name) is not None
 
-    def check_unread(self, name: str) -> None:
-        reading = readers(name, self.published) if name in self.published else set()
-        if reading:
-            raise QueryError(f"the feed {name} is read by {', '.join(sorted(reading))}; drop them first")
-
-    def withdraw(self, name: str) -> None:
-        """Takes a feed's definition away, unless others read it."""
-        self.check_unread(name)
-        self.change.drop_feed(name)
-        self.published.pop(name, None)
-
-    def refuse(self, statement: RegisterFeed | Subscribe) -> None:
-        what = "register feed" if isinstance(statement, RegisterFeed) else "subscribe"
-        raise QueryError(f"line {statement.line}: {what} is not supported yet: {statement.text[:80]}")
-
-    def resolved(self, statement: CreateQuery) -> CreateQuery:
+    def bound(self, statement: CreateQuery) -> CreateQuery:
         """The query with its views folded in and its constants in one list."""
         query = statement.shape
         assert isinstance(query, FeedQuery)
-        if query.joins:
-            raise QueryError(f"feed {statement.name}: joins between feeds are not supported yet")
-        name = statement.name or "the query"
-        find = definitions({**self.published, name: Publication(query, statement.constants)}, self._is_source)
-        whole = resolve(name, find)
-        types = (Slot(i, "string" if isinstance(c, str) else "number") for i, c in enumerate(whole.constants))
-        selection = Selection(whole.filters, None, tuple(types), "roses")
-        return replace(statement, shape=selection, constants=whole.constants)
+        if statement.published and statement.name in self.streams:
+            raise refused(statement, f"feed {statement.name}: there is a stream of that name", statement.name)
+        folded = self._folded.get(id(query))
+        if folded is None or statement.name in folded.names:
+            folded = self._folded[id(query)] = self._fold(statement, query)
+        if statement.published:
+            self._found[str(statement.name)] = Publication(query, statement.constants)
+        constants = statement.constants + folded.inherited
+        return replace(statement, shape=folded.selection, constants=constants, feed=query)
 
-    def _is_source(self, name: str) -> bool:
-        return name in self.streams
+    def replaced(self, statement: CreateQuery) -> list[CreateQuery]:
+        """The feed and all queries that read it, directly or through others, bound to its new definition."""
+        assert isinstance(statement.shape, FeedQuery)
+        name = str(statement.name)
+        self._forget()
+        self._found[name] = Publication(statement.shape, statement.constants)
+        try:
+            dependencies(name, self._edges)
+        except FeedError as error:
+            raise refused(statement, f"feed {name}: {error.reason}", error.feed, "from") from error
+        bound, checked = [self.bound(statement)], set[int]()
+        for reader in self._all_readers(name):
+            try:
+                query = self.bound(reader)
+                if id(query.shape) not in checked:
+                    to_normals(query.shape)  # type: ignore[arg-type]
+                checked.add(id(query.shape))
+                bound.append(query)
+            except QueryError as error:
+                raise QueryError(f"feed {name} cannot be replaced: its reader {reader.name}: {error.reason}") from error
+        return bound
+
+    def check_unread(self, name: str) -> None:
+        """QueryError where somebody reads or subscribes to the feed."""
+        readers = self.change.publications.reader_names(name)
+        readers += sorted(stream.name for stream in self.streams.values() if stream.virtual == name)
+        if readers:
+            shown = ", ".join(readers[:5]) + (" and others" if len(readers) > 5 else "")
+            raise QueryError(f"the feed {name} is read by {shown}; drop them first")
+
+    def withdraw(self, name: str) -> None:
+        """The feed is about to be dropped."""
+        self.check_unread(name)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._found.clear()
+        self._resolved.clear()
+        self._folded.clear()
+
+    def _fold(self, statement: CreateQuery, query: FeedQuery) -> Folded:
+        name = statement.name or "the query"
+        own = Publication(query, statement.constants)
+
+        def find(read: str) -> Publication | None:
+            return own if read == name else self._find(read)
+
+        try:
+            self._resolved.pop(name, None)
+            whole = resolve(name, find, self._resolved)
+        except FeedError as error:
+            subject = "feed" if statement.published else "query"
+            raise refused(statement, f"{subject} {name}: {error.reason}", error.feed, "from") from error
+        if not statement.published:
+            self._resolved.pop(name, None)
+        types = tuple(Slot(i, "string" if isinstance(c, str) else "number") for i, c in enumerate(whole.constants))
+        selection = Selection(whole.filters, None, types, "roses")
+        names = frozenset(reads(own))
+        if not query.joins:
+            return Folded(query, selection, whole.constants[len(statement.constants) :], names)
+        to_normals(selection)
+        return Folded(query, Selection((), None, query.slots, "roses", query), (), names)
+
+    def _publication(self, name: str) -> Publication | None:
+        if name not in self._found:
+            found = self.change.publications.published(name)
+            self._found[name] = Publication(found.shape, found.constants) if found else None  # type: ignore[arg-type]
+        return self._found[name]
+
+    def _find(self, name: str) -> Publication | None:
+        """What a name stands for; None for a source."""
+        found = self._publication(name)
+        if found is None and name not in self.streams and not self.declare(name):
+            raise FeedError(f"there is no feed '{name}'", name)
+        return found
+
+    def _edges(self, name: str) -> Publication | None:
+        """As `_find`, and a feed that is materialised reads the one it is made of."""
+        stream = self.streams.get(name)
+        if stream is not None and stream.virtual is not None:
+            return Publication(FeedQuery(FeedName(stream.virtual)))
+        return self._find(name)
+
+    def _all_readers(self, name: str) -> list[CreateQuery]:
+        found: dict[str, CreateQuery] = {}
+        border, read = [name], self.change.publications.read_names()
+        while border:
+            for reader in self.change.publications.readers(border.pop()):
+                if reader.name not in found and reader.name != name:
+                    found[str(reader.name)] = reader
+                    border += [str(reader.name)] if reader.name in read else []
+        return list(found.values())

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from fishweir.algebra.clauses import to_normals
-from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe
+from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe, Unsubscribe
 from fishweir.algebra.nodes import (
     Action,
     CreateQuery,
@@ -27,8 +27,10 @@ from fishweir.algebra.nodes import (
 from fishweir.catalog.change import Change
 from fishweir.delivery.actions import Actions
 from fishweir.engine.feeds import Feeds
+from fishweir.engine.places import refused
+from fishweir.engine.registering import FeedRegistration
 from fishweir.errors import QueryError
-from fishweir.intake import check_source
+from fishweir.intake import check_source, is_url
 
 
 class Registration:
@@ -37,43 +39,62 @@ class Registration:
     def __init__(self, change: Change, actions: Actions, base: Path) -> None:
         self.change, self.actions, self.base = change, actions, base
         self.streams = change.streams()
-        self.feeds = Feeds(change, self.streams)
+        self.feeds = Feeds(change, self.streams, self._declare_feed)
+        self.registering = FeedRegistration(change, self.streams, self.feeds, base, self._add_stream)
         self._bound: dict[tuple[int, Action | None], object] = {}
 
     def run(self, statements: Sequence[Statement]) -> list[str]:
         """Stores the statements in order; the names of the queries they create."""
         names: list[str] = []
-        for kind, group in groupby(statements, type):
-            if kind is CreateQuery:
+        for is_query, group in groupby(statements, _is_query):
+            if is_query:
                 names += self.add_queries(group)  # type: ignore[arg-type]
                 continue
             for statement in group:
                 names += self._other(statement)
         return names
 
-    def add_queries(self, statements: Iterable[CreateQuery]) -> Iterator[str]:
-        return self.change.add_queries(self._bind(statement) for statement in statements)
+    def add_queries(self, statements: Iterable[CreateQuery | CreateFeed]) -> Iterator[str]:
+        return self.change.add_queries(self._bind(to_query(statement)) for statement in statements)
 
     def _other(self, statement: Statement) -> list[str]:
         match statement:
             case CreateStream(stream):
                 self._add_stream(replace(statement, stream=self._absolute(stream)))
-            case DropQuery(name):
-                if name in self.feeds.published:
-                    self.feeds.withdraw(name)
-                self.change.drop(name)
             case CreateFeed():
-                self.feeds.publish(statement)
-                return list(self.add_queries([CreateQuery(statement.query, statement.constants, statement.name,
-                                                          text=statement.text, line=statement.line)]))  # fmt: skip
-            case RegisterFeed() | Subscribe():
-                self.feeds.refuse(statement)
-            case DropFeed(name):
-                self.feeds.withdraw(name)
-                self.change.drop(name)
+                return self._replace(to_query(statement))
+            case RegisterFeed():
+                self.registering.register(statement)
+            case Subscribe():
+                self.registering.subscribe(statement)
+            case Unsubscribe():
+                self.registering.unsubscribe(statement)
+            case DropFeed(name) | DropQuery(name):
+                self._drop(name, isinstance(statement, DropFeed))
         return []
 
+    def _replace(self, statement: CreateQuery) -> list[str]:
+        """`create or replace feed`: what reads the feed is bound anew, with effect from the next micro-batch."""
+        before = self.change.publications.published(str(statement.name))
+        if before is None:
+            return list(self.add_queries([statement]))
+        if before.text != statement.text:
+            self._bound.clear()
+            self.change.replace_queries([self._bind(query) for query in self.feeds.replaced(statement)])
+        return [str(statement.name)]
+
+    def _drop(self, name: str, feed: bool) -> None:
+        if self.feeds.is_published(name):
+            self.registering.check_unsubscribed(name)
+            self.feeds.withdraw(name)
+        elif feed:
+            self.registering.drop(name)
+            return
+        self.change.drop(name)
+
     def _add_stream(self, statement: CreateStream) -> None:
+        if self.feeds.is_published(statement.stream.name):
+            raise QueryError(f"stream {statement.stream.name}: there is a feed of that name")
         if statement.stream.name not in self.streams:
             check_source(statement.stream, self.base)
         self.change.add_stream(statement)
@@ -88,7 +109,7 @@ class Registration:
     def _bind(self, statement: CreateQuery) -> CreateQuery:
         """Checks a shape and an action once, however many queries have them."""
         if isinstance(statement.shape, FeedQuery):
-            statement = self.feeds.resolved(statement)
+            statement = self.feeds.bound(statement)
         key = (id(statement.shape), statement.action)
         if key not in self._bound:
             sources = sources_of(statement.shape)
@@ -96,7 +117,7 @@ class Registration:
                 joined = " and ".join(str(source) for source in sources)
                 raise self._refused(statement, f"joins {joined}; joins between sources are not supported yet")
             for source in sources:
-                if not source.dtd and source.name not in self.streams:
+                if not source.dtd and source.name not in self.streams and not self.feeds.is_published(source.name):
                     self._declare(statement, source.name)
             to_normals(statement.shape)
             if statement.action is not None:
@@ -124,16 +145,31 @@ class Registration:
         stream = self._absolute(StreamDefinition(name, path=name, format="xml"))
         self._add_stream(CreateStream(stream, text=f"create stream '{name}' from '{name}' format xml"))
 
+    def _declare_feed(self, name: str) -> bool:
+        """A URL that a query over feeds names is a feed of that name."""
+        if not is_url(name):
+            return False
+        stream = StreamDefinition(name, path=name, format="feed")
+        self._add_stream(CreateStream(stream, text=f"register feed '{name}' as '{name}'"))
+        return True
+
     def _refused(self, statement: CreateQuery, reason: str, word: str = "") -> QueryError:
         """An error that names the query and, where the word stands in its text, the place."""
         subject = f"query {statement.name}" if statement.name else "the query"
-        at = statement.text.lower().find(word.lower()) if word else -1
-        if at < 0:
-            return QueryError(f"{subject} {reason}")
-        before = statement.text[:at]
-        line, column = statement.line + before.count("\n"), at - (before.rfind("\n") + 1) + 1
-        padding = "\n" * (statement.line - 1)
-        return QueryError(f"{subject} {reason}", padding + statement.text, line, column)
+        return refused(statement, f"{subject} {reason}", word)
+
+
+def _is_query(statement: Statement) -> bool:
+    return isinstance(statement, CreateQuery) or (isinstance(statement, CreateFeed) and not statement.replace)
+
+
+def to_query(statement: CreateQuery | CreateFeed) -> CreateQuery:
+    """A feed is a query that others may read by its name."""
+    if isinstance(statement, CreateQuery):
+        return statement
+    return CreateQuery(
+        statement.query, statement.constants, statement.name, text=statement.text, line=statement.line, published=True
+    )
 
 
 def sources_of(shape: Shape | Selection | FeedQuery) -> list[Source]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.dispatcher import Dispatcher
+from fishweir.engine.materialize import Materializer
 from fishweir.intake import Source, open_source
 from fishweir.pipeline.feeder import Feeder
 from fishweir.pipeline.home import Home, open_log
@@ -43,6 +44,7 @@ class Runner:
         dispatcher: Dispatcher,
         feeders: dict[str, Feeder],
         stopped: threading.Event,
+        materializer: Materializer,
     ) -> None:
         self.home, self.catalog, self.job, self.dispatcher, self.feeders = (
             home,
@@ -51,7 +53,7 @@ class Runner:
             dispatcher,
             feeders,
         )
-        self.stopped = stopped
+        self.stopped, self.materializer = stopped, materializer
         self.sources: dict[int, Source] = {}
         self.troubles: dict[int, str] = {}
         self.version = -1
@@ -80,6 +82,7 @@ class Runner:
             for feeder in list(self.feeders.values()):
                 feeder.stop()
             self.delivered += self.dispatcher.pending()
+            self.materializer.pending()
 
     def wait_idle(self, timeout: float) -> bool:
         """Waits, in another thread, until a whole round, from now on, found nothing left to do.
@@ -105,7 +108,7 @@ class Runner:
             self._watch(id, source)
         delivered = self.dispatcher.pending()
         self.delivered += delivered
-        return bool(moved or delivered)
+        return bool(self.materializer.pending() or moved or delivered)
 
     def _open_sources(self) -> None:
         """Streams may have been declared since, also by another process."""
@@ -113,7 +116,11 @@ class Runner:
         if version == self.version:
             return
         self.version = version
-        for id, stream in self.catalog.streams().values():
+        living = self.catalog.streams().values()
+        for id in self.sources.keys() - {id for id, _ in living}:
+            del self.sources[id]
+            self.troubles.pop(id, None)
+        for id, stream in living:
             self.home.add_stream(id, stream)
             if id not in self.sources:
                 source = open_source(stream, open_log(self.home.streams, id), Path.cwd())
@@ -142,8 +149,10 @@ class Runner:
     def _caught_up(self) -> bool:
         if not all(feeder.drained() for feeder in list(self.feeders.values())):
             return False
+        if any(source.working for source in self.sources.values()):
+            return False
         evaluated = all(self.job.offsets.get(id, 0) >= head for id, head in self._heads().items())
-        return evaluated and not self.dispatcher.waiting()
+        return evaluated and not self.dispatcher.waiting() and not self.materializer.waiting()
 
     def _progress(self, idle: bool) -> Progress:
         arrived, evaluated = sum(self._heads().values()), sum(self.job.offsets.values())

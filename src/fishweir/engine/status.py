@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
 
+from fishweir.algebra.feeds import Selection
 from fishweir.catalog.catalog import Catalog, Query
+from fishweir.catalog.subscribers import Subscription
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.expand import count_fired
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.results import ResultReader
+
+SHOWN = 20
+"""Subscriptions that the engine's status lists."""
 
 
 def moment(seconds: float | None) -> str:
@@ -35,6 +41,8 @@ class QueryStatus:
     every: float
     expire: float | None
     action: str | None
+    subscribers: tuple[Subscription, ...] = ()
+    waits: str | None = None
 
     def __str__(self) -> str:
         every = "on change" if not self.every else f"every {self.every:g} s"
@@ -43,6 +51,8 @@ class QueryStatus:
             f"  fired     {self.fired:,} micro-batches, last at {moment(self.last_fired)}\n"
             f"  schedule  {every}, start {moment(self.start)}, expire {moment(self.expire)}\n"
             f"  action    {self.action or '-'}"
+            + "".join(f"\n  sends     {subscription}" for subscription in self.subscribers)
+            + (f"\n  waits     {self.waits}" if self.waits else "")
         )
 
 
@@ -64,6 +74,7 @@ class EngineStatus:
     match_rows: int
     set_aside: int
     streams: dict[str, StreamStatus] = field(default_factory=dict)
+    subscriptions: tuple[Subscription, ...] = ()
 
     def __str__(self) -> str:
         lines = [
@@ -75,16 +86,22 @@ class EngineStatus:
             trouble = f"; {s.trouble}" if s.trouble else ""
             counts = f"{s.arrived:,} arrived, {s.evaluated:,} evaluated, {s.set_aside:,} set aside"
             lines.append(f"  stream {s.name}: {counts}{trouble}")
+        lines += [f"  subscription to {s.feed}: {s}" for s in self.subscriptions[:SHOWN]]
+        if len(self.subscriptions) > SHOWN:
+            lines.append(f"  and {len(self.subscriptions) - SHOWN:,} more subscriptions")
         return "\n".join(lines)
 
 
-def query_status(query: Query, home: Home, table: ResultsTable, reader: ResultReader) -> QueryStatus:
+def query_status(
+    query: Query, home: Home, table: ResultsTable, reader: ResultReader, subscribers: Sequence[Subscription] = ()
+) -> QueryStatus:
     """Counted from the results table; a query fires in a micro-batch that has a result for it."""
     results, fired, last = 0, [], None
     for commit in table.commits():
-        if commit.version < query.added or not commit.matches:
+        if (commit.version < query.added and len(query.numbers) == 1) or not commit.matches:
             continue
-        stamps = count_fired(table.matches(commit), home.plan, reader.dead(commit.version), query.number)
+        rows, dead = table.matches(commit), reader.dead(commit.version)
+        stamps = np.concatenate([count_fired(rows, home.plan, dead, number) for number in query.numbers])
         if len(stamps):
             results += len(stamps)
             fired.append(commit.at)
@@ -93,8 +110,13 @@ def query_status(query: Query, home: Home, table: ResultsTable, reader: ResultRe
     return QueryStatus(
         query.name, query.text, query.dropped is None, len(fired), results,
         fired[0] if fired else None, fired[-1] if fired else None, last,
-        query.schedule.start, query.schedule.every, query.schedule.expire, action,
+        query.schedule.start, query.schedule.every, query.schedule.expire, action, tuple(subscribers),
+        "for the join stage, which this version has not" if is_waiting(query) else None,
     )  # fmt: skip
+
+
+def is_waiting(query: Query) -> bool:
+    return isinstance(query.shape, Selection) and query.shape.awaits is not None
 
 
 def engine_status(
@@ -113,4 +135,5 @@ def engine_status(
     return EngineStatus(
         version, catalog.living(0, version), len(commits), sum(c.documents for c in commits),
         sum(c.matches for c in commits), sum(c.aside for c in commits), streams,
+        tuple(catalog.subscribers()),
     )  # fmt: skip

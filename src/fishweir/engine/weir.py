@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from fishweir.algebra.feeds import CreateFeed
 from fishweir.algebra.nodes import CreateQuery, CreateStream, DropQuery
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.delivery.actions import Actions
 from fishweir.delivery.dispatcher import Dispatcher
 from fishweir.engine.background import Background
 from fishweir.engine.explain import explain_all, explain_query
+from fishweir.engine.materialize import Materializer
 from fishweir.engine.register import Registration
 from fishweir.engine.runner import Progress, Runner
 from fishweir.engine.status import EngineStatus, QueryStatus, engine_status, query_status
@@ -163,7 +165,8 @@ class Weir:
             dispatcher = Dispatcher(
                 self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed
             )
-            self._runner = Runner(self.home, self.catalog, job, dispatcher, self.feeders, stopped)
+            materializer = Materializer(self.home, self.catalog, self.table, self._reader)
+            self._runner = Runner(self.home, self.catalog, job, dispatcher, self.feeders, stopped, materializer)
             try:
                 self._runner.run(until_idle, on_progress, timeout)
             finally:
@@ -210,7 +213,7 @@ class Weir:
 
     def results(self, name: str | None = None) -> Results:
         """The results of a query, or of all, as they are when iterated."""
-        wanted = None if name is None else np.array([self._query(name).number])
+        wanted = None if name is None else np.array(sorted(self._query(name).numbers))
 
         def read() -> Iterator[Result]:
             for commit in self.table.commits():
@@ -221,7 +224,7 @@ class Weir:
 
     def set_aside(self, stream: str | None = None) -> list[SetAside]:
         """Documents that could not be evaluated, with their reasons and what they contained."""
-        names = {id: name for name, (id, _) in self.catalog.streams().items()}
+        names = self.catalog.stream_names()
         found = []
         for commit in self.table.commits():
             for row in self.table.aside(commit).to_pylist() if commit.aside else []:
@@ -236,7 +239,9 @@ class Weir:
         statistics = load_statistics(self.home)
         segments = self._segments(statistics)
         return (
-            explain_all(segments) if name is None else explain_query(self._query(name), segments, statistics)
+            explain_all(segments)
+            if name is None
+            else explain_query(self._query(name), segments, statistics, self.catalog.subscribers(name))
         )
 
     def status(self, name: str | None = None) -> QueryStatus | EngineStatus:
@@ -244,7 +249,7 @@ class Weir:
         if name is None:
             troubles = self._runner.troubles if self._runner else {}
             return engine_status(self.home, self.catalog, self.table, troubles)
-        return query_status(self._query(name), self.home, self.table, self._reader)
+        return query_status(self._query(name), self.home, self.table, self._reader, self.catalog.subscribers(name))
 
     def close(self) -> None:
         """Stops what runs; Spark too, where this weir started it."""
@@ -305,9 +310,9 @@ class Weir:
                 change.expire(now)
 
 
-def _queries(texts: Iterable[str]) -> Iterator[CreateQuery]:
+def _queries(texts: Iterable[str]) -> Iterator[CreateQuery | CreateFeed]:
     for text in texts:
         for statement in parse_script(text):
-            if not isinstance(statement, CreateQuery):
-                raise QueryError(f"register_many takes queries only: {text[:80]}")
+            if not isinstance(statement, CreateQuery) and (not isinstance(statement, CreateFeed) or statement.replace):
+                raise QueryError(f"register_many takes queries and feeds only: {text[:80]}")
             yield statement

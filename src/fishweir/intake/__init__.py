@@ -1,7 +1,9 @@
 """Arrivals of every kind into the durable logs of their streams, which the job reads by offsets."""
 
+from fishweir.intake.fetch import is_url
 from fishweir.intake.log import Entry, StreamLog
 from fishweir.intake.push import documents_batch
+from fishweir.intake.schema import log_batch
 from fishweir.intake.sources import Source, check_source, open_source
 
-__all__ = ["Entry", "Source", "StreamLog", "check_source", "documents_batch", "open_source"]
+__all__ = ["Entry", "Source", "StreamLog", "check_source", "documents_batch", "is_url", "log_batch", "open_source"]

@@ -48,6 +48,7 @@ class ChangingSource:
         self.stream, self.log, self.path = stream, log, base / (stream.path or "")
         self.every = 1.0 if stream.every is None else stream.every
         self.trouble: str | None = None
+        self.working = False
         self._reader = RowReader(stream.rows or "", stream.key or "")
         self._saved_in = log.folder / "snapshot.json"
         self._state = load_snapshot(self._saved_in)

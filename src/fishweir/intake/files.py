@@ -76,6 +76,7 @@ class FileSource:
         self.stream, self.log, self.base = stream, log, base
         self.pattern = os.path.join(base, stream.path or "")
         self.trouble: str | None = None
+        self.working = False
         self._old_trouble: str | None = None
         self.empty_files = 0
         self._marks = {mark.name: mark for cursor in log.cursors() for mark in _marks_of(cursor)}

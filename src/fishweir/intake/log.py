@@ -126,6 +126,15 @@ class StreamLog:
             if text is not None:
                 yield json.loads(text)
 
+    def newest(self, key: str) -> Any:
+        """What the newest cursor of a segment that has this key says under it, or None."""
+        self.head()
+        for first in reversed(self._firsts):
+            cursor = json.loads(self._metadata(first).get(b"cursor", b"{}"))
+            if key in cursor:
+                return cursor[key]
+        return None
+
     def _path(self, first: int) -> Path:
         return self.folder / f"{first:015d}.arrow"
 

@@ -11,6 +11,8 @@ from fishweir.algebra.documents import parse_path
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import SourceError
 from fishweir.intake.changing import ChangingSource
+from fishweir.intake.feed import FeedSource
+from fishweir.intake.fetch import file_of, is_url
 from fishweir.intake.files import READERS, FileSource, is_glob
 from fishweir.intake.log import StreamLog
 
@@ -20,6 +22,9 @@ class Source(Protocol):
 
     trouble: str | None
     """What is wrong with the source as a whole at the moment, naming stream and path."""
+
+    working: bool
+    """Whether something is under way without which it cannot be said that nothing is left to do."""
 
     def poll(self, now: float) -> Iterator[int]:
         """Append what is new, yielding the number of entries after each segment.
@@ -38,6 +43,8 @@ def open_source(stream: StreamDefinition, log: StreamLog, base: Path) -> Source 
         return None
     _check_definition(stream)
     base = Path(os.path.abspath(base))
+    if stream.format == "feed":
+        return FeedSource(stream, log, base)
     return FileSource(stream, log, base) if stream.rows is None else ChangingSource(stream, log, base)
 
 
@@ -46,8 +53,10 @@ def check_source(stream: StreamDefinition, base: Path) -> None:
     if stream.path is None:
         return
     _check_definition(stream)
-    path = Path(os.path.abspath(base)) / stream.path
-    if not is_glob(stream.path) and not path.exists():
+    if stream.format == "feed" and is_url(stream.path):
+        return
+    path = Path(os.path.abspath(base)) / file_of(stream.path)
+    if (stream.format == "feed" or not is_glob(stream.path)) and not path.exists():
         raise SourceError(f"stream {stream.name}: {path} does not exist")
     if stream.rows is not None and path.is_dir():
         raise SourceError(f"stream {stream.name}: rows ... key ... needs one file, and {path} is a folder")
@@ -55,8 +64,10 @@ def check_source(stream: StreamDefinition, base: Path) -> None:
 
 def _check_definition(stream: StreamDefinition) -> None:
     start = f"stream {stream.name} from '{stream.path}':"
-    if "://" in (stream.path or "") or stream.format in ("feed", "kafka"):
-        raise SourceError(f"{start} only files, folders and globs can be read")
+    if stream.format == "feed":
+        return
+    if "://" in (stream.path or "") or stream.format == "kafka":
+        raise SourceError(f"{start} only files, folders, globs and feeds can be read; for a feed add: format feed")
     if stream.format is not None and stream.format not in READERS:
         raise SourceError(f"{start} unknown format {stream.format}, expected {', '.join(READERS)}")
     if stream.format is not None and stream.is_tuples != (stream.format != "xml"):

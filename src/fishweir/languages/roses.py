@@ -7,12 +7,13 @@ stands alone as a query. The transformer makes syntax nodes that still know thei
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
 from lark import Token, v_args
 
-from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Subscribe
+from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Subscribe, Unsubscribe
 from fishweir.languages.grammar import Grammar
 from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.roses_binding import bind, named
@@ -32,13 +33,16 @@ from fishweir.languages.roses_syntax import (
     StatementSyntax,
     SubscribeSyntax,
     UnionSyntax,
+    UnsubscribeSyntax,
     WhereSyntax,
     WindowSyntax,
     start_of,
 )
 from fishweir.languages.schedule import Clauses, ScheduleTransformer
+from fishweir.languages.streams import bad_place
 
-FeedStatement = CreateFeed | RegisterFeed | Subscribe | DropFeed
+FeedStatement = CreateFeed | RegisterFeed | Subscribe | Unsubscribe | DropFeed
+OUTPUTS = ("mail", "rss", "file", "http")
 
 
 @v_args(inline=True)
@@ -48,8 +52,8 @@ class RosesTransformer(ScheduleTransformer):
     def start(self, statement: StatementSyntax) -> StatementSyntax:
         return statement
 
-    def create(self, _create: Token, _feed: Token, name: Token, publication: PublicationSyntax) -> CreateSyntax:
-        return CreateSyntax(name, publication, Clauses())
+    def create(self, _create: Token, *rest: Any) -> CreateSyntax:
+        return CreateSyntax(rest[-2], rest[-1], Clauses(), replace=rest[0].type == "OR")
 
     def query(self, publication: PublicationSyntax, clauses: Clauses) -> CreateSyntax:
         return CreateSyntax(None, publication, clauses)
@@ -61,6 +65,9 @@ class RosesTransformer(ScheduleTransformer):
         every = rest[-1] if isinstance(rest[-1], float) else 0.0
         output = next(i for i, word in enumerate(rest) if isinstance(word, Token) and word.type == "OUTPUT")
         return SubscribeSyntax(feed, _after(rest[:output], "APPLY"), rest[output + 1], rest[output + 2], every)
+
+    def unsubscribe(self, _unsubscribe: Token, _from: Token, feed: Token, *rest: Token) -> UnsubscribeSyntax:
+        return UnsubscribeSyntax(feed, *rest[1:])
 
     def drop(self, _drop: Token, _feed: Token, name: Token) -> DropSyntax:
         return DropSyntax(name)
@@ -154,21 +161,36 @@ def parse_feed(piece: Piece) -> tuple[str, Parsed[FeedQuery]]:
     return named(syntax.name, "the feed"), bind(syntax.publication, syntax.clauses)
 
 
+def _output(word: Token, target: Token) -> tuple[str, str]:
+    """How and to where results go; Rejected where that can never be."""
+    kind, to = word.lower(), named(target, "the target")
+    if kind not in OUTPUTS:
+        raise Rejected(f"'{word}' is no output: expected {', '.join(OUTPUTS)}", start_of(word))
+    if kind == "mail" and not re.fullmatch(r"[^@\s]+@[^@\s]+", to):
+        raise Rejected(f"'{to}' is no mail address", start_of(target))
+    if kind == "http" and not re.match(r"https?://[^/\s]", to, re.IGNORECASE):
+        raise Rejected(f"'{to}' is no URL of a web server", start_of(target))
+    return kind, to
+
+
 def parse_statement(piece: Piece, line: int = 1) -> FeedStatement:
     """Any statement of RoSeS; Rejected with the place where it does not parse or bind."""
     syntax: StatementSyntax = GRAMMAR.parse(piece)
     match syntax:
         case CreateSyntax(None):
             raise Rejected("expected 'create feed NAME' before 'from'", 0, syntax=True)
-        case CreateSyntax(Token() as name, publication, clauses):
+        case CreateSyntax(Token() as name, publication, clauses, replace):
             query = bind(publication, clauses)
-            return CreateFeed(named(name, "the feed"), query.shape, query.constants, piece.text, line)
+            return CreateFeed(named(name, "the feed"), query.shape, query.constants, piece.text, line, replace)
         case RegisterSyntax():
             return _register(syntax, piece.text, line)
         case SubscribeSyntax(feed, stylesheet, output, target, every):
             applied = None if stylesheet is None else named(stylesheet, "the stylesheet")
-            to = named(target, "the target")
-            return Subscribe(named(feed, "the feed"), output.lower(), to, applied, every, piece.text, line)
+            kind, to = _output(output, target)
+            return Subscribe(named(feed, "the feed"), kind, to, applied, every, piece.text, line)
+        case UnsubscribeSyntax(feed, output, target):
+            where = None if target is None else named(target, "the target")
+            return Unsubscribe(named(feed, "the feed"), output and output.lower(), where, piece.text, line)
         case DropSyntax(name):
             return DropFeed(named(name, "the feed"), piece.text, line)
     raise AssertionError(syntax)
@@ -178,6 +200,9 @@ def _register(syntax: RegisterSyntax, text: str, line: int) -> RegisterFeed:
     """A source by its URL, or a feed that a query publishes, with or without a stylesheet."""
     name, place = named(syntax.name, "the feed"), named(syntax.place, "the feed's source")
     if syntax.stylesheet is None and syntax.place.type != "NAME":
+        reason = bad_place(place)
+        if reason:
+            raise Rejected(reason, start_of(syntax.place))
         return RegisterFeed(name, url=place, text=text, line=line)
     if ":" in place or "/" in place:
         raise Rejected("'apply' goes with a feed that a query publishes, not with a URL", start_of(syntax.place))

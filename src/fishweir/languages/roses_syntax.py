@@ -105,6 +105,7 @@ class CreateSyntax:
     name: Token | None
     publication: PublicationSyntax
     clauses: Clauses
+    replace: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +125,18 @@ class SubscribeSyntax:
 
 
 @dataclass(frozen=True, slots=True)
+class UnsubscribeSyntax:
+    feed: Token
+    output: Token | None = None
+    target: Token | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DropSyntax:
     name: Token
 
 
-StatementSyntax = CreateSyntax | RegisterSyntax | SubscribeSyntax | DropSyntax
+StatementSyntax = CreateSyntax | RegisterSyntax | SubscribeSyntax | UnsubscribeSyntax | DropSyntax
 
 
 def start_of(token: Token) -> int:

@@ -110,6 +110,14 @@ def _create_feed(piece: Piece, context: Context) -> Statement:
     return _placed(subject, statement)
 
 
+def _replace_feed(piece: Piece, context: Context) -> Statement:
+    """`create or replace feed NAME from ...`."""
+    keywords = re.match(_words("create", "or", "replace", "feed"), piece.text, _FLAGS)
+    name = _take_name(piece, keywords.end(), "the feed's name")[0] if keywords else ""
+    subject = piece.rest(0, f"feed {name}") if name else piece
+    return _placed(subject, lambda: roses.parse_statement(subject, context.line))
+
+
 def _feed_statement(piece: Piece, context: Context) -> Statement:
     """`register feed`, `drop feed` and `subscribe to`."""
     return _placed(piece, lambda: roses.parse_statement(piece, context.line))
@@ -118,7 +126,8 @@ def _feed_statement(piece: Piece, context: Context) -> Statement:
 STATEMENTS: tuple[tuple[str, Callable[[Piece, Context], Statement]], ...] = (
     (_words("create", "stream"), _create_stream),
     (_words("create", "feed"), _create_feed),
-    (rf"{_words('(?:register|drop)', 'feed')}|{_words('subscribe')}", _feed_statement),
+    (_words("create", "or", "replace"), _replace_feed),
+    (rf"{_words('(?:register|drop)', 'feed')}|{_words('(?:un)?subscribe')}", _feed_statement),
     (_words("create", "query"), _create_named),
     (_words("create"), _create_query),
     (_words("delete"), _delete),

@@ -25,9 +25,11 @@ _ALIASES = {
     "timestamp": "timestamp datetime",
 }
 TYPES = {alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()}
-FORMATS = ("xml", "csv", "json", "parquet")
-LATER_FORMATS = ("feed", "kafka")
-_EXTENSIONS = {f".{name}": name for name in FORMATS} | {".jsonl": "json", ".ndjson": "json"}
+FORMATS = ("xml", "csv", "json", "parquet", "feed")
+LATER_FORMATS = ("kafka",)
+_EXTENSIONS = {".jsonl": "json", ".ndjson": "json", ".rss": "feed", ".atom": "feed"} | {
+    f".{name}": name for name in FORMATS if name != "feed"
+}
 
 
 @dataclass(slots=True)
@@ -77,10 +79,13 @@ class StreamTransformer(ScheduleTransformer):
             raise Rejected("the column has no name", _at(name))
         return name, known
 
-    def source(self, keyword: Token, path: Token, *rest: Token) -> Clause:
+    def source(self, keyword: Token, path: Token, *rest: Any) -> Clause:
         if not plain(path).strip():
             raise Rejected("the path is empty", _at(path))
-        return keyword, {"path": plain(path)} | ({"format": _format(rest[1])} if rest else {})
+        found: dict[str, Any] = {"path": plain(path)}
+        for word, value in zip(rest[::2], rest[1::2], strict=True):
+            found[word.lower()] = _format(value) if word.type == "FORMAT" else value
+        return keyword, found
 
     def rows(self, keyword: Token, path: Token, *rest: Any) -> Clause:
         found: dict[str, Any] = {"rows": _path(path, element=True)}
@@ -157,9 +162,34 @@ def _check_format(stream: StreamDefinition, syntax: StreamSyntax) -> None:
     if stream.format == "xml" and stream.columns:
         reason = "a stream of XML documents has no columns; columns go with csv, json or parquet"
         raise Rejected(reason, syntax.at["columns"])
-    if stream.format not in (None, "xml") and not stream.columns:
+    if stream.format == "feed":
+        _check_feed(stream, syntax)
+    elif stream.format not in (None, "xml") and not stream.columns:
         reason = f"the format '{stream.format}' needs columns: create stream {stream.name} (COLUMN TYPE, ...)"
         raise Rejected(reason, syntax.at["from"])
+
+
+def _check_feed(stream: StreamDefinition, syntax: StreamSyntax) -> None:
+    for clause in ("columns", "split", "rows"):
+        if clause in syntax.at:
+            raise Rejected(f"a feed has items of its own form: '{clause}' does not go with it", syntax.at[clause])
+    reason = bad_place(stream.path or "")
+    if reason:
+        raise Rejected(reason, syntax.at["from"])
+
+
+def bad_place(place: str) -> str | None:
+    """What is wrong with a place where a feed is to be found, or None."""
+    try:
+        url = urlsplit(place)
+        url.port  # noqa: B018 (it raises)
+    except ValueError as error:
+        return f"'{place}' is no URL: {error}"
+    if "://" not in place or (url.scheme == "file" and url.netloc in ("", "localhost")):
+        return None
+    if url.scheme not in ("http", "https"):
+        return f"'{place}' cannot be fetched: expected http, https or file"
+    return None if url.hostname else f"'{place}' names no host"
 
 
 def _check_rows(stream: StreamDefinition, syntax: StreamSyntax) -> None:
@@ -167,6 +197,9 @@ def _check_rows(stream: StreamDefinition, syntax: StreamSyntax) -> None:
         if clause in syntax.at and stream.columns:
             raise Rejected(f"'{clause}' is for XML; a stream with columns has none", syntax.at[clause])
     if stream.rows is None:
+        if stream.every is not None and stream.format != "feed":
+            raise Rejected("'every' goes with 'rows' or with format feed; other files are taken as they appear",
+                           syntax.at["from"])  # fmt: skip
         return
     if stream.key is None:
         raise Rejected("'rows' needs 'key' and the path of the rows' key", syntax.at["rows"])

@@ -1,0 +1,61 @@
+"""XSLT stylesheets of feeds: compiled once, applied to items, with no way to files or the network.
+
+In: the path of a stylesheet. Out: a function from an item to a document. A stylesheet that is missing or
+broken is a QueryError with file and line; an item that it fails on is a BadItem with the reason.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lxml import etree
+
+from fishweir.algebra.documents import BadDocument, new_parser, parse_document
+from fishweir.errors import QueryError
+
+NOWHERE = etree.XSLTAccessControl(  # the stubs do not know its arguments
+    read_network=False, write_network=False, read_file=False, write_file=False, create_dir=False  # type: ignore[call-arg]
+)
+
+
+class BadItem(ValueError):
+    """An item that cannot be transformed; the message is the reason it is set aside for."""
+
+
+class Stylesheet:
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            text = self.path.read_bytes()
+        except OSError as error:
+            raise QueryError(f"the stylesheet {self.path} cannot be read: {error.strerror or error}") from error
+        try:
+            self._transform = etree.XSLT(etree.fromstring(text, new_parser()), access_control=NOWHERE)
+        except (etree.XMLSyntaxError, etree.XSLTParseError, ValueError) as error:
+            raise QueryError(f"the stylesheet {self.path}{_line(error)}: {_reason(error)}") from error
+
+    def apply(self, item: str | bytes) -> bytes:
+        """The document that the stylesheet makes of an item."""
+        try:
+            body = item.encode() if isinstance(item, str) else item
+            result = self._transform(parse_document(body))
+            root = result.getroot()
+        except (etree.XSLTApplyError, etree.XSLTError, BadDocument, ValueError) as error:
+            raise BadItem(f"the stylesheet {self.path.name} fails: {_reason(error)}") from error
+        if root is None:
+            raise BadItem(f"the stylesheet {self.path.name} makes no element of it")
+        made: bytes = etree.tostring(root, encoding="utf-8", with_tail=False)
+        return made
+
+
+def _line(error: Exception) -> str:
+    """Where, as libxml2 tells: in the exception or in its log."""
+    log = getattr(error, "error_log", None)
+    line = getattr(error, "lineno", None) or next((entry.line for entry in log or () if entry.line), None)
+    return f", line {line}" if line else ""
+
+
+def _reason(error: Exception) -> str:
+    log = getattr(error, "error_log", None)
+    said = [entry.message for entry in log or () if entry.message]
+    return said[0] if said else str(error) or type(error).__name__

@@ -1,0 +1,135 @@
+"""Feeds that are materialised: the results of a published feed become documents of a stream of their own.
+
+In: committed micro-batches. Out: entries in the logs of the streams that `register feed VIRTUAL ... as N` made,
+each item transformed by the stylesheet if there is one (RoSeS 3.1). The entries of one micro-batch are one
+segment whose cursor names it, so each is appended exactly once, also over a crash. The job takes them up
+like any other arrivals, in its next micro-batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fishweir.algebra.nodes import StreamDefinition
+from fishweir.catalog.catalog import Catalog
+from fishweir.delivery.stylesheets import BadItem, Stylesheet
+from fishweir.errors import QueryError
+from fishweir.intake import StreamLog, log_batch
+from fishweir.pipeline.commits import Commit, ResultsTable
+from fishweir.pipeline.home import Home, open_log, read_json, write_json
+from fishweir.pipeline.results import Result, ResultReader
+
+Transform = Callable[[str], bytes]
+CURSOR = "micro_batch"
+
+
+@dataclass
+class Target:
+    """A stream to fill: from the results of some query numbers, from a version of the catalog on."""
+
+    log: StreamLog
+    transform: Transform
+    numbers: frozenset[int]
+    since: int
+    position: int
+
+
+class Materializer:
+    def __init__(self, home: Home, catalog: Catalog, table: ResultsTable, reader: ResultReader) -> None:
+        self.home, self.catalog, self.table, self.reader = home, catalog, table, reader
+        self.targets: dict[int, Target] = {}
+        self.version = -1
+        self._done = home.delivery / "materialized.json"
+        """How far each stream is, so that micro-batches without items for it are not read again."""
+
+    def pending(self) -> int:
+        """Appends what is committed and not yet materialised; how many entries."""
+        self._refresh()
+        return sum(self._publish(commit) for commit in self._commits())
+
+    def waiting(self) -> bool:
+        self._refresh()
+        return bool(self._commits())
+
+    def _commits(self) -> list[Commit]:
+        if not self.targets:
+            return []
+        return self.table.commits(after=min(target.position for target in self.targets.values()))
+
+    def _refresh(self) -> None:
+        """Feeds may have been registered, replaced or dropped since."""
+        version = self.catalog.version()
+        if version == self.version:
+            return
+        self.version = version
+        added, done = self.catalog.stream_versions(), read_json(self._done, {})
+        before, self.targets = self.targets, {}
+        for id, stream in self.catalog.streams().values():
+            if stream.virtual is None:
+                continue
+            query = self.catalog.query(stream.virtual)
+            numbers = frozenset(query.numbers if query else ())
+            if id in before:
+                before[id].numbers = numbers
+                self.targets[id] = before[id]
+                continue
+            self.home.add_stream(id, stream)
+            log = open_log(self.home.streams, id)
+            appended = log.newest(CURSOR)
+            position = max(-1 if appended is None else appended, done.get(str(id), -1))
+            self.targets[id] = Target(log, transform_of(stream), numbers, added[id], position)
+
+    def _publish(self, commit: Commit) -> int:
+        due = {id: target for id, target in self.targets.items() if target.position < commit.batch}
+        reading = [target for target in due.values() if target.since <= commit.version and commit.matches]
+        wanted = frozenset().union(*(target.numbers for target in reading))
+        found: dict[int, list[Result]] = defaultdict(list)
+        if wanted:
+            for number, result in self.reader.read(self.table, commit, np.array(sorted(wanted), dtype=np.int64)):
+                found[number].append(result)
+        count = 0
+        for target in reading:
+            results = [result for number in sorted(target.numbers) for result in found.get(number, ())]
+            if results:
+                append(target, results, commit.batch)
+                count += len(results)
+        for target in due.values():
+            target.position = commit.batch
+        write_json(self._done, {str(id): target.position for id, target in self.targets.items()})
+        return count
+
+
+def append(target: Target, results: Sequence[Result], batch: int) -> None:
+    """One segment; an item that the stylesheet fails on keeps its place, with the reason."""
+    bodies: list[bytes] = []
+    problems: list[str | None] = []
+    for result in results:
+        text = str(result.output)
+        try:
+            bodies.append(target.transform(text))
+            problems.append(None)
+        except BadItem as error:
+            bodies.append(text.encode())
+            problems.append(f"{', '.join(result.documents)}: {error}")
+    columns = {"body": bodies, "problem": problems, "timestamp": [result.timestamp for result in results]}
+    target.log.append(log_batch(target.log.stream, len(results), time.time(), columns), {CURSOR: batch})
+
+
+def transform_of(stream: StreamDefinition) -> Transform:
+    """Where the stylesheet is gone or broken by now, every item is set aside with that reason."""
+    if stream.stylesheet is None:
+        return str.encode
+    try:
+        return Stylesheet(stream.stylesheet).apply
+    except QueryError as error:
+        reason = error.reason
+
+        def fail(_: str) -> bytes:
+            raise BadItem(reason)
+
+        return fail

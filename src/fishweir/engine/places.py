@@ -1,0 +1,33 @@
+"""Errors of statements that are found only when they are bound: placed at a word of the statement's text."""
+
+from __future__ import annotations
+
+import re
+from typing import Protocol
+
+from fishweir.errors import QueryError
+
+
+class Placed(Protocol):
+    @property
+    def text(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+
+
+def refused(statement: Placed, reason: str, word: str = "", after: str = "") -> QueryError:
+    """An error with line, column and caret where the word stands in the text, behind the word `after`."""
+    text = statement.text
+    begin = _find(text, after, 0) if after else 0
+    at = _find(text, word, max(begin, 0)) if word else -1
+    if at < 0:
+        return QueryError(reason)
+    before = text[:at]
+    line, column = statement.line + before.count("\n"), at - (before.rfind("\n") + 1) + 1
+    return QueryError(reason, "\n" * (statement.line - 1) + text, line, column)
+
+
+def _find(text: str, word: str, start: int) -> int:
+    """The word on its own, else wherever it is; -1 for nowhere."""
+    whole = re.compile(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])", re.IGNORECASE).search(text, start)
+    return whole.start() if whole else text.lower().find(word.lower(), start)

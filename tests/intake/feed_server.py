@@ -1,0 +1,67 @@
+"""A real HTTP server whose answers a test sets, and feeds to serve."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class FeedServer:
+    """`pages` maps paths to bodies or to (status, headers, body); `asked` has the requests' headers."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, Any] = {}
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.delay = 0.0
+        owner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                owner.asked.append((self.path, {k.lower(): v for k, v in self.headers.items()}))
+                time.sleep(owner.delay)
+                page = owner.pages.get(self.path, (404, {}, b"nothing"))
+                status, headers, body = (200, {}, page) if isinstance(page, bytes) else page
+                if "ETag" in headers and self.headers.get("If-None-Match") == headers["ETag"]:
+                    status, body = 304, b""
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+
+    def url(self, path: str = "/feed") -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}{path}"
+
+
+@contextmanager
+def serving() -> Iterator[FeedServer]:
+    server = FeedServer()
+    threading.Thread(target=server.server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.server.shutdown()
+        server.server.server_close()
+
+
+def rss(*titles: str, **more: str) -> bytes:
+    """An RSS feed, the newest item first, one a day from the second of January 2025 on."""
+    items = [
+        f"<item><title>{title}</title><guid>{title}</guid><link>http://h.org/{title}</link>"
+        f"<description>{more.get(title, 'About ' + title)}</description>"
+        f"<pubDate>{n:02d} Jan 2025 10:00:00 GMT</pubDate></item>"
+        for n, title in enumerate(titles, 2)
+    ]
+    return (
+        '<?xml version="1.0"?><rss version="2.0"><channel><title>Chan</title><language>en</language>'
+        f"{''.join(reversed(items))}</channel></rss>"
+    ).encode()
