@@ -13,7 +13,6 @@ from fishweir.algebra.normal import to_normal
 from fishweir.algebra.oracle import evaluate
 from fishweir.sharing.plan import plan_of
 from fishweir.sharing.segments import Segment, build_tables, read_segment, write_segment
-from fishweir.sharing.witnesses import Extraction
 from tests.generators import NAMES, documents, shapes
 
 
@@ -32,12 +31,12 @@ def expected(queries, docs):
 def matched(segments, docs):
     """The same from the plan, with each query at most once per output."""
     plan = plan_of(segments, [Source("S")])
-    extraction = Extraction(plan.trie)
+    walk = plan.start()
     for i, document in enumerate(docs):
-        extraction.add(i, document.root, document.context)
+        walk.add(i, document.root, document.context)
     by_id = {s.id: s for s in segments}
     found = []
-    for segment, index, matches in plan.match(extraction.tables()):
+    for segment, index, matches in plan.match(walk.tables()):
         members = by_id[segment].tables[index].members
         for row in range(len(matches)):
             spans = matches.slices[matches.slice_offsets[row] : matches.slice_offsets[row + 1]].reshape(-1, 2)

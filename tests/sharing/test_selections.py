@@ -15,7 +15,7 @@ from fishweir.algebra.oracle import selects
 from fishweir.errors import QueryError
 from fishweir.sharing.plan import plan_of
 from fishweir.sharing.segments import Segment, build_tables
-from fishweir.sharing.witnesses import Extraction, tuple_tables
+from fishweir.sharing.witnesses import tuple_tables
 
 SOURCE = Source("S")
 TEXTS = ["", "rock", "Rock concert", "a rock, a concert", "2", "2.5", "10", "see http://a.org/x", "http://b.a.org",
@@ -117,10 +117,10 @@ def test_documents(queries, texts):
     docs = [Document(str(i), 0.0, parse_document(text.encode())) for i, text in enumerate(texts)]
 
     def witnesses(plan):
-        extraction = Extraction(plan.trie)
+        walk = plan.start()
         for i, document in enumerate(docs):
-            extraction.add(i, document.root)
-        return extraction.tables()
+            walk.add(i, document.root)
+        return walk.tables()
 
     expected = {
         (n, i)

@@ -16,7 +16,7 @@ from fishweir.algebra.nodes import MIRRORED, Comparison, Operator, PatternNode, 
 
 PLACEHOLDER = {"string": "constant", "number": "number", "words": "words"}
 
-ANY_ROOT = Step("*")
+ANY_ROOT = Step("*", "item")
 """The document element, whatever its name: conditions on items and tuples begin there."""
 
 
@@ -125,7 +125,7 @@ class Normal:
 
 
 def dotted(path: tuple[Step, ...]) -> str:
-    """A path as NiagaraCQ writes it: Quotes.Quote.Symbol; one that begins anywhere, without its root."""
+    """A path as NiagaraCQ writes it: Quotes.Quote.Symbol, `..` for any depth; an item's, without its root."""
     shown = path[1:] if path[0] == ANY_ROOT else path
     return ".".join(str(step) for step in shown) or "item"
 

@@ -154,6 +154,10 @@ class PathAutomaton:
             state.accepts, state.version = paths[paths >= 0], self._version
         return state.accepts
 
+    def is_valued(self, path: int) -> bool:
+        """Whether somebody wants the texts of a path's nodes."""
+        return self._uses[path][1] > 0
+
     def tokens(self, path: int) -> int:
         """How many nodes have reached a path's end since it was added, predicates aside."""
         return self.states.tokens(self.paths[path].trunk.last) - self._since.get(path, 0)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from lxml import etree
 
 from fishweir.algebra.documents import Element, string_value
-from fishweir.sharing.automaton.states import State, States
+from fishweir.sharing.automaton.states import Attributes, State, States
 
 _count = etree.XPath("count(descendant::*)")
 
@@ -35,21 +35,31 @@ class Walk:
         self.names: dict[int, str] = {}
         self.texts: dict[int, str] = {}
         self.elements = self.skipped = 0
+        self._above: dict[tuple[str, ...], tuple[list[State | None], State]] = {}
 
     def add(self, document: int, root: Element, context: Sequence[str] = ()) -> None:
         """Walks a document. Paths may also begin at the elements that stood above it before a split."""
         self.documents.append(document)
         self.firsts.append(len(self.states))
-        above, row = self.start_states.start, -1
-        for depth, name in enumerate(context):
-            state = above[name]
+        passed, start = self._above.get(tuple(context)) or self._pass(tuple(context))
+        row = -1
+        for position, state in enumerate(passed, -len(passed)):
             if state is not None and state.matched:
-                self._record(state, depth - len(context), row)
+                self._record(state, position, row)
                 row = len(self.states) - 1
                 if state.valued:
                     self.texts[row] = string_value(root)
-            above = self.start_states.restarted(state)
-        self._visit(iter((root,)), above, row)
+        self._visit(iter((root,)), start, row)
+
+    def _pass(self, context: tuple[str, ...]) -> tuple[list[State | None], State]:
+        """The states of the elements above, and the one that the document element is reached from."""
+        passed: list[State | None] = []
+        above = self.start_states.start
+        for name in context:
+            passed.append(above[name])
+            above = self.start_states.restarted(passed[-1])
+        self._above[context] = passed, above
+        return passed, above
 
     def _record(self, state: State, position: int, row: int) -> None:
         self.states.append(state.id)
@@ -57,14 +67,15 @@ class Walk:
         self.parents.append(row)
 
     def _visit(self, children: Iterator[Element], above: State, row: int) -> None:
-        states, parents, positions = self.states, self.parents, self.positions
+        states, parents, positions, texts = self.states, self.parents, self.positions, self.texts
         position = skipped = 0
         stack: list[tuple[Iterator[Element], State, int]] = []
         while True:
             for child in children:
-                state = above[child.tag]
+                tag = child.tag
+                state = above[tag]
                 if state is None:
-                    if isinstance(child.tag, str):
+                    if isinstance(tag, str):
                         size = 1 + (int(_count(child)) if len(child) else 0)  # type: ignore[arg-type]
                         position += size
                         skipped += size
@@ -75,10 +86,14 @@ class Walk:
                     states.append(state.id)
                     positions.append(position)
                     parents.append(row)
+                inner = len(child)
                 if state.special:
-                    self._look(child, state, here, position)
+                    if state.valued:
+                        texts[here] = string_value(child) if inner else child.text or ""
+                    if state.attributes is not None:
+                        self._look(child, state.attributes, here, position)
                 position += 1
-                if len(child):
+                if inner:
                     if state.closed:
                         size = int(_count(child))  # type: ignore[arg-type]
                         position += size
@@ -94,15 +109,12 @@ class Walk:
         self.elements += position
         self.skipped += skipped
 
-    def _look(self, element: Element, state: State, row: int, position: int) -> None:
-        """Takes the value, and the attributes that some path reads."""
-        if state.valued:
-            self.texts[row] = string_value(element)
-        if state.attributes is not None:
-            for name, value in element.attrib.items():
-                found = state.attributes[str(name)]
-                if found is not None:
-                    self._record(found, position, row)
-                    self.names[len(self.states) - 1] = str(name)
-                    if found.valued:
-                        self.texts[len(self.states) - 1] = str(value)
+    def _look(self, element: Element, attributes: Attributes, row: int, position: int) -> None:
+        """Takes the attributes that some path reads."""
+        for name, value in element.attrib.items():
+            found = attributes[str(name)]
+            if found is not None:
+                self._record(found, position, row)
+                self.names[len(self.states) - 1] = str(name)
+                if found.valued:
+                    self.texts[len(self.states) - 1] = str(value)
