@@ -58,7 +58,7 @@ contexts = st.lists(st.sampled_from(NAMES), max_size=2).map(tuple)
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.lists(shapes(), min_size=1, max_size=12),
+    st.booleans().flatmap(lambda deep: st.lists(shapes(deep=deep), min_size=1, max_size=12)),
     st.lists(st.tuples(documents(), contexts), min_size=1, max_size=4),
 )
 def test_plan_equals_oracle(queries, texts):

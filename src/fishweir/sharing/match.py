@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Operator
-from fishweir.algebra.normal import ConstantCondition, NegatedCondition
+from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template
 from fishweir.algebra.texts import TEXT_CONDITIONS
 from fishweir.algebra.values import COMPARE
 from fishweir.sharing.arrays import Column, Ints, expand, take
@@ -75,7 +75,7 @@ def match_table(table: Table, witnesses: Mapping[Path, PathTable]) -> Matches | 
     hits = table.index.look_up(values)
     if not len(hits.row):
         return None
-    bindings = bind(table, witnesses, np.unique(hits.row))
+    bindings = bind(table, witnesses, _apart(table.template, table.anchor.node, values, np.unique(hits.row)))
     if bindings is None or not len(bindings.documents):
         return None
     if table.residual or table.template.negated:
@@ -96,7 +96,7 @@ def bind(table: Table, witnesses: Mapping[Path, PathTable], anchor_rows: Ints) -
         other = witnesses.get(template.path(node))
         if other is None:
             return None
-        bindings = _join(bindings, node, template.chain(node), other)
+        bindings = _join(template, bindings, node, other)
     for join in template.joins:
         left, right = (witnesses[template.path(n)] for n in (join.left, join.right))
         text = join.op in ("=", "!=")
@@ -108,12 +108,29 @@ def bind(table: Table, witnesses: Mapping[Path, PathTable], anchor_rows: Ints) -
     return bindings
 
 
-def _join(bindings: Bindings, node: int, chain: tuple[int, ...], other: PathTable) -> Bindings:
+def _apart(template: Template, node: int, table: PathTable, rows: Ints, depth: int = 0) -> Ints:
+    """Of rows that differ only in nodes that nothing refers to, and above `depth`, the first one.
+
+    Below a descendant step a node has a row for each way it was reached.
+    """
+    chain = template.chain(node)
+    if not any(template.nodes[i].step.is_deep for i in chain[1:]):
+        return rows
+    kept = [d for d, n in enumerate(chain) if d >= depth and (n in template.referred or n == node)]
+    columns = [table.documents[rows], *(table.nodes[rows][:, kept] + (1 << 20)).T]
+    if template.nodes[node].step.is_attribute:  # several may stand on one element
+        columns.append(table.texts.dictionary_encode().indices.to_numpy()[rows])
+    return rows[np.unique(_numbered(*columns), return_index=True)[1]]
+
+
+def _join(template: Template, bindings: Bindings, node: int, other: PathTable) -> Bindings:
     """Extends the bindings by a path, agreeing on the deepest pattern node both have."""
+    chain = template.chain(node)
     depth = max(d for d, ancestor in enumerate(chain) if ancestor in bindings.nodes)
-    keys = other.key(depth)
+    rows = _apart(template, node, other, np.arange(len(other)), depth)
+    keys = other.key(depth)[rows]
     order = np.argsort(keys, kind="stable")
-    keys = keys[order]
+    keys, order = keys[order], rows[order]
     wanted = node_keys(bindings.documents, bindings.nodes[chain[depth]])
     left, at = expand(np.searchsorted(keys, wanted, "left"), np.searchsorted(keys, wanted, "right"))
     joined = bindings.take(left)

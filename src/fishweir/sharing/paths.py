@@ -7,7 +7,7 @@ automaton's (automaton/). A path with descendant steps has one row per embedding
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -72,7 +72,7 @@ class DocumentWalk:
         self.walk = shared.automaton.start()
         self._items: list[str] | None = [] if shared.takes_items else None
 
-    def add(self, document: int, root: Element, context: Sequence[str] = ()) -> None:
+    def add(self, document: int, root: Element, context: tuple[str, ...] = ()) -> None:
         """Walks a document; `context` are the names of the elements above it before a split."""
         self.walk.add(document, root, context)
         if self._items is not None:
@@ -129,15 +129,10 @@ class FoundTables(Mapping[Path, PathTable]):
             documents, nodes, rows = documents[inside], nodes[inside], rows[inside]
         if not len(documents):
             return None
-        texts = self.batch.rows.texts_of(rows) if self._valued(id) else None
-        return PathTable(documents, nodes, _texts(texts, len(documents)))
+        texts = self.batch.rows.values_of(rows) if self._valued(id) else pa.repeat(NOT_READ, len(rows))
+        return PathTable(documents, nodes, texts)
 
     def _item_table(self) -> PathTable | None:
         size = len(self._documents)
-        nodes = np.zeros((size, 1), np.int64)
-        return PathTable(self._documents, nodes, _texts(self._items, size)) if size else None
-
-
-def _texts(texts: list[str] | None, size: int) -> pa.LargeStringArray:
-    """The values, or empty texts where nobody reads them."""
-    return pa.array(texts, pa.large_string()) if texts is not None else pa.repeat(NOT_READ, size)
+        texts = pa.repeat(NOT_READ, size) if self._items is None else pa.array(self._items, pa.large_string())
+        return PathTable(self._documents, np.zeros((size, 1), np.int64), texts) if size else None
