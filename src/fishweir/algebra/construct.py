@@ -18,7 +18,7 @@ from fishweir.algebra.formula import RelativePath
 from fishweir.algebra.nodes import ElementOutput, Output, TextOutput, VariableOutput
 
 Bound = tuple[Element, str | None]
-"""An element, with the name of the attribute where an attribute is bound, its namespace in braces if it has to have one."""
+"""An element, with the name of the attribute where one is bound, `{namespace}name` if it must be in one."""
 
 
 NOT_AS_IT_IS = {"\r": "&#13;"}

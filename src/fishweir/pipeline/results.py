@@ -106,7 +106,8 @@ class ResultReader:
             attribute = f"{{{step.namespace}}}{step.name}" if step.namespace else step.name
             bound[name] = (nodes[position], attribute if step.is_attribute else None)
             shown = f"{position}@{step.name}" if step.is_attribute else position
-            bindings[name] = {"document": id, "node": shown, "value": value_of(bound[name])}
+            if name[0] != "_":
+                bindings[name] = {"document": id, "node": shown, "value": value_of(bound[name])}
         output = construct(shape.output, bound)
         return lambda query: Result(query, [id], row["timestamp"], bindings, output)
 

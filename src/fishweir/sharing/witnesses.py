@@ -143,7 +143,8 @@ def _tuple_parts(
         empty = pa.scalar("", pa.large_string())
         texts = (pc.fill_null(column_texts(column), empty) for column in columns.values())
         between = pa.scalar(" ", pa.large_string()) if first == ANY_ROOT else empty
-        yield PathTable(np.arange(length), np.zeros((length, 1), np.int64), pc.binary_join_element_wise(*texts, between))
+        text = pc.binary_join_element_wise(*texts, between)
+        yield PathTable(np.arange(length), np.zeros((length, 1), np.int64), text)
     below = last.is_deep if len(path) == 1 else len(path) == 2 and at_root
     for column in columns if below and not last.is_attribute else ():
         if last.accepts(column, ""):

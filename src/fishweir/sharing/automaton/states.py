@@ -59,7 +59,8 @@ class State(dict[str, "State | None"]):
     """Tag to state. `attributes` is None where no path reads one, `closed`: none goes further down."""
 
     __slots__ = (
-        "accepts", "attributes", "closed", "id", "matched", "nodes", "open", "place", "special", "states", "valued", "version",
+        "accepts", "attributes", "closed", "id", "matched", "nodes", "open", "place", "special", "states", "valued",
+        "version",
     )  # fmt: skip
 
     def __init__(self, states: States, id: int, nodes: Nodes, open_: Open) -> None:

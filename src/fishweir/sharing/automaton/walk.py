@@ -86,7 +86,7 @@ class Walk:
         """All below the document element: the innermost loop of all."""
         places, parents, texts = self.places, self.parents, self.texts
         position, skipped = 1, 0
-        children = iter(root)
+        children: Iterator[Element] = iter(root)
         stack: list[tuple[Iterator[Element], State, int]] = []
         while True:
             for child in children:
