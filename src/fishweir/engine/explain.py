@@ -8,6 +8,7 @@ from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.nodes import Constant
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
 from fishweir.catalog.catalog import Query
+from fishweir.sharing.plan import template_paths
 from fishweir.sharing.segments import Segment
 from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
 from fishweir.sharing.tables import Table
@@ -21,8 +22,16 @@ def explain_query(query: Query, segments: Sequence[Segment], statistics: Statist
         found = _table_of(query.number, normal.template, segments)
         if found is None or query.dropped is not None:
             return "\n".join([*lines, f"  dropped   by change {query.dropped}"])
+        lines.append(_paths(normal.template, segments))
         lines += _group(found, constants_of(normal, query.constants), segments, statistics)
     return "\n".join([*lines, *_schedule(query)])
+
+
+def _paths(template: Template, segments: Sequence[Segment]) -> str:
+    """How many distinct paths there are over the source, and how many of them the query reads."""
+    templates = {t.template for s in segments for t in s.tables if t.template.source == template.source}
+    shared = {path for one in templates for path in template_paths(one)}
+    return f"  paths     {len(template_paths(template))} of the {len(shared)} that queries of {template.source} read"
 
 
 def _group(
