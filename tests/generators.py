@@ -19,6 +19,7 @@ from fishweir.algebra.nodes import (
 )  # fmt: skip
 
 NAMES = ["a", "b", "c"]
+NAMESPACE = "urn:n"
 TEXTS = ["", "1", "2", "2.0", " 3 ", "10", "x", "y", "x y", "nan", "é<&>"]
 NUMBERS = [0.0, 1.0, 2.0, 2.5, 3.0, 10.0, -1.0]
 
@@ -33,6 +34,7 @@ def documents(draw: st.DrawFn, depth: int = 3) -> str:
     children = draw(st.lists(documents(depth - 1), max_size=3)) if depth else []
     tail = escape(draw(st.sampled_from(TEXTS)))
     comment = draw(st.sampled_from(["", "", "<!--no--><?pi no?>"]))
+    shown += draw(st.sampled_from(["", "", "", f' xmlns="{NAMESPACE}"', f' xmlns:p="{NAMESPACE}" p:k="2"']))
     return f"<{name}{shown}>{text}{comment}{''.join(children)}{tail}</{name}>"
 
 
@@ -41,10 +43,12 @@ def escape(text: str) -> str:
 
 
 @st.composite
-def shapes(draw: st.DrawFn, source: str = "S", depth: int = 2) -> tuple[Shape, tuple[str | float, ...]]:
-    """A shape over one source, and constants for it."""
+def shapes(
+    draw: st.DrawFn, source: str = "S", depth: int = 2, deep: bool = False
+) -> tuple[Shape, tuple[str | float, ...]]:
+    """A shape over one source, and constants for it; `deep`: with descendants, wildcards and namespaces."""
     counter = iter(range(1000))
-    pattern = draw(patterns(counter, depth))
+    pattern = draw(patterns(counter, depth, deep))
     names = [name for node in pattern.walk() for name in node.variables]
     slots: list[Slot] = []
     constants: list[str | float] = []
@@ -58,7 +62,9 @@ def shapes(draw: st.DrawFn, source: str = "S", depth: int = 2) -> tuple[Shape, t
         slots.append(Slot(len(slots), kind))
         constants.append(draw(st.sampled_from(NUMBERS if kind == "number" else TEXTS)))
         conditions.append(Comparison(left, op, slots[-1]))
-    chosen = draw(st.lists(st.sampled_from(names), max_size=2, unique=True)) if names else []
+    steps = {name: node.step for node in pattern.walk() for name in node.variables}
+    shown = [name for name in names if str(steps[name])[-2:] != "@*"]
+    chosen = draw(st.lists(st.sampled_from(shown), max_size=2, unique=True)) if shown else []
     output = tuple(VariableOutput(n, content=draw(st.booleans())) for n in chosen)
     if draw(st.booleans()):
         output = (ElementOutput("r", (), (TextOutput("t"), *output)),)
@@ -66,13 +72,20 @@ def shapes(draw: st.DrawFn, source: str = "S", depth: int = 2) -> tuple[Shape, t
 
 
 @st.composite
-def patterns(draw: st.DrawFn, counter, depth: int) -> PatternNode:  # type: ignore[no-untyped-def]
-    name = draw(st.sampled_from(NAMES))
-    children = draw(st.lists(patterns(counter, depth - 1), max_size=2)) if depth else []
+def patterns(draw: st.DrawFn, counter, depth: int, deep: bool = False) -> PatternNode:  # type: ignore[no-untyped-def]
+    children = draw(st.lists(patterns(counter, depth - 1, deep), max_size=2)) if depth else []
     if draw(st.integers(0, 3)) == 0:
-        attribute = Step(draw(st.sampled_from(["k", "l"])), "attribute")
-        children.append(PatternNode(attribute, variables(draw, counter)))
-    return PatternNode(Step(name), variables(draw, counter), tuple(children))
+        children.append(PatternNode(draw(steps(["k", "l"], "attribute", deep)), variables(draw, counter)))
+    return PatternNode(draw(steps(NAMES, "child", deep)), variables(draw, counter), tuple(children))
+
+
+@st.composite
+def steps(draw: st.DrawFn, names: list[str], axis: str, deep: bool) -> Step:
+    if not deep:
+        return Step(draw(st.sampled_from(names)), axis)
+    below = "descendant" if axis == "child" else "descendant-attribute"
+    name, namespace = draw(st.sampled_from([*names, *names, "*"])), draw(st.sampled_from([None, None, "", NAMESPACE]))
+    return Step(name, draw(st.sampled_from([axis, below])), namespace)
 
 
 def variables(draw: st.DrawFn, counter) -> tuple[str, ...]:  # type: ignore[no-untyped-def]

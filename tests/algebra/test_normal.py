@@ -42,6 +42,7 @@ def constants_by_path(text: str) -> set[tuple[str, str, str | float]]:
 
 
 SAME = [
+    ("where <Q><A/></> element_as $q in 's' construct $q", "where <Q><A/><A/></> element_as $q in 's' construct $q"),
     (
         "where <Q><S>'INTC'</><P>$p</></> element_as $g in 's', $p < 100 construct $g",
         "where <Q><P>$price</><S>'MSFT'</></> element_as $it in 's', $price < 5 construct <r>$it</r>",
@@ -81,7 +82,6 @@ DIFFERENT = [
     ("where <Q><A>$a</></> in 's', $a > 1 construct $a", "where <Q><A>$a</></> in 's', $a >= 1 construct $a"),
     ("where <Q><A>$a</></> in 's', $a > 1 construct $a", "where <Q><A>$a</></> in 's', $a > '1' construct $a"),
     ("where <Q><A>$a</></> in 's' construct $a", "where <Q A=$a></> in 's' construct $a"),
-    ("where <Q><A/></> element_as $q in 's' construct $q", "where <Q><A/><A/></> element_as $q in 's' construct $q"),
     (
         "where <Q><A>$a</><B>$b</></> in 's', $a < $b construct $a",
         "where <Q><A>$a</><B>$b</></> in 's', $b < $a construct $a",

@@ -82,8 +82,6 @@ def test_names_that_look_like_keywords() -> None:
 @pytest.mark.parametrize(
     ("statement", "language"),
     [
-        ("S//book->x1 followed by{x2=x5, 10} S//blog->x4", "XSCL"),
-        ("select * from S//book->x1 join{x2=x5, 10} S//blog->x4", "XSCL"),
         ('for $a in stream("S")/b return $a', "XQuery"),
         ("create query q using xquery as for $a in b", "XQuery"),
     ],

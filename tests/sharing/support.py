@@ -17,7 +17,7 @@ from fishweir.sharing.match import Matches
 from fishweir.sharing.plan import plan_of
 from fishweir.sharing.segments import QueryRow, Segment
 from fishweir.sharing.tables import Table, build_table
-from fishweir.sharing.witnesses import Extraction, PathTable
+from fishweir.sharing.witnesses import PathTable
 
 SOURCE = Source("s")
 STEPS = (Step("r"), Step("v"))
@@ -77,13 +77,13 @@ def evaluated(
 ) -> list[tuple[int, int, tuple[int, ...]]]:
     """(query, document, output nodes) that a plan finds in some documents, sorted, with repeats."""
     plan = plan_of(segments, [Source(source)])
-    extraction = Extraction(plan.trie)
+    walk = plan.start()
     for i, text in enumerate(texts):
-        extraction.add(i, parse_document(text.encode()))
+        walk.add(i, parse_document(text.encode()))
     tables = {(s.id, i): t for s in segments for i, t in enumerate(s.tables)}
     found = [
         one
-        for segment, index, matches in plan.match(extraction.tables())
+        for segment, index, matches in plan.match(walk.tables())
         for one in expanded(tables[segment, index], matches)
     ]
     return sorted(found)

@@ -14,7 +14,6 @@ from fishweir.algebra.oracle import evaluate
 from fishweir.sharing.plan import plan_of
 from fishweir.sharing.pools import pool_tables
 from fishweir.sharing.segments import Segment, build_tables, read_segment, write_segment
-from fishweir.sharing.witnesses import Extraction
 from tests.generators import NAMES, documents, shapes
 
 
@@ -33,12 +32,12 @@ def expected(queries, docs):
 def matched(segments, docs):
     """The same from the plan, with each query at most once per output."""
     plan = plan_of(segments, [Source("S")])
-    extraction = Extraction(plan.trie)
+    walk = plan.start()
     for i, document in enumerate(docs):
-        extraction.add(i, document.root, document.context)
+        walk.add(i, document.root, document.context)
     by_id = {s.id: s for s in segments}
     found = []
-    for segment, index, matches in plan.match(extraction.tables()):
+    for segment, index, matches in plan.match(walk.tables()):
         members = by_id[segment].tables[index].members
         for row in range(len(matches)):
             spans = matches.slices[matches.slice_offsets[row] : matches.slice_offsets[row + 1]].reshape(-1, 2)
@@ -60,7 +59,7 @@ contexts = st.lists(st.sampled_from(NAMES), max_size=2).map(tuple)
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.lists(shapes(), min_size=1, max_size=12),
+    st.booleans().flatmap(lambda deep: st.lists(shapes(deep=deep), min_size=1, max_size=12)),
     st.lists(st.tuples(documents(), contexts), min_size=1, max_size=4),
 )
 def test_plan_equals_oracle(queries, texts):

@@ -18,7 +18,7 @@ from fishweir.sharing.boxes import STRATEGIES
 from fishweir.sharing.plan import plan_of
 from fishweir.sharing.pools import pool_tables
 from fishweir.sharing.segments import Segment, build_tables, plain_tables
-from fishweir.sharing.witnesses import Extraction, tuple_tables
+from fishweir.sharing.witnesses import tuple_tables
 
 SOURCE = Source("S")
 TEXTS = ["", "rock", "Rock concert", "a rock, a concert", "2", "2.5", "10", "see http://a.org/x", "http://b.a.org",
@@ -178,10 +178,10 @@ def agree_on_documents(queries, texts, strategy):
     docs = [Document(str(i), 0.0, parse_document(text.encode())) for i, text in enumerate(texts)]
 
     def witnesses(plan):
-        extraction = Extraction(plan.trie)
+        walk = plan.start()
         for i, document in enumerate(docs):
-            extraction.add(i, document.root)
-        return extraction.tables()
+            walk.add(i, document.root)
+        return walk.tables()
 
     expected = {
         (n, i)

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from fishweir.algebra.documents import Document, parse_document, tuple_to_document
 from fishweir.algebra.nodes import OPERATORS, Source, Step
 from fishweir.algebra.oracle import evaluate
+from fishweir.sharing.paths import SharedPaths
 from fishweir.sharing.plan import plan_of
 from fishweir.sharing.segments import Segment, build_tables
-from fishweir.sharing.witnesses import Extraction, PathTrie, tuple_tables
+from fishweir.sharing.witnesses import tuple_tables
 from tests.sharing.support import expanded, plan_rows, queries
 
 SYMBOL = (Step("Quotes"), Step("Quote"), Step("Symbol"))
@@ -22,14 +23,13 @@ ID = (Step("Quotes"), Step("Quote"), Step("id", "attribute"))
 
 
 def extracted(text: str, *paths: tuple[Step, ...], context: tuple[str, ...] = (), valued: bool = True):  # type: ignore[no-untyped-def]
-    trie = PathTrie()
-    for path in paths:
-        trie.add(path, valued)
-    extraction = Extraction(trie)
-    extraction.add(3, parse_document(text.encode()), context)
+    shared = SharedPaths()
+    shared.hold({"1": dict.fromkeys(paths, valued)})
+    walk = shared.start()
+    walk.add(3, parse_document(text.encode()), context)
     return {
         path: [(n, v) for n, v in zip(table.nodes.tolist(), table.texts.to_pylist(), strict=True)]
-        for path, table in extraction.tables().items()
+        for path, table in walk.tables().items()
     }
 
 
@@ -115,15 +115,15 @@ def test_columns_match_as_flat_documents_do(given: list[str], tuples: list[dict[
     segment = Segment("1", build_tables(plan_rows(created), {}))
     plan = plan_of([segment], [Source("R")])
     columns = {name: pa.array([row[name] for row in tuples], kind) for name, (kind, _) in KINDS.items()}
-    extraction, expected = Extraction(plan.trie), []
+    walk, expected = plan.start(), []
     for i, row in enumerate(tuples):
         root = tuple_to_document("R", row)
-        extraction.add(i, root)
+        walk.add(i, root)
         for number, query in enumerate(created, 1):
             found = evaluate(query.shape, query.constants, Document("d", 0.0, root))
             expected += [(number, i, tuple(int(node.id) for node in b.values())) for b in found]
     assert matched(segment, tuple_tables("R", columns, plan.paths)) == sorted(expected)
-    assert matched(segment, extraction.tables()) == sorted(expected)
+    assert matched(segment, walk.tables()) == sorted(expected)
 
 
 def test_the_whole_tuple_is_the_text_of_its_columns() -> None:

@@ -1,7 +1,7 @@
 """Frozen nodes to JSON and back, for the catalog and the segment files.
 
 >>> to_json(nodes.Step("a"))
-{'!': 'Step', 'name': 'a', 'axis': 'child'}
+{'!': 'Step', 'name': 'a', 'axis': 'child', 'namespace': None}
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from fishweir.algebra.formula import RelativePath
 from fishweir.algebra.nodes import ElementOutput, Output, TextOutput, VariableOutput
 
 Bound = tuple[Element, str | None]
-"""An element, with the name of the attribute where an attribute is bound."""
+"""An element, with the name of the attribute where one is bound, `{namespace}name` if it must be in one."""
 
 
 NOT_AS_IT_IS = {"\r": "&#13;"}
@@ -80,4 +80,7 @@ def value_of(node: Bound) -> str:
     element, attribute = node
     if attribute is None:
         return str(element.xpath("string()"))
-    return next((str(v) for k, v in element.attrib.items() if local_name(str(k)) == attribute), "")
+    exact = element.get(attribute)
+    return exact if exact is not None else next(
+        (str(v) for k, v in element.attrib.items() if local_name(str(k)) == attribute), ""
+    )

@@ -23,15 +23,36 @@ Constant = str | float
 """A quoted constant compares as a string, exactly; a bare number compares as a number."""
 
 
+Axis = Literal["child", "attribute", "descendant", "descendant-attribute", "item"]
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step down the tree. A name without namespace matches the local name in any namespace."""
+    """One step down the tree; `*` is any name. Namespace None is any, the empty one is none.
+
+    A descendant is at any depth below; a descendant attribute is on the element or on one below it.
+    An `item` is the document element, whatever its name, and its value is all of its text.
+    """
 
     name: str
-    axis: Literal["child", "attribute"] = "child"
+    axis: Axis = "child"
+    namespace: str | None = None
+
+    @property
+    def is_attribute(self) -> bool:
+        return self.axis in ("attribute", "descendant-attribute")
+
+    @property
+    def is_deep(self) -> bool:
+        return self.axis in ("descendant", "descendant-attribute")
+
+    def accepts(self, name: str, namespace: str) -> bool:
+        """Whether a node's local name and namespace pass."""
+        return self.name in ("*", name) and self.namespace in (None, namespace)
 
     def __str__(self) -> str:
-        return f"@{self.name}" if self.axis == "attribute" else self.name
+        space = "" if self.namespace is None else f"{{{self.namespace}}}"
+        return f"{'.' if self.is_deep else ''}{'@' if self.is_attribute else ''}{space}{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

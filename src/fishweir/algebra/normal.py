@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PLACEHOLDER = {"string": "constant", "number": "number", "words": "words"}
 
-ANY_ROOT = Step("*")
+ANY_ROOT = Step("*", "item")
 """The document element, whatever its name: conditions on items and tuples begin there."""
 
 
@@ -95,6 +95,13 @@ class Template:
         return f"not {words}" if isinstance(condition, NegatedCondition) else words
 
     @property
+    def referred(self) -> frozenset[int]:
+        """Nodes that an output, a condition or several nodes below refer to."""
+        parents = [node.parent for node in self.nodes]
+        compared = {c.node for c in self.constants} | {n for j in self.joins for n in (j.left, j.right)}
+        return frozenset({*self.outputs, *compared, *(p for p in parents if parents.count(p) > 1)})
+
+    @property
     def types(self) -> tuple[str, ...]:
         """The type of each slot's constants."""
         return tuple(c.type for c in self.conditions)
@@ -129,7 +136,7 @@ class Normal:
 
 
 def dotted(path: tuple[Step, ...]) -> str:
-    """A path as NiagaraCQ writes it: Quotes.Quote.Symbol; one that begins anywhere, without its root."""
+    """A path as NiagaraCQ writes it: Quotes.Quote.Symbol, `..` for any depth; an item's, without its root."""
     shown = path[1:] if path[0] == ANY_ROOT else path
     return ".".join(str(step) for step in shown) or "item"
 
@@ -182,8 +189,38 @@ def _flatten(
     index = len(order)
     order.append(node)
     parents.append(parent)
-    for child in sorted(node.children, key=lambda c: _key(c, shape)):
+    for child in sorted(_needed(node.children, shape), key=lambda c: _key(c, shape)):
         _flatten(child, index, shape, order, parents)
+
+
+def _needed(children: tuple[PatternNode, ...], shape: Shape) -> list[PatternNode]:
+    """The children without those that must only exist and do where another one is."""
+    kept = list(children)
+    for child in children:
+        if any(other is not child and _implied(child, other, shape) for other in kept):
+            del kept[next(i for i, one in enumerate(kept) if one is child)]
+    return kept
+
+
+def _implied(node: PatternNode, other: PatternNode, shape: Shape) -> bool:
+    """Whether a sibling's binding gives one for the node, which nobody reads."""
+    return (
+        not any(name in _read(shape) for name in node.variables)
+        and _covers(node.step, other.step)
+        and all(any(_implied(child, below, shape) for below in other.children) for child in node.children)
+    )
+
+
+def _covers(step: Step, other: Step) -> bool:
+    near = other.axis == step.axis or (step.is_deep and step.is_attribute == other.is_attribute)
+    return near and step.name in ("*", other.name) and step.namespace in (None, other.namespace)
+
+
+@lru_cache(maxsize=1024)
+def _read(shape: Shape) -> frozenset[str]:
+    """The variables that a condition or the output reads."""
+    compared = {name for c in shape.conditions for name in (c.left, c.right) if isinstance(name, str)}
+    return frozenset(compared.union(shape.output_variables))
 
 
 def _key(node: PatternNode, shape: Shape) -> tuple[object, ...]:

@@ -96,52 +96,71 @@ def holds(condition: Comparison, binding: Binding, constants: Sequence[Constant]
     return values_compare(left, condition.op, binding[condition.right].value)
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An element that a pattern node may bind. Of one above a split only the name is left; in its place
+    the document's own element is bound."""
+
+    name: str
+    namespace: str
+    node: Node
+    children: tuple[Place, ...]
+    attributes: tuple[tuple[str, str, Node], ...] = ()
+
+    def walk(self) -> Iterator[Place]:
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
 def embeddings(pattern: PatternNode, document: Document) -> Iterator[Binding]:
-    """All ways to lay the pattern over the document, from its element or from one above it.
-
-    The elements above are only names, left from the split; in their place the document's own
-    element is bound, which is all that is left of them.
-    """
+    """All ways to lay the pattern over the document, from its element or from one above it."""
     ids = {element: i for i, element in enumerate(elements(document.root))}
-    for start in range(len(document.context) + 1):
-        yield from _above(pattern, document.context[start:], document.root, ids)
+    places = [_place(document.root, ids)]
+    for name in reversed(document.context):
+        places.append(Place(name, "", places[0].node, (places[-1],)))
+    match pattern.step.axis:
+        case "item":
+            starts = places[:1]
+        case "child":
+            starts = places[::-1]
+        case _:
+            yield from _below(pattern, Place("", "", places[0].node, (places[-1],)))
+            return
+    for place in starts:
+        yield from _embed(pattern, place)
 
 
-def _above(
-    pattern: PatternNode, names: tuple[str, ...], root: Element, ids: dict[Element, int]
-) -> Iterator[Binding]:
-    if not names:
-        yield from _embed(pattern, root, ids)
-    elif pattern.step.name == names[0]:
-        below = [list(_above(child, names[1:], root, ids)) for child in pattern.children]
-        if all(child.step.axis == "child" for child in pattern.children):
-            yield from _combine(pattern, _node(root, ids), below)
-
-
-def _embed(pattern: PatternNode, element: Element, ids: dict[Element, int]) -> Iterator[Binding]:
-    if pattern.step.name != local_name(element.tag):
+def _below(pattern: PatternNode, place: Place) -> Iterator[Binding]:
+    if pattern.step.is_attribute:
+        for owner in place.walk() if pattern.step.is_deep else (place,):
+            for name, namespace, node in owner.attributes:
+                if pattern.step.accepts(name, namespace):
+                    yield dict.fromkeys(pattern.variables, node)
         return
-    below = [list(_below(child, element, ids)) for child in pattern.children]
-    yield from _combine(pattern, _node(element, ids), below)
+    for child in place.children:
+        for candidate in child.walk() if pattern.step.is_deep else (child,):
+            yield from _embed(pattern, candidate)
 
 
-def _below(child: PatternNode, element: Element, ids: dict[Element, int]) -> Iterator[Binding]:
-    if child.step.axis == "child":
-        for candidate in element.iterchildren(etree.Element):
-            yield from _embed(child, candidate, ids)
+def _embed(pattern: PatternNode, place: Place) -> Iterator[Binding]:
+    if not pattern.step.accepts(place.name, place.namespace):
         return
-    for key, value in element.attrib.items():
-        name = local_name(str(key))
-        if child.step.name == name:
-            node = Node(f"{ids[element]}@{name}", (ids[element], name), str(value), element)
-            yield dict.fromkeys(child.variables, node)
-
-
-def _combine(pattern: PatternNode, node: Node, below: list[list[Binding]]) -> Iterator[Binding]:
-    own = dict.fromkeys(pattern.variables, node)
-    for choice in product(*below):
+    own = dict.fromkeys(pattern.variables, place.node)
+    for choice in product(*[list(_below(child, place)) for child in pattern.children]):
         yield {name: bound for part in (own, *choice) for name, bound in part.items()}
 
 
-def _node(element: Element, ids: dict[Element, int]) -> Node:
-    return Node(str(ids[element]), (ids[element], ""), string_value(element), element)
+def _place(element: Element, ids: dict[Element, int]) -> Place:
+    id = ids[element]
+    attributes = tuple((*_split(str(k)), str(v)) for k, v in element.attrib.items())
+    return Place(
+        *_split(element.tag),
+        Node(str(id), (id, ""), string_value(element), element),
+        tuple(_place(child, ids) for child in element.iterchildren(etree.Element)),
+        tuple((n, ns, Node(f"{id}@{n}", (id, n), value, element)) for n, ns, value in attributes),
+    )
+
+
+def _split(tag: str) -> tuple[str, str]:
+    return local_name(tag), tag[1:].rpartition("}")[0]

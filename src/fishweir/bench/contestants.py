@@ -25,7 +25,6 @@ from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.match import Matches
 from fishweir.sharing.plan import plan_of
 from fishweir.sharing.segments import AnyTable, Segment, build_tables
-from fishweir.sharing.witnesses import Extraction
 
 ROWS_AT_ONCE = 1_000
 """As pipeline.worker.DOCUMENTS_AT_ONCE, which cannot be imported without Spark."""
@@ -61,10 +60,10 @@ class Grouped:
         return [self._witnesses(rows[i : i + ROWS_AT_ONCE]) for i in range(0, len(rows), ROWS_AT_ONCE)]
 
     def _witnesses(self, rows: Sequence[Element]) -> Any:
-        extraction = Extraction(self.plan.trie)
+        walk = self.plan.start()
         for i, row in enumerate(rows):
-            extraction.add(i, row, CONTEXT)
-        return extraction.tables()
+            walk.add(i, row, CONTEXT)
+        return walk.tables()
 
     def match(self, chunks: list[Any]) -> Found:
         return [(i, at, found) for i, chunk in enumerate(chunks) for _, at, found in self.plan.match(chunk)]

@@ -12,12 +12,12 @@ from fishweir.algebra.predicates import Predicate
 from fishweir.catalog.catalog import Query
 from fishweir.catalog.subscribers import Subscription
 from fishweir.engine.explain_filters import explain_filter, explain_plan
-from fishweir.sharing.filters import FilterTable
+from fishweir.sharing.filters import FilterTable, predicate_paths
 from fishweir.sharing.pooled import Pooled, sides
 from fishweir.sharing.pools import cluster_size
 from fishweir.sharing.segments import AnyTable, Segment
 from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
-from fishweir.sharing.tables import Table
+from fishweir.sharing.tables import Table, template_paths
 
 
 def explain_query(
@@ -31,6 +31,7 @@ def explain_query(
         found = _table_of(query.number, template, segments)
         if found is None or query.dropped is not None:
             return "\n".join([*lines, f"  dropped   by change {query.dropped}"])
+        lines.append(_paths(template, segments))
         if isinstance(found, FilterTable):
             lines += explain_filter(found, query.number)
             continue
@@ -54,6 +55,13 @@ def _awaited(query: FeedQuery, dropped: int | None) -> list[str]:
         lines.append(f"  joins     with the last {window} of {named}")
     state = "waits for the join stage, which this version has not; until then it has no results"
     return [*lines, f"  {state}" if dropped is None else f"  dropped   by change {dropped}"]
+
+
+def _paths(template: Template | Predicate, segments: Sequence[Segment]) -> str:
+    """How many distinct paths there are over the source, and how many of them the query reads."""
+    own = set(template_paths(template)) if isinstance(template, Template) else set(predicate_paths(template))
+    shared = {path for s in segments for t in s.tables if t.source == template.source for path in t.paths}
+    return f"  paths     {len(own)} of the {len(shared)} that queries of {template.source} read"
 
 
 def _group(

@@ -23,7 +23,7 @@ from fishweir.languages.lexical import COMMENT, QUOTED, is_name, quote
 
 _TOKEN = re.compile(
     rf"(?P<comment>{COMMENT})|(?P<quoted>{QUOTED})"
-    r"|(?P<head>\b(?:create\s+(?:(?:query|stream|feed)\s+)?|delete\s+))(?P<name>[\w.$-]*\$[\w.$-]*)"
+    r"|(?P<head>\b(?:create\s+(?:(?:query|stream|feed)\s+)?|delete\s+|publish\s+))(?P<name>[\w.$-]*\$[\w.$-]*)"
     r"|\$(?P<bare>[^\W\d]\w*)",
     re.IGNORECASE,
 )

@@ -26,6 +26,8 @@ _WORDS = {
     "AMOUNT": "a number", "UNIT": "a unit of time",
     "ISO_TIME": "a date", "FROM_NOW": "'in'", "CONFORMS": "'conforms to'", "PATH": "a path", "TYPE": "a type",
     "ATTRIBUTE": "an attribute", "URL": "a URL", "DATE_PART": "'year('", "SHARES_LINK": "'shares-link'",
+    "SLASH": "'/'", "DEEP": "'//'", "AT": "'@'", "STAR": "'*'", "DOT": "'.'", "PARENT": "'..'", "ARROW": "'->'",
+    "CLARK": "'{uri}name'", "PREFIXED": "a name", "LBRACE": "'{'", "RBRACE": "'}'", "BRACES": "'{'", "JOIN": "'join{'",
     "LSQB": "'['", "RSQB": "']'", "BAR": "'|'",
     "$END": "the end of the statement",
 }  # fmt: skip

@@ -8,7 +8,7 @@ that is a selection, between two it is a join (the paper's section 3.5).
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Literal, TypeVar
 
 from lark import Token
 
@@ -42,6 +42,7 @@ from fishweir.languages.niagaracq_syntax import (
 from fishweir.languages.parsed import ConstantPlace, LiteralKind, ParsedQuery
 from fishweir.languages.pieces import Rejected
 
+Part = TypeVar("Part")
 Binding = Literal["element", "content"]
 OutputAttributes = tuple[tuple[str, VariableOutput | TextOutput], ...]
 _KINDS: dict[str, LiteralKind] = {"STRING": "quoted", "NUMBER": "number", "TEXT": "text"}
@@ -145,7 +146,7 @@ class _Binder:
 
     def _output(self, part: OutputSyntax | Token) -> Output:
         if isinstance(part, OutputSyntax):
-            children = tuple(self._output(child) for child in _spaced(part.content))
+            children = tuple(self._output(child) for child in spaced(part.content))
             return ElementOutput(_output_name(part.tag), self._output_attributes(part.attributes), children)
         if part.type == "VARIABLE":
             return VariableOutput(part[1:], content=self._known(part) == "content")
@@ -195,9 +196,9 @@ def _constant(token: Token, kind: LiteralKind) -> Constant:
     return number
 
 
-def _spaced(content: tuple[OutputSyntax | Token, ...]) -> list[OutputSyntax | Token]:
+def spaced(content: tuple[Part | Token, ...]) -> list[Part | Token]:
     """Bare text with one space where it had any towards its neighbours, none at the tag's ends."""
-    parts: list[OutputSyntax | Token] = []
+    parts: list[Part | Token] = []
     for index, part in enumerate(content):
         if isinstance(part, Token) and part.type == "OUT_TEXT":
             before = " " if index > 0 and part[0].isspace() else ""

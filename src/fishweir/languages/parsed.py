@@ -7,6 +7,7 @@ from typing import Literal
 
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape
+from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses_literals import LiteralPlace, Parsed
 from fishweir.languages.schedule import Clauses
 
@@ -33,6 +34,9 @@ class ParsedQuery:
     constants: tuple[Constant, ...]
     places: tuple[ConstantPlace, ...]
     clauses: Clauses
+    name: str | None = None
+    """Where the text itself names the query, as `publish NAME` does."""
+
 
 AnyParsed = ParsedQuery | Parsed[FeedQuery] | Parsed[Selection]
 AnyPlace = ConstantPlace | LiteralPlace
@@ -41,4 +45,8 @@ AnyPlace = ConstantPlace | LiteralPlace
 def to_statement(query: AnyParsed, name: str | None, text: str, line: int, now: float) -> CreateQuery:
     """The statement that registers this query now; Rejected where its times contradict each other."""
     schedule = query.clauses.schedule(now)
+    own = query.name if isinstance(query, ParsedQuery) else None
+    if own is not None and name not in (None, own):
+        raise Rejected(f"the query is named {name} and published as {own}: it has one name", 0)
+    name = name or own
     return CreateQuery(query.shape, query.constants, name, query.clauses.action, schedule, text, line)

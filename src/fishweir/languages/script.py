@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from fishweir.algebra.feeds import CreateFeed
 from fishweir.algebra.nodes import CreateStream, DropQuery, Statement
-from fishweir.languages import niagaracq, roses, sql, streams
+from fishweir.languages import niagaracq, roses, sql, streams, xscl
 from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
 from fishweir.languages.parsed import AnyParsed, to_statement
 from fishweir.languages.pieces import Piece, Rejected, split_script
@@ -38,9 +38,17 @@ class Language:
     parse: Callable[[Piece], AnyParsed] | None = None
 
 
+_SOURCE = rf"(?:{NAME}|{QUOTED})"
+_LIST = rf"(?:\*|\$?{NAME}(?:\s*,\s*\$?{NAME})*)"
+_XSCL = (
+    rf"(?:(?:select\b(?:[^'\"“”]|{QUOTED})*?\b)?from{GAP}++|select\s+{_LIST}\s+)?"
+    rf"{_SOURCE}\s*(?:/(?:[/@*{{]|[^\W\d])|(?:join|followed\s+by)\s*\{{)|select\s*<"
+)
+"""A stream's name with a path or a join behind it; in SQL no `/` follows the name of a relation."""
+
 LANGUAGES: tuple[Language, ...] = (
     Language("NiagaraCQ", _words("where"), niagaracq.parse_query),
-    Language("XSCL", r"(?:select\b.*?)?(?:from\s+)?[\w.-]+\s*//|select\b.*?(?:\bjoin|\bfollowed\s+by)\s*\{"),
+    Language("XSCL", _XSCL, xscl.parse_query),
     Language("XQuery", r"(?:for|let)\s+\$"),
     Language("RoSeS", r"from\b", roses.parse_query),
     Language("SQL", r"(?:select|with)\b", sql.parse_query),

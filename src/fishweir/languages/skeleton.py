@@ -18,7 +18,7 @@ from typing import NamedTuple
 from fishweir.algebra.feeds import CreateFeed, FeedQuery
 from fishweir.algebra.nodes import Constant, CreateQuery, Schedule
 from fishweir.languages.lexical import COMMENT, NAME, OPENING_QUOTES, QUOTED, TEXT, to_constant, unquote
-from fishweir.languages.parsed import AnyParsed, AnyPlace
+from fishweir.languages.parsed import AnyParsed, AnyPlace, ParsedQuery
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses_literals import READERS
 
@@ -37,6 +37,7 @@ _LITERAL = re.compile(rf"({_QUOTED}|>\s*+{TEXT}(?=</)|{COMMENT}|{_NUMBER})")
 _HEAD = re.compile(
     rf"create\s++((?:query|feed)\s++)?(?!(?:query|stream|feed)(?![\w.-]))({NAME}|{QUOTED})(?=\s)", re.IGNORECASE
 )
+_PUBLISHED = re.compile(rf"\bpublish\s++({NAME})$", re.IGNORECASE)
 _MAX_TEMPLATES = 20_000
 
 Key = tuple[object, ...]
@@ -127,7 +128,7 @@ class SkeletonCache:
         """Remember a full parse; places of the query's constants count from the start of the text."""
         cut = _cut(text)
         family = _family(cut, query) if cut else None
-        if cut is None or family is None:
+        if cut is None or family is None or (cut.skeleton[0] == "publish" and _own_name(query) != cut.name):
             return
         if self.size >= self._limit:
             self._families.clear()
@@ -155,8 +156,15 @@ def _cut(text: str) -> _Cut | None:
                 return None
     parts = _LITERAL.split(text[start:])
     literals = parts[1::2]
+    published = _PUBLISHED.search(parts[-1]) if name is None else None
+    if published is not None:
+        name, kind, parts[-1] = published[1], "publish", parts[-1][: published.start(1)]
     kinds = tuple([_FIRST.get(literal[0]) for literal in literals])
     return _Cut(name, start, (kind, kinds, *parts[::2]), literals)
+
+
+def _own_name(query: AnyParsed) -> str | None:
+    return query.name if isinstance(query, ParsedQuery) else None
 
 
 def _schedule(query: AnyParsed, now: float) -> Schedule | None:

@@ -6,6 +6,7 @@ entries and their witnesses; bad ones with the reason they are set aside for. A 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +19,7 @@ from fishweir.algebra.values import to_timestamp
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import column_name
 from fishweir.sharing.plan import SourcePlan
-from fishweir.sharing.witnesses import Extraction, Path, PathTable, tuple_tables
+from fishweir.sharing.witnesses import Path, PathTable, tuple_tables
 
 
 @dataclass
@@ -29,7 +30,7 @@ class Chunk:
     ids: list[str | None] = field(default_factory=list)
     timestamps: list[float] = field(default_factory=list)
     aside: list[tuple[int, str | None, str]] = field(default_factory=list)
-    witnesses: dict[Path, PathTable] = field(default_factory=dict)
+    witnesses: Mapping[Path, PathTable] = field(default_factory=dict)
 
 
 def read_chunk(log: StreamLog, plan: SourcePlan, after: int, upto: int) -> Chunk:
@@ -43,7 +44,7 @@ def read_chunk(log: StreamLog, plan: SourcePlan, after: int, upto: int) -> Chunk
 
 
 def _read_documents(log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk: Chunk) -> None:
-    extraction = Extraction(plan.trie)
+    walk = plan.start()
     path = parse_path(log.stream.timestamp) if log.stream.timestamp else None
     for first, batch in log.read(after, upto):
         for number, entry in enumerate(batch.to_pylist(), first):
@@ -59,11 +60,11 @@ def _read_documents(log: StreamLog, plan: SourcePlan, after: int, upto: int, chu
             except BadDocument as error:
                 chunk.aside.append((number, entry["id"], str(error)))
                 continue
-            extraction.add(len(chunk.numbers), root, _context(entry["context"]))
+            walk.add(len(chunk.numbers), root, _context(entry["context"]))
             chunk.numbers.append(number)
             chunk.ids.append(entry["id"])
             chunk.timestamps.append(given)
-    chunk.witnesses = extraction.tables()
+    chunk.witnesses = walk.tables()
 
 
 def _read_tuples(log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk: Chunk) -> None:

@@ -104,10 +104,11 @@ class ResultReader:
         for name in shape.output_variables:
             node = variables[name]
             step, position = template.nodes[node].step, element_of[node]
-            attribute = step.name if step.axis == "attribute" else None
-            bound[name] = (nodes[position], attribute)
-            shown = position if attribute is None else f"{position}@{attribute}"
-            bindings[name] = {"document": id, "node": shown, "value": value_of(bound[name])}
+            attribute = f"{{{step.namespace}}}{step.name}" if step.namespace else step.name
+            bound[name] = (nodes[position], attribute if step.is_attribute else None)
+            shown = f"{position}@{step.name}" if step.is_attribute else position
+            if name[0] != "_":
+                bindings[name] = {"document": id, "node": shown, "value": value_of(bound[name])}
         output = construct(shape.output, bound)
         return lambda query: Result(query, [id], row["timestamp"], bindings, output)
 

@@ -31,6 +31,14 @@ def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
     return source, lo[source] + within
 
 
+def number_rows(*columns: Ints) -> Ints:
+    """Numbers the distinct rows of some columns, in their order."""
+    numbers = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        _, numbers = np.unique(numbers * (column.max(initial=0) + 1) + column, return_inverse=True)
+    return numbers
+
+
 def to_column(values: Sequence[object], kind: str) -> Column:
     if kind == "number":
         return np.asarray(values, dtype=np.float64)

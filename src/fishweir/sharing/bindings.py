@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import Operator
 from fishweir.algebra.normal import Template
 from fishweir.algebra.values import COMPARE
-from fishweir.sharing.arrays import Column, Ints, expand, take
+from fishweir.sharing.arrays import Column, Ints, expand, number_rows, take
 from fishweir.sharing.witnesses import Path, PathTable, node_keys
 
 ARROW_COMPARE = {
@@ -50,6 +50,7 @@ def bind(
 ) -> Bindings | None:
     """The pattern's bindings that begin at the given rows of the anchor's path."""
     values = witnesses[template.path(anchor)]
+    anchor_rows = _apart(template, anchor, values, anchor_rows)
     bindings = Bindings(values.documents[anchor_rows], anchor_rows)
     bindings.add(anchor, template.chain(anchor), values, anchor_rows)
     for node in bound_nodes(template):
@@ -58,7 +59,7 @@ def bind(
         other = witnesses.get(template.path(node))
         if other is None or not len(other):
             return None
-        bindings = _join(bindings, node, template.chain(node), other)
+        bindings = _join(template, bindings, node, other)
     for join in template.joins:
         left, right = (witnesses[template.path(n)] for n in (join.left, join.right))
         text = join.op in ("=", "!=")
@@ -76,8 +77,24 @@ def bound_nodes(template: Template) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*template.leaves, *sorted(compared))))
 
 
-def _join(bindings: Bindings, node: int, chain: tuple[int, ...], other: PathTable) -> Bindings:
+def _apart(template: Template, node: int, table: PathTable, rows: Ints, depth: int = 0) -> Ints:
+    """Of rows that differ only in nodes that nothing refers to, and above `depth`, the first one.
+
+    Below a descendant step a node has a row for each way it was reached.
+    """
+    chain = template.chain(node)
+    if not any(template.nodes[i].step.is_deep for i in chain[1:]):
+        return rows
+    kept = [d for d, n in enumerate(chain) if d >= depth and (n in template.referred or n == node)]
+    columns = [table.documents[rows], *(table.nodes[rows][:, kept] + (1 << 20)).T]
+    if template.nodes[node].step.is_attribute:  # several may stand on one element
+        columns.append(table.texts.dictionary_encode().indices.to_numpy()[rows])
+    return rows[np.unique(number_rows(*columns), return_index=True)[1]]
+
+
+def _join(template: Template, bindings: Bindings, node: int, other: PathTable) -> Bindings:
     """Extends the bindings by a path, agreeing on the deepest pattern node both have."""
+    chain = template.chain(node)
     depth = max(d for d, ancestor in enumerate(chain) if ancestor in bindings.nodes)
     shared = bindings.nodes[chain[depth]]
     if other.single:
@@ -86,11 +103,12 @@ def _join(bindings: Bindings, node: int, chain: tuple[int, ...], other: PathTabl
         found = (other.documents[at] == bindings.documents) & (other.nodes[at, depth] == shared)
         joined, at = (bindings, at) if found.all() else (bindings.take(found), at[found])
     else:
-        keys = other.key(depth)
+        rows = _apart(template, node, other, np.arange(len(other)), depth)
+        keys = other.key(depth)[rows]
         order = np.argsort(keys, kind="stable")
         keys, wanted = keys[order], node_keys(bindings.documents, shared)
         left, at = expand(np.searchsorted(keys, wanted, "left"), np.searchsorted(keys, wanted, "right"))
-        joined, at = bindings.take(left), order[at]
+        joined, at = bindings.take(left), rows[order[at]]
     joined.add(node, chain, other, at)
     return joined
 

@@ -8,7 +8,7 @@ and mapped from a segment file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import ANY_ROOT
+from fishweir.algebra.predicates import AtomSignature, Predicate
 from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.atoms import AtomGroup, true_atoms
 from fishweir.sharing.factorization.layout import Layout, Units, run
@@ -50,8 +51,7 @@ class FilterTable:
     @property
     def paths(self) -> dict[Path, bool]:
         """The paths read, and whether for their values; all documents come by their root."""
-        valued = {g.signature.path for g in self.groups if g.signature.op != "exists"}
-        return {path: path in valued for path in (ROOT_PATH, *(g.signature.path for g in self.groups))}
+        return _paths(group.signature for group in self.groups)
 
     @property
     def worded(self) -> set[Path]:
@@ -67,6 +67,17 @@ class FilterTable:
     def cost(self, chances: NDArray[np.float64]) -> float:
         """What the plan costs a unit of the source's items, if the atoms had these selectivities."""
         return self.layout.cost(self.layout.units.chances(chances))
+
+
+def predicate_paths(predicate: Predicate) -> dict[Path, bool]:
+    return _paths(literal.signature for literal in predicate.literals)
+
+
+def _paths(signatures: Iterable[AtomSignature]) -> dict[Path, bool]:
+    read = {ROOT_PATH: False}
+    for signature in signatures:
+        read[signature.path] = read.get(signature.path, False) or signature.op != "exists"
+    return read
 
 
 def match_filters(table: FilterTable, witnesses: Mapping[Path, PathTable]) -> Matches | None:

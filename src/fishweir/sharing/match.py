@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import Operator
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template
 from fishweir.algebra.texts import TEXT_CONDITIONS
-from fishweir.sharing.arrays import Column, Ints, expand, take
+from fishweir.sharing.arrays import Column, Ints, expand, number_rows, take
 from fishweir.sharing.bindings import Bindings, bind, compare
 from fishweir.sharing.constants import Slices
 from fishweir.sharing.tables import Table
@@ -163,19 +163,11 @@ def outputs(template: Template, bindings: Bindings) -> Ints:
 def distinct(documents: Ints, nodes: Ints, *more: Ints) -> tuple[Ints, Ints]:
     """First rows of the distinct (document, nodes, more), and for each row kept the number of its
     distinct (document, nodes); without `more` all rows are kept."""
-    group = _numbered(documents, *nodes.T)
+    group = number_rows(documents, *nodes.T)
     if not more:
         return np.arange(len(group)), group
-    _, rows = np.unique(_numbered(group, *more), return_index=True)
+    _, rows = np.unique(number_rows(group, *more), return_index=True)
     return rows, group[rows]
-
-
-def _numbered(*columns: Ints) -> Ints:
-    """Numbers the distinct rows of some columns, in their order."""
-    numbers = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        _, numbers = np.unique(numbers * (column.max(initial=0) + 1) + column, return_inverse=True)
-    return numbers
 
 
 def to_lists(offsets: Ints, values: NDArray[np.integer[Any]]) -> pa.ListArray:

@@ -1,4 +1,4 @@
-"""The shared plan: the segments' tables by source, with one trie of paths for each source.
+"""The shared plan: the segments' tables by source, with one automaton of paths for each source.
 
 In: segments. Out: for a batch of documents of some sources, the matches of all tables. A source is a
 stream by name or, for `in "*"`, a DTD: a stream that conforms to one feeds both.
@@ -15,11 +15,12 @@ from fishweir.algebra.nodes import Source, StreamDefinition
 from fishweir.algebra.normal import dotted
 from fishweir.sharing.filters import FilterTable, match_filters
 from fishweir.sharing.match import Matches, match_table
+from fishweir.sharing.paths import DocumentWalk, SharedPaths
 from fishweir.sharing.pool_match import match_pool
 from fishweir.sharing.pooled import Pooled
 from fishweir.sharing.segments import AnyTable, Segment, read_segment
 from fishweir.sharing.statistics import PathStatistics, count_values, path_key
-from fishweir.sharing.witnesses import Path, PathTable, PathTrie
+from fishweir.sharing.witnesses import Path, PathTable
 
 
 def sources_of(stream: StreamDefinition) -> tuple[Source, ...]:
@@ -29,20 +30,30 @@ def sources_of(stream: StreamDefinition) -> tuple[Source, ...]:
 
 @dataclass
 class SourcePlan:
-    """The tables over one set of sources, each with its place, and the paths they need."""
+    """The tables over one set of sources, each with its place, and the paths they need.
 
+    The automaton is shared by all plans of the sources, so that a new segment adds its own paths only.
+    """
+
+    shared: SharedPaths = field(default_factory=SharedPaths)
     tables: list[tuple[str, int, AnyTable]] = field(default_factory=list)
     pools: list[tuple[str, Pooled]] = field(default_factory=list)
-    trie: PathTrie = field(default_factory=PathTrie)
     paths: dict[Path, bool] = field(default_factory=dict)
     worded: set[Path] = field(default_factory=set)
+    by_segment: dict[str, dict[Path, bool]] = field(default_factory=dict)
 
     def add(self, segment: str, index: int, table: AnyTable) -> None:
         self.tables.append((segment, index, table))
         self.worded |= table.worded if isinstance(table, FilterTable) else set()
+        own = self.by_segment.setdefault(segment, {})
         for path, valued in table.paths.items():
-            self.trie.add(path, valued)
-            self.paths[path] = self.paths.get(path, False) or valued
+            for known in (self.paths, own):
+                known[path] = known.get(path, False) or valued
+
+    def start(self) -> DocumentWalk:
+        """A walk over a batch of documents; its tables are what `match` takes."""
+        self.shared.hold(self.by_segment)
+        return self.shared.start()
 
     def match(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[str, int, Matches]]:
         """The matches of a pool, which are lists of queries, are put down to its first table."""
@@ -71,14 +82,20 @@ def cached_segment(folder: FilePath, id: str) -> Segment:
     return read_segment(folder, id)
 
 
+@lru_cache(maxsize=256)
+def cached_paths(folder: FilePath, sources: tuple[Source, ...]) -> SharedPaths:
+    """The automaton of some sources, kept per process whatever segments come and go."""
+    return SharedPaths()
+
+
 @lru_cache(maxsize=1024)
 def cached_plan(folder: FilePath, ids: tuple[str, ...], sources: tuple[Source, ...]) -> SourcePlan:
     """The plan of some sources, kept per process: segments never change."""
-    return plan_of([cached_segment(folder, id) for id in ids], sources)
+    return plan_of([cached_segment(folder, id) for id in ids], sources, cached_paths(folder, sources))
 
 
-def plan_of(segments: Sequence[Segment], sources: Sequence[Source]) -> SourcePlan:
-    plan = SourcePlan()
+def plan_of(segments: Sequence[Segment], sources: Sequence[Source], shared: SharedPaths | None = None) -> SourcePlan:
+    plan = SourcePlan(shared or SharedPaths())
     for segment in segments:
         for index, table in enumerate(segment.tables):
             if table.source in sources:

@@ -48,11 +48,7 @@ class Table:
 
     @property
     def paths(self) -> dict[Path, bool]:
-        """The paths the template is matched by, and whether their values are read."""
-        template = self.template
-        compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
-        paths = {template.path(i): i in compared for i in dict.fromkeys((*template.leaves, *compared))}
-        return paths | {condition.path: True for condition in template.negated}
+        return template_paths(self.template)
 
     @property
     def size(self) -> int:
@@ -77,6 +73,13 @@ class Table:
 
     def positions_of(self, number: int) -> Ints:
         return np.flatnonzero(self.members == number)
+
+
+def template_paths(template: Template) -> dict[Path, bool]:
+    """The paths a template is matched by, and whether their values are read."""
+    compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
+    paths = {template.path(i): i in compared for i in dict.fromkeys((*template.leaves, *compared))}
+    return paths | {condition.path: True for condition in template.negated}
 
 
 def build_table(template: Template, anchor: Anchor, numbers: Ints, columns: Sequence[Column]) -> Table:

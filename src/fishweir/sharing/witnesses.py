@@ -1,24 +1,21 @@
 """Witnesses: for each path that some query uses, the nodes of a batch of documents on it.
 
-In: the paths of all tables and a batch of documents (or tuples). Out: one PathTable per path: row by
-row the document, the node ids from the pattern's root down, and the value. A document is walked
-once, whatever the number of queries: paths share a trie, and subtrees no path enters are only
-counted, for the preorder ids.
+In: the values of a batch. Out: one PathTable per path: row by row the document, the node ids from the
+pattern's root down, and the value. Those of documents come from the automaton (paths.py); the
+columns of tuples become path tables here, without any XML.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from lxml import etree
 from numpy.typing import NDArray
 
-from fishweir.algebra.documents import Element, item_text, local_name, string_value
 from fishweir.algebra.nodes import Step
 from fishweir.algebra.normal import ANY_ROOT
 from fishweir.algebra.texts import date_part, words
@@ -27,10 +24,6 @@ from fishweir.algebra.values import NUMBER, to_text
 Path = tuple[Step, ...]
 Ints = NDArray[np.int64]
 T = TypeVar("T")
-
-
-MOST_TAGS = 10_000
-"""Documents may invent tags without end; what is remembered of them may not."""
 
 
 class PathTable:
@@ -147,170 +140,47 @@ def texts_to_numbers(texts: pa.Array) -> NDArray[np.float64]:
     return numbers.to_numpy(zero_copy_only=False)
 
 
-class PathTrie:
-    """All paths of a source; a node knows its path where a query uses it."""
-
-    __slots__ = ("attributes", "children", "path", "steps", "value", "valued")
-
-    def __init__(self) -> None:
-        self.children: dict[str, PathTrie] = {}
-        self.attributes: dict[str, Path] = {}
-        self.path: Path | None = None
-        self.valued = False
-        self.value: Callable[[Element], str] = string_value
-        self.steps: dict[Any, PathTrie | None] = {}
-        """By tag as lxml gives it, namespace and all: filled while walking."""
-
-    @property
-    def is_leaf(self) -> bool:
-        return not self.children and not self.attributes
-
-    def step(self, tag: Any) -> PathTrie | None:
-        """The node below for a tag; what is no element, such as a comment, has no text for a tag."""
-        if len(self.steps) >= MOST_TAGS:
-            self.steps.clear()
-        found = self.steps[tag] = self.children.get(local_name(tag)) if isinstance(tag, str) else None
-        return found
-
-    def add(self, path: Path, valued: bool) -> None:
-        """Adds a path; its values are taken only where some condition reads them."""
-        node = self
-        for i, step in enumerate(path):
-            if step.axis == "attribute":
-                node.attributes[step.name] = path[: i + 1]
-                return
-            node.steps.clear()
-            node = node.children.setdefault(step.name, PathTrie())
-        node.path = path
-        node.valued |= valued
-        if path == (ANY_ROOT,):
-            node.value = item_text
-
-
-State = tuple[PathTrie, tuple[int, ...]]
-Rows = tuple[list[int], list[tuple[int, ...]], list[str]]
-"""Documents, chains of node ids and values of one path."""
-
-
-class Extraction:
-    """Collects the witnesses of a batch of documents for one trie."""
-
-    def __init__(self, trie: PathTrie) -> None:
-        self.trie = trie
-        self.rows: dict[Path, Rows] = {}
-        self.rows_of: dict[PathTrie, Rows] = {}
-        self.starts: dict[tuple[Sequence[str], Any], tuple[list[State], list[State]]] = {}
-        self.document = 0
-
-    def add(self, document: int, root: Element, context: Sequence[str] = ()) -> None:
-        self.document = document
-        key = (context, root.tag)
-        above, states = self.starts.get(key) or self._start(key)
-        for node, chain in above:
-            self._record(node, chain, root)
-        for node, chain in states:
-            self._visit(root, 0, node, chain)
-
-    def _start(self, key: tuple[Sequence[str], Any]) -> tuple[list[State], list[State]]:
-        """The trie's nodes for the elements that stood above the document element, and for itself."""
-        context, tag = key
-        above: list[State] = []
-        states: list[State] = []
-        for i in range(len(context) + 1):
-            node: PathTrie | None = self.trie
-            for depth, name in enumerate(context[i:], i - len(context)):
-                node = node.children.get(name) if node else None
-                if node:
-                    above.append((node, tuple(range(i - len(context), depth + 1))))
-            node = node.children.get(local_name(tag)) if node else None
-            if node:
-                states.append((node, tuple(range(i - len(context), 1))))
-        if (anywhere := self.trie.children.get(ANY_ROOT.name)) is not None:
-            states.append((anywhere, (0,)))
-        self.starts[key] = above, states
-        return above, states
-
-    def _visit(self, element: Element, position: int, node: PathTrie, chain: tuple[int, ...]) -> int:
-        """Records an element and its subtree; returns the id after the subtree. The innermost loop of all."""
-        if node.path is not None:
-            self._record(node, chain, element)
-        if node.attributes:
-            self._attributes(element, node, chain)
-        position += 1
-        steps = node.steps
-        for child in element:
-            tag = child.tag
-            below = steps[tag] if tag in steps else node.step(tag)
-            if below is None:
-                if isinstance(tag, str):
-                    position += sum(1 for _ in child.iter(etree.Element)) if len(child) else 1
-            elif len(child) or not below.is_leaf:
-                position = self._visit(child, position, below, (*chain, position))
-            else:
-                documents, chains, values = self.rows_of.get(below) or self._rows(below)
-                documents.append(self.document)
-                chains.append((*chain, position))
-                values.append((child.text or "") if below.valued else "")
-                position += 1
-        return position
-
-    def _attributes(self, element: Element, node: PathTrie, chain: tuple[int, ...]) -> None:
-        for key, value in element.attrib.items():
-            path = node.attributes.get(local_name(str(key)))
-            if path is not None:
-                rows = self.rows.setdefault(path, ([], [], []))
-                self._append(rows, (*chain, chain[-1]), str(value))
-
-    def _record(self, node: PathTrie, chain: tuple[int, ...], element: Element) -> None:
-        if node.path is not None:
-            rows = self.rows_of.get(node) or self._rows(node)
-            self._append(rows, chain, node.value(element) if node.valued else "")
-
-    def _rows(self, node: PathTrie) -> Rows:
-        assert node.path is not None
-        rows = self.rows_of[node] = self.rows.setdefault(node.path, ([], [], []))
-        return rows
-
-    def _append(self, rows: Rows, chain: tuple[int, ...], value: str) -> None:
-        rows[0].append(self.document)
-        rows[1].append(chain)
-        rows[2].append(value)
-
-    def tables(self) -> dict[Path, PathTable]:
-        return {
-            path: PathTable(
-                np.array(documents, dtype=np.int64),
-                np.array(chains, dtype=np.int64).reshape(len(documents), len(path)),
-                pa.array(values, type=pa.large_string()),
-            )
-            for path, (documents, chains, values) in self.rows.items()
-        }
-
-
 def tuple_tables(name: str, columns: Mapping[str, pa.Array], paths: Iterable[Path]) -> dict[Path, PathTable]:
     """The witnesses of a batch of tuples: a column is a child of the document element."""
     positions = preorder_positions(list(columns.values()))
     elements = dict(zip(columns, positions, strict=True))
-    length = len(next(iter(columns.values())))
-    tables: dict[Path, PathTable] = {}
-    for path in paths:
-        if path[0] not in (Step(name), ANY_ROOT):
-            continue
-        if len(path) == 1:
-            empty, space = (pa.scalar(text, pa.large_string()) for text in ("", " "))
-            texts = [pc.fill_null(column_texts(column), empty) for column in columns.values()]
-            if path == (ANY_ROOT,):  # as item_text: a space between the pieces, none where there is nothing
-                texts = [
-                    pc.if_else(pc.equal(text, empty), empty, pc.binary_join_element_wise(space, text, empty))
-                    for text in texts
-                ]
-            text = pc.binary_join_element_wise(*texts, empty)
-            if path == (ANY_ROOT,):
-                text = pc.utf8_slice_codeunits(text, 1)
-            tables[path] = PathTable(np.arange(length), np.zeros((length, 1), np.int64), text)
-        elif len(path) == 2 and path[1].axis == "child" and path[1].name in columns:
-            tables[path] = column_table(columns[path[1].name], elements[path[1].name])
-    return tables
+    found = {path: list(_tuple_parts(name, columns, elements, path)) for path in paths}
+    return {path: parts[0] if len(parts) == 1 else _together(parts) for path, parts in found.items() if parts}
+
+
+def _tuple_parts(
+    name: str, columns: Mapping[str, pa.Array], elements: Mapping[str, Ints], path: Path
+) -> Iterator[PathTable]:
+    """The path's nodes: the document element, and each column by itself."""
+    first, last = path[0], path[-1]
+    at_root = first.accepts(name, "") and not first.is_attribute
+    if len(path) == 1 and at_root:
+        length = len(next(iter(columns.values())))
+        yield PathTable(np.arange(length), np.zeros((length, 1), np.int64), _tuple_text(columns, first == ANY_ROOT))
+    below = last.is_deep if len(path) == 1 else len(path) == 2 and at_root
+    for column in columns if below and not last.is_attribute else ():
+        if last.accepts(column, ""):
+            table = column_table(columns[column], elements[column])
+            nodes = table.nodes[:, -len(path) :]
+            yield table if len(path) == 2 else PathTable(table.documents, nodes, table.texts)
+
+
+def _tuple_text(columns: Mapping[str, pa.Array], spaced: bool) -> pa.Array:
+    """The columns' texts one after the other; as item_text, with a space between those that have any."""
+    empty, space = (pa.scalar(text, pa.large_string()) for text in ("", " "))
+    texts = [pc.fill_null(column_texts(column), empty) for column in columns.values()]
+    if not spaced:
+        return pc.binary_join_element_wise(*texts, empty)
+    led = [pc.if_else(pc.equal(t, empty), empty, pc.binary_join_element_wise(space, t, empty)) for t in texts]
+    return pc.utf8_slice_codeunits(pc.binary_join_element_wise(*led, empty), 1)
+
+
+def _together(parts: list[PathTable]) -> PathTable:
+    """Several tables as one, in document order."""
+    documents, nodes = (np.concatenate([getattr(part, name) for part in parts]) for name in ("documents", "nodes"))
+    order = np.lexsort((nodes[:, -1], documents))
+    texts = pa.concat_arrays([part.texts for part in parts]).take(pa.array(order))
+    return PathTable(documents[order], nodes[order], texts)
 
 
 def preorder_positions(columns: list[pa.Array]) -> list[Ints]:

@@ -8,7 +8,7 @@ as a lazily built DFA). It stands for the XPath Evaluator of MMQJP section 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,7 +136,7 @@ class PathAutomaton:
         accepts = [self._accepts(state) for state in rows.states]
         return Batch(rows, self.paths, accepts, self._anchors, walk.elements, walk.skipped)
 
-    def run(self, documents: Iterable[Element], contexts: Iterable[Sequence[str]] | None = None) -> Batch:
+    def run(self, documents: Iterable[Element], contexts: Iterable[tuple[str, ...]] | None = None) -> Batch:
         """The batch of some documents, numbered from 0."""
         walk = self.start()
         if contexts is None:
@@ -153,6 +153,10 @@ class PathAutomaton:
             paths = self._path_at[state.nodes]
             state.accepts, state.version = paths[paths >= 0], self._version
         return state.accepts
+
+    def is_valued(self, path: int) -> bool:
+        """Whether somebody wants the texts of a path's nodes."""
+        return self._uses[path][1] > 0
 
     def tokens(self, path: int) -> int:
         """How many nodes have reached a path's end since it was added, predicates aside."""

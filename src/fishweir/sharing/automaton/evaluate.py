@@ -32,6 +32,8 @@ def end_rows(rows: Rows, trunk: Branch) -> Ints:
 
 def embeddings(rows: Rows, trunk: Branch) -> Ints:
     """One line per embedding, a column of rows per step; by last row, then from the first step on."""
+    if not any(trunk.deep[1:]) and not any(trunk.conditions):
+        return _upward_chains(rows, trunk)
     chains = _filtered(rows, rows.of(trunk.nodes[0]), trunk.conditions[0])[:, None]
     for i in range(1, len(trunk.nodes)):
         below = _filtered(rows, rows.of(trunk.nodes[i]), trunk.conditions[i])
@@ -39,6 +41,14 @@ def embeddings(rows: Rows, trunk: Branch) -> Ints:
         chains = np.column_stack([chains[index], last])
     order = np.lexsort((*chains.T[-2::-1], chains[:, -1]))
     return chains[order]
+
+
+def _upward_chains(rows: Rows, trunk: Branch) -> Ints:
+    """Children have one parent each: what stands above a last row is found without a join."""
+    chains = [rows.of(trunk.last)]
+    for _ in trunk.nodes[1:]:
+        chains.append(rows.parents[chains[-1]])
+    return np.stack(chains[::-1], axis=1)
 
 
 def _filtered(rows: Rows, candidates: Ints, condition: Condition | None) -> Ints:

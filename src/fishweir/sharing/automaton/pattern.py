@@ -132,5 +132,9 @@ def patterns_in(predicate: Predicate) -> Iterable[Pattern]:
 
 
 def steps_to_pattern(path: Iterable[Step]) -> Pattern:
-    """A path of the algebra: child steps and attributes, by local name in any namespace."""
-    return Pattern(tuple(PathStep(NameTest(s.name), attribute=s.axis == "attribute") for s in path))
+    """A path of the algebra. An item is a document element like any other here."""
+    return Pattern(tuple(PathStep(_name_test(s), s.is_deep, s.is_attribute) for s in path))
+
+
+def _name_test(step: Step) -> NameTest:
+    return NameTest(None if step.name == "*" else step.name, step.namespace)

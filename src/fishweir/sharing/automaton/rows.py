@@ -10,12 +10,13 @@ from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Operator
 from fishweir.algebra.values import to_number
 from fishweir.sharing.arrays import Ints, expand
-from fishweir.sharing.automaton.states import State
+from fishweir.sharing.automaton.states import ABOVE, PLACE, State
 from fishweir.sharing.automaton.walk import Walk
 
 NONE = np.empty(0, np.int64)
@@ -25,13 +26,17 @@ class Rows:
     """Row i: document, position, the row above, its state as an index of `states`."""
 
     def __init__(self, walk: Walk, all_states: list[State | None]) -> None:
-        firsts: Ints = np.array([*walk.firsts, len(walk.states)], np.int64)
+        firsts: Ints = np.array([*walk.firsts, len(walk.places)], np.int64)
         self.documents: Ints = np.repeat(np.array(walk.documents, np.int64), firsts[1:] - firsts[:-1])
-        self.positions: Ints = np.array(walk.positions, np.int64)
+        places = np.array(walk.places, np.int64)
+        self.positions: Ints = (places & ((1 << PLACE) - 1)) - ABOVE
         self.parents: Ints = np.array(walk.parents, np.int64)
         self.names, self.texts = walk.names, walk.texts
-        self.state_ids = np.array(walk.states, np.int32)
-        used, self.state = np.unique(self.state_ids, return_inverse=True)
+        self.state_ids: Ints = places >> PLACE
+        present = np.zeros(len(all_states), np.bool_)
+        present[self.state_ids] = True
+        used = np.flatnonzero(present)
+        self.state = (np.cumsum(present) - 1)[self.state_ids]
         self.states = [s for i in used.tolist() if (s := all_states[i]) is not None]
         self._found: dict[int, Ints] = {}
         self._by_number: dict[int, tuple[NDArray[np.float64], Ints]] = {}
@@ -88,6 +93,16 @@ class Rows:
     def texts_of(self, rows: Ints) -> list[str]:
         """Values of rows; they were taken only where some path wants them."""
         return [self.texts[row] for row in rows.tolist()]
+
+    @cached_property
+    def _values(self) -> tuple[Ints, pa.LargeStringArray]:
+        rows = np.fromiter(self.texts.keys(), np.int64, len(self.texts))
+        return rows, pa.array(self.texts.values(), pa.large_string())
+
+    def values_of(self, rows: Ints) -> pa.LargeStringArray:
+        """As texts_of; values are taken in the order of the rows."""
+        with_value, values = self._values
+        return values.take(pa.array(np.searchsorted(with_value, rows)))
 
     @cached_property
     def by_text(self) -> dict[str, list[int]]:

@@ -20,6 +20,9 @@ from fishweir.sharing.automaton.trie import KINDS, ROOT, Kind, NewEdge, Trie
 
 Nodes = NDArray[np.int32]
 
+PLACE, ABOVE = 32, 1 << 20
+"""A row's state and position are one number; positions above a document are negative, so all are shifted."""
+
 
 class Open:
     """Nodes with descendant edges at or above an element, and where a tag leads from them."""
@@ -56,11 +59,13 @@ class State(dict[str, "State | None"]):
     """Tag to state. `attributes` is None where no path reads one, `closed`: none goes further down."""
 
     __slots__ = (
-        "accepts", "attributes", "closed", "id", "matched", "nodes", "open", "special", "states", "valued", "version",
+        "accepts", "attributes", "closed", "id", "matched", "nodes", "open", "place", "special", "states", "valued",
+        "version",
     )  # fmt: skip
 
     def __init__(self, states: States, id: int, nodes: Nodes, open_: Open) -> None:
         self.states, self.id, self.nodes, self.open = states, id, nodes, open_
+        self.place = (id << PLACE) + ABOVE
         self.matched = bool(len(nodes))
         self.version = -1
         self.accepts: Nodes = nodes[:0]
@@ -211,7 +216,7 @@ class States:
         if self._start in killed:
             self._start = None
 
-    def count(self, states: NDArray[np.int32]) -> None:
+    def count(self, states: NDArray[np.int64]) -> None:
         """Counts the states that a batch entered."""
         counted = np.bincount(states, minlength=len(self.all))
         self.entered = _grown(self.entered, len(counted)) + counted

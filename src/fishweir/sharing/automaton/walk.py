@@ -1,8 +1,8 @@
 """The walk: one preorder pass over each document of a batch, whatever the number of paths.
 
 In: the states and parsed documents. Out: rows in preorder, one per element or attribute that some
-path ends or passes: state, position, the row above. Per element one dictionary look-up and three
-appends; which paths a state stands for is left to the batch. Subtrees that no path can enter are
+path ends or passes: state and position (as one number), the row above. Per element one dictionary
+look-up and two appends; which paths a state stands for is left to the batch. Subtrees that no path can enter are
 only counted, for the preorder positions.
 
 Tried on XMark (times vary by a third on a shared machine): recursion takes as long as this stack,
@@ -12,12 +12,12 @@ and a target parser takes as long as parsing and this walk together but leaves n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from lxml import etree
 
 from fishweir.algebra.documents import Element, string_value
-from fishweir.sharing.automaton.states import State, States
+from fishweir.sharing.automaton.states import Attributes, State, States
 
 _count = etree.XPath("count(descendant::*)")
 
@@ -27,58 +27,96 @@ class Walk:
 
     def __init__(self, states: States) -> None:
         self.start_states = states
-        self.states: list[int] = []
-        self.positions: list[int] = []
+        self.places: list[int] = []
         self.parents: list[int] = []
         self.documents: list[int] = []
         self.firsts: list[int] = []
         self.names: dict[int, str] = {}
         self.texts: dict[int, str] = {}
         self.elements = self.skipped = 0
+        self._above: dict[tuple[str, ...], tuple[list[tuple[State, int]], State]] = {}
 
-    def add(self, document: int, root: Element, context: Sequence[str] = ()) -> None:
+    def add(self, document: int, root: Element, context: tuple[str, ...] = ()) -> None:
         """Walks a document. Paths may also begin at the elements that stood above it before a split."""
         self.documents.append(document)
-        self.firsts.append(len(self.states))
-        above, row = self.start_states.start, -1
-        for depth, name in enumerate(context):
+        self.firsts.append(len(self.places))
+        passed, above = self._above.get(context) or self._pass(context)
+        row = -1
+        for above_it, position in passed:
+            row = self._record(above_it, position, row)
+            if above_it.valued:
+                self.texts[row] = string_value(root)
+        state = above[root.tag]
+        if state is None:
+            size = int(_count(root)) + 1  # type: ignore[arg-type]
+            self.elements += size
+            self.skipped += size
+            return
+        if state.matched:
+            row = self._record(state, 0, row)
+            if state.valued:
+                self.texts[row] = string_value(root)
+        if state.attributes is not None:
+            self._look(root, state.attributes, row, 0)
+        if state.closed:
+            size = int(_count(root))  # type: ignore[arg-type]
+            self.elements += size + 1
+            self.skipped += size
+        else:
+            self._visit(root, state, row)
+
+    def _pass(self, context: tuple[str, ...]) -> tuple[list[tuple[State, int]], State]:
+        """The states of the elements above, and the one that the document element is reached from."""
+        passed: list[tuple[State, int]] = []
+        above = self.start_states.start
+        for position, name in enumerate(context, -len(context)):
             state = above[name]
             if state is not None and state.matched:
-                self._record(state, depth - len(context), row)
-                row = len(self.states) - 1
-                if state.valued:
-                    self.texts[row] = string_value(root)
+                passed.append((state, position))
             above = self.start_states.restarted(state)
-        self._visit(iter((root,)), above, row)
+        self._above[context] = passed, above
+        return passed, above
 
-    def _record(self, state: State, position: int, row: int) -> None:
-        self.states.append(state.id)
-        self.positions.append(position)
+    def _record(self, state: State, position: int, row: int) -> int:
+        self.places.append(state.place + position)
         self.parents.append(row)
+        return len(self.places) - 1
 
-    def _visit(self, children: Iterator[Element], above: State, row: int) -> None:
-        states, parents, positions = self.states, self.parents, self.positions
-        position = skipped = 0
+    def _visit(self, root: Element, above: State, row: int) -> None:
+        """All below the document element: the innermost loop of all."""
+        places, parents, texts = self.places, self.parents, self.texts
+        position, skipped = 1, 0
+        children: Iterator[Element] = iter(root)
         stack: list[tuple[Iterator[Element], State, int]] = []
         while True:
             for child in children:
-                state = above[child.tag]
+                tag = child.tag
+                state = above[tag]
                 if state is None:
-                    if isinstance(child.tag, str):
-                        size = 1 + (int(_count(child)) if len(child) else 0)  # type: ignore[arg-type]
+                    if len(child):
+                        size = 1 + int(_count(child))  # type: ignore[arg-type]
                         position += size
                         skipped += size
+                    elif tag.__class__ is str:
+                        position += 1
+                        skipped += 1
                     continue
-                here = row
+                inner = len(child)
                 if state.matched:
-                    here = len(states)
-                    states.append(state.id)
-                    positions.append(position)
+                    here = len(places)
+                    places.append(state.place + position)
                     parents.append(row)
-                if state.special:
-                    self._look(child, state, here, position)
+                    if state.special:
+                        if state.valued:
+                            texts[here] = string_value(child) if inner else child.text or ""
+                        if state.attributes is not None:
+                            self._look(child, state.attributes, here, position)
+                else:
+                    here = row
+                    if state.attributes is not None:
+                        self._look(child, state.attributes, here, position)
                 position += 1
-                if len(child):
+                if inner:
                     if state.closed:
                         size = int(_count(child))  # type: ignore[arg-type]
                         position += size
@@ -94,15 +132,12 @@ class Walk:
         self.elements += position
         self.skipped += skipped
 
-    def _look(self, element: Element, state: State, row: int, position: int) -> None:
-        """Takes the value, and the attributes that some path reads."""
-        if state.valued:
-            self.texts[row] = string_value(element)
-        if state.attributes is not None:
-            for name, value in element.attrib.items():
-                found = state.attributes[str(name)]
-                if found is not None:
-                    self._record(found, position, row)
-                    self.names[len(self.states) - 1] = str(name)
-                    if found.valued:
-                        self.texts[len(self.states) - 1] = str(value)
+    def _look(self, element: Element, attributes: Attributes, row: int, position: int) -> None:
+        """Takes the attributes that some path reads."""
+        for name, value in element.attrib.items():
+            found = attributes[str(name)]
+            if found is not None:
+                here = self._record(found, position, row)
+                self.names[here] = str(name)
+                if found.valued:
+                    self.texts[here] = str(value)
