@@ -17,11 +17,11 @@ from fishweir.bench.plot import load_pyplot
 from fishweir.bench.report import BUSY
 
 LEGEND = """\
-N: path queries; paths: distinct ones. Milliseconds of one processor for one pass over all documents: parse, match (all
-hits, factorized), expand (every (node, path) pair written out, on top of match); first: the first match after
-registration, in which the automaton builds its states. register: parsing the texts and adding them, compile: by lxml.
-docs/s and ratio have parsing in them, for both; match only: without. parsing: its share of the automaton's time.
-~: lxml extrapolated, as it would take over 40 s."""
+N: path queries; paths: distinct ones. Milliseconds of one processor for one pass over all documents: parse,
+match (all hits, factorized), expand (every (node, path) pair written out, on top of match); first: the first match
+after registration, in which the automaton builds its states. register: reading the texts and adding them;
+compile: by lxml. docs/s and ratio have parsing in them, for both; match only: without.
+parsing: its share of the automaton's time. ~: lxml extrapolated, as it would take over 40 s."""
 SHOWN = {"plain": "plain paths", "predicates": "paths with predicates"}
 
 
