@@ -103,7 +103,8 @@ def _figure_17(panel: Any, points: list[Point]) -> None:
 def _table_3(panel: Any, points: list[Point]) -> None:
     for attributes, marker in zip(sorted({p.attributes for p in points}), "o^", strict=False):
         line = [p for p in points if p.attributes == attributes]
-        panel.plot([p.batch for p in line], [p.microseconds for p in line], marker=marker, label=f"Nattr = {attributes}")
+        times = [p.microseconds for p in line]
+        panel.plot([p.batch for p in line], times, marker=marker, label=f"Nattr = {attributes}")
         for p in line:
             place = {"textcoords": "offset points", "ha": "center"}
             panel.annotate(f"Ndc {p.ndc}", (p.batch, p.microseconds), (0, 7), **place)
