@@ -32,7 +32,7 @@ class Sizes:
     """Seconds a contestant may take at one work."""
 
 
-QUICK = Sizes(queries=1_000, wide_tuples=60, narrow_tuples=100, checked_narrow=50, limit=0.3)
+QUICK = Sizes(queries=1_000, wide_tuples=60, narrow_tuples=100, checked_narrow=50, limit=0.1)
 
 
 def works(sizes: Sizes, climate: Climate) -> list[tuple[str, Work]]:

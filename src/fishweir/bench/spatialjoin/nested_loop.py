@@ -24,20 +24,18 @@ class NestedLoopJoin(Outsider):
 
     def __init__(self, work: Work, session: Any) -> None:
         super().__init__(work)
-        from pyspark.sql.functions import broadcast, expr
-
         self.session = session
         columns = pa.table(self.query_columns(np.arange(work.queries)))
-        self.queries = broadcast(session.createDataFrame(columns).coalesce(1).cache())
-        self.queries.count()
-        self.on = expr(" and ".join(self.conditions("l", "h")))
-
-    def joined(self, tuples: Floats) -> Any:
-        batch = self.session.createDataFrame(pa.table(self.tuple_columns(tuples))).coalesce(1)
-        return batch.join(self.queries, self.on).select("row", "number")
+        queries = session.createDataFrame(columns).coalesce(1).cache()
+        queries.count()
+        queries.createOrReplaceTempView("queries")
+        on = " and ".join(self.conditions("l", "h"))
+        self.text = f"select /*+ broadcast(queries) */ row, number from batch join queries on {on}"
 
     def match(self, tuples: Floats) -> Any:
-        frame = self.joined(tuples)
+        batch = self.session.createDataFrame(pa.table(self.tuple_columns(tuples))).coalesce(1)
+        batch.createOrReplaceTempView("batch")
+        frame = self.session.sql(self.text)
         frame.write.format("noop").mode("overwrite").save()
         return frame
 

@@ -30,18 +30,18 @@ class Sizes:
     rpred_queries: int = 50_000
     rpreds: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0)
     skew_queries: int = 100_000
-    rskews: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    rskews: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
     table_queries: int = 10_000
     batches: tuple[int, ...] = (2_000, 4_000, 6_000, 8_000, 10_000)
     sizes: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
     checked: int = 20
-    limit: float = 1.5
+    limit: float = 1.0
     """Seconds a contestant may take at one point."""
 
 
 QUICK = Sizes(
     queries=(500, 2_000), tuples=200, rpred_queries=1_000, rpreds=(0.5, 1.0), skew_queries=1_000, rskews=(0.0, 1.0),
-    table_queries=500, batches=(200, 400), sizes=(1, 8, 64), limit=0.1,
+    table_queries=500, batches=(200, 400), sizes=(1, 8, 64), limit=0.03,
 )  # fmt: skip
 
 

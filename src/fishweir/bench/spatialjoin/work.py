@@ -95,16 +95,16 @@ def narrow_work(queries: int, attributes: int, tuples: Floats, seed: int = 2) ->
 
 
 def narrow_climate_work(queries: int, climate: Climate, tuples: int, seed: int = 3) -> Work:
-    """Ranges around readings on what is measured; half of the queries ask for one node, a quarter for occupants."""
+    """Ranges around a reading on what is measured; half of the queries ask for its node, a quarter for occupants."""
     draw = np.random.default_rng(seed)
     shape = (queries, len(CLIMATE))
     low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
-    low[:, :MEASURED] = draw.random((queries, MEASURED))
-    high[:, :MEASURED] = low[:, :MEASURED] + 0.1 * draw.random((queries, MEASURED))
+    watched = climate.values[draw.integers(0, len(climate.values), queries)]
+    low[:, :MEASURED] = watched[:, :MEASURED] - 0.003 * draw.random((queries, MEASURED))
+    high[:, :MEASURED] = watched[:, :MEASURED] + 0.003 * draw.random((queries, MEASURED))
     for attribute, share in ((NODE, 0.5), (OCCUPANTS, 0.25)):
         some = draw.random(queries) < share
-        values = draw.choice(np.unique(climate.values[:, attribute]), int(some.sum()))
-        low[some, attribute] = high[some, attribute] = values
+        low[some, attribute] = high[some, attribute] = watched[some, attribute]
     rows = climate.sample(tuples, len(CLIMATE), seed)
     return Work(f"narrow, {queries:,} x {len(CLIMATE)}, room climate", low, high, rows, climate.source)
 
