@@ -54,13 +54,13 @@ class Target:
 
 @dataclass
 class Outcome:
-    """All that a run has found."""
+    """All that a run has found; the figures are of one class, which is the experiment's own or Figure."""
 
     about: dict[str, Any]
-    figures: list[Figure] = field(default_factory=list)
+    figures: list[Any] = field(default_factory=list)
     targets: list[Target] = field(default_factory=list)
 
-    def find(self, **wanted: Any) -> list[Figure]:
+    def find(self, **wanted: Any) -> list[Any]:
         return [f for f in self.figures if all(getattr(f, key) == value for key, value in wanted.items())]
 
     def write(self, out: Path, name: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import ahocorasick
@@ -16,8 +17,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.algebra.texts import words
-from fishweir.bench.feed_filters import KeywordFilter, to_rows
+from fishweir.bench.roses.work import KeywordFilter, to_rows
 from fishweir.sharing.arrays import expand
+from fishweir.sharing.factorization.layout import to_layout
+from fishweir.sharing.factorization.plan import naive_plan
 from fishweir.sharing.filters import ROOT_PATH, FilterTable, match_filters
 from fishweir.sharing.segments import build_tables
 from fishweir.sharing.statistics import Statistics
@@ -53,6 +56,25 @@ class Shared:
         listed = np.repeat(np.arange(len(found)), np.diff(found.member_offsets))
         documents = found.documents[np.concatenate([rows[source], listed])]
         return documents, np.concatenate([self.table.members[positions], found.members])
+
+
+class Unshared(Shared):
+    """The same kernel and the same index by the rarest clause, with each conjunction directly below `true`."""
+
+    name = "each alone, same kernel"
+
+    def __init__(self, filters: Sequence[KeywordFilter], statistics: Statistics) -> None:
+        (table,) = build_tables(to_rows(filters), statistics)
+        assert isinstance(table, FilterTable)
+        units = table.layout.units
+        ended = [
+            (int(number), table.layout.units_of(node))
+            for node in range(len(table.layout))
+            for number in table.layout.ends[table.layout.end_offsets[node] : table.layout.end_offsets[node + 1]]
+        ]
+        layout = to_layout(naive_plan([units for _, units in ended]), units, units.chances(table.chances))
+        numbers = np.array([number for number, _ in ended], np.int64)
+        self.table = replace(table, layout=replace(layout, ends=numbers[layout.ends]))
 
 
 class Naive:
