@@ -153,7 +153,10 @@ def measure_alone(alone: Alone, roots: Sequence[Element], most: float = TOO_LONG
     factor = len(texts) / len(few_texts) * len(roots) / len(few_roots)
     of_texts = f" and {len(few_texts):,} of {len(texts):,} paths" if len(few_texts) < len(texts) else ""
     note = f"extrapolated from {len(few_roots):,} of {len(roots):,} documents{of_texts}"
-    return Slow(factor * _seconds(alone, few_roots, few_texts)[0], None, note)
+    guessed = factor * _seconds(alone, few_roots, few_texts)[0]
+    if guessed <= most:  # the first guess, by fewer, was too high
+        return Slow(*_seconds(alone, roots, texts))
+    return Slow(guessed, None, note)
 
 
 def _seconds(alone: Alone, roots: Sequence[Element], texts: Sequence[str]) -> tuple[float, Counts]:

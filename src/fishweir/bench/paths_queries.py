@@ -17,8 +17,9 @@ from fishweir.algebra.documents import Element
 KINDS = ("plain", "predicates")
 DEEP, WILD, ATTRIBUTE = 0.2, 0.15, 0.2
 MOST_LOOSE = 2
-"""Descendant steps, and wildcards, that one query may have: more are no questions that people ask. Nor is a step
-both, as in `//*//*/name`: lxml takes a second for one of those, and a few of them would decide the contest."""
+"""Descendant steps, and wildcards, that one query may have: more are no questions that people ask. Nor do they
+stand side by side, as in `//*//*/name` or `/site/*//item[name]`: lxml takes seconds for one of those in XMark, so the
+few that there would be, and not the thousands of others, would decide the contest."""
 LONGEST = 60
 """Characters of a value that a query may compare with."""
 
@@ -46,7 +47,8 @@ class Draw:
         text, deep, loose, wild = "", False, 0, 0
         for i, step in enumerate(line):
             last = i == len(line) - 1
-            if not last and i not in places and loose < MOST_LOOSE and self.random.random() < DEEP:
+            may_skip = not last and i not in places and loose < MOST_LOOSE and not text.endswith("*")
+            if may_skip and self.random.random() < DEEP:
                 loose, deep = loose + (not deep), True
                 continue
             star = wild < MOST_LOOSE and i not in places and not deep and self.random.random() < WILD

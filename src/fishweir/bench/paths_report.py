@@ -105,13 +105,17 @@ def draw(outcome: Outcome, path: Path) -> None:
     """One panel per kind of queries and set of documents: documents per second against N."""
     pyplot = load_pyplot()
     sets = list(dict.fromkeys(f.type for f in outcome.figures))
-    picture, axes = pyplot.subplots(len(KINDS), len(sets), figsize=(6.4 * len(sets), 9.4), squeeze=False, sharey="col")
+    picture, axes = pyplot.subplots(len(KINDS), len(sets), figsize=(6.4 * len(sets), 9.4), squeeze=False)
     for row, kind in zip(axes, KINDS, strict=True):
         for panel, name in zip(row, sets, strict=True):
             _panel(panel, outcome.find(type=name, case=kind))
             panel.set_title(f"{name}: {SHOWN[kind]}", fontsize=11.5)
             panel.set_xlabel("N, path queries")
             panel.set_ylabel("documents per second")
+    for column in axes.T:
+        low, high = (pick(limit(panel.get_ylim()) for panel in column) for pick, limit in ((min, min), (max, max)))
+        for panel in column:
+            panel.set_ylim(low / 2.2, high * 1.3)
     handles, labels = axes[-1][0].get_legend_handles_labels()
     picture.legend(handles, labels, loc="lower center", ncols=2, frameon=False, fontsize=10.5)
     picture.suptitle(_heading(outcome), fontsize=12.5)
@@ -141,17 +145,16 @@ def _panel(panel: Any, figures: list[Any]) -> None:
     panel.set_xticks(sizes, [f"{size:,}" for size in sizes])
     panel.minorticks_off()
     panel.tick_params(labelleft=True)
-    panel.yaxis.set_major_formatter(lambda rate, _: f"{rate:,.10g}")
+    panel.yaxis.set_major_formatter(lambda rate, _: f"{rate:,.6g}")
     panel.grid(True, which="major", alpha=0.35)
 
 
 def _ratios(panel: Any, shared: list[Any], alone: list[Any]) -> None:
-    """How many times faster, at each N below the slower line."""
+    """How many times faster, at each N away from the other line."""
     for fast, slow in zip(shared, alone, strict=True):
-        place = {"textcoords": "offset points", "xytext": (0, -15), "ha": "center", "fontsize": 9}
-        panel.annotate(f"{_number(fast.ratio)}x", (slow.n, slow.rate), color="tab:red", **place)
-    low, high = panel.get_ylim()
-    panel.set_ylim(low / 2.2, high * 1.3)
+        place = {"textcoords": "offset points", "xytext": (0, -15 if fast.ratio > 1 else 8), "ha": "center"}
+        words = f"{'~' if slow.note else ''}{_number(fast.ratio)}x"
+        panel.annotate(words, (slow.n, slow.rate), color="tab:red", fontsize=9, **place)
 
 
 def _heading(outcome: Outcome) -> str:
