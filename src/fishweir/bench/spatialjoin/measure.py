@@ -88,10 +88,13 @@ def timed_build(make: Callable[[], Contestant]) -> tuple[Contestant, float]:
     return contestant, time.perf_counter() - began
 
 
-def time_matching(contestant: Contestant, tuples: Floats, limit: float) -> Timed:
-    """As many of the tuples as the limit's seconds allow, then as many repetitions; at least one of each."""
+def time_matching(contestant: Contestant, tuples: Floats, limit: float, whole: bool = False) -> Timed:
+    """As many of the tuples as the limit's seconds allow, then as many repetitions; at least one of each.
+
+    `whole`: all tuples in any case, for whom a smaller batch would be another experiment.
+    """
     contestant.match(tuples[:2])
-    count, seconds = min(FIRST, len(tuples)), 0.0
+    count, seconds = len(tuples) if whole else min(FIRST, len(tuples)), 0.0
     gc.collect()
     gc.disable()
     try:

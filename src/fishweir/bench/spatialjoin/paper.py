@@ -125,7 +125,7 @@ class Paper:
         self, experiment: str, work: Work, contestant: Contestant, build: float, **about: Any
     ) -> Point:
         self.say(f"{experiment}: {work.name}, {work.data.split(' of ')[0]}, {contestant.name}")
-        timed = time_matching(contestant, work.tuples, self.sizes.limit)
+        timed = time_matching(contestant, work.tuples, self.sizes.limit, whole=isinstance(contestant, Batchwise))
         if isinstance(contestant, Batchwise):
             about["ndc"] = contestant.ndc(work.tuples)
         return Point(

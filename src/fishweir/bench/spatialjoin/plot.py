@@ -114,7 +114,7 @@ def _table_3(panel: Any, points: list[Point]) -> None:
         panel.set_xticks(batches, [f"{batch:,}" for batch in batches])
     panel.set_xlabel("Nbatch, tuples in a batch")
     panel.set_ylabel("time a tuple (µs)")
-    panel.set_ylim(bottom=0)
+    panel.set_ylim(0, 1.25 * max((p.microseconds for p in points), default=1.0))
     panel.margins(x=0.1)
     panel.legend(frameon=False, loc="lower left")
     panel.grid(True, alpha=0.35)
@@ -141,18 +141,19 @@ def draw_contest(outcome: Outcome, path: Path) -> None:
     """A panel a work, a bar a contestant, the fastest on top."""
     pyplot = load_pyplot()
     points = [p for regime in (WIDE, NARROW) for p in outcome.find(experiment=regime)]
-    names = list(dict.fromkeys(p.work for p in points))
+    works = list(dict.fromkeys(p.work for p in points))
     picture, axes = pyplot.subplots(2, 2, figsize=(15, 9), squeeze=False)
-    for panel, name in zip(axes.ravel(), names, strict=False):
-        found = sorted((p for p in points if p.work == name), key=lambda p: -p.seconds_a_tuple)
+    for panel, work in zip(axes.ravel(), works, strict=False):
+        found = sorted((p for p in points if p.work == work), key=lambda p: -p.seconds_a_tuple)
         colors = [_color(p) for p in found]
-        bars = panel.barh([p.contestant for p in found], [p.seconds_a_tuple for p in found], color=colors)
+        names = ["IBS" if p.contestant == "ibs" else p.contestant for p in found]
+        bars = panel.barh(names, [p.seconds_a_tuple for p in found], color=colors)
         words = [f" {time_label(p.seconds_a_tuple)}{_times(p)}" for p in found]
         panel.bar_label(bars, words, fontsize=9.5)
         panel.set_xscale("log")
-        panel.set_xlim(right=30 * max(p.seconds_a_tuple for p in found))
+        panel.set_xlim(found[-1].seconds_a_tuple / 3, 60 * found[0].seconds_a_tuple)
         panel.xaxis.set_major_formatter(lambda seconds, _: time_label(seconds))
-        panel.set_title(f"{name}: {found[0].matches_a_tuple:,.4g} matches a tuple", fontsize=11)
+        panel.set_title(f"{work}: {found[0].matches_a_tuple:,.4g} matches a tuple", fontsize=11)
         panel.set_xlabel("time a tuple")
         panel.grid(True, axis="x", alpha=0.35)
         panel.set_axisbelow(True)
@@ -165,7 +166,8 @@ def draw_contest(outcome: Outcome, path: Path) -> None:
 
 def _times(point: Point) -> str:
     mark = "~" if point.extrapolated else ""
-    return "" if point.contestant.startswith("chosen") else f"  ({mark}{point.ratio:,.1f}x)"
+    ratio = point.ratio or 0.0
+    return "" if point.contestant.startswith("chosen") else f"  ({mark}{ratio:,.{0 if ratio >= 100 else 1}f}x)"
 
 
 def _color(point: Point) -> str:

@@ -106,9 +106,14 @@ def _contest(points: list[Point], title: str) -> Table:
         for name in names:
             (p,) = (p for p in points if (p.work, _plain(p)) == (name, contestant))
             which = f"{p.contestant[8:-1]} " if contestant == "chosen" else ""
-            line += [f"{which}{_us(p)}", f"{p.ratio:,.1f}", f"{p.build_seconds:.2f}"]
+            line += [f"{which}{_us(p)}", _ratio(p), f"{p.build_seconds:.2f}"]
         table.add_row(*line)
     return table
+
+
+def _ratio(point: Point) -> str:
+    ratio = point.ratio or 0.0
+    return f"{ratio:,.{0 if ratio >= 100 else 1}f}"
 
 
 def _plain(point: Point) -> str:
