@@ -66,7 +66,7 @@ def test_chains_and_nodes_equal_the_naive_ones(text: str, wanted: list[Pattern],
         ends = [batch.node_id(int(row)) for row in found.rows]
         lines = [(*map(str, line[:-1]), end) for line, end in zip(found.nodes.tolist(), ends, strict=True)]
         assert sorted(lines) == sorted(expected), str(pattern)
-        assert found_nodes(batch, path) == sorted({chain[-1] for chain in expected})
+        assert sorted(set(found_nodes(batch, path))) == sorted({chain[-1] for chain in expected})
         assert found_nodes(batch, path) == lxml_nodes(root, to_lxml(pattern))
 
 
