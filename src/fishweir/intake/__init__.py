@@ -1,6 +1,6 @@
 """Arrivals of every kind into the durable logs of their streams, which the job reads by offsets."""
 
-from fishweir.intake.fetch import is_url
+from fishweir.intake.addresses import is_url
 from fishweir.intake.log import Entry, StreamLog
 from fishweir.intake.push import documents_batch
 from fishweir.intake.schema import log_batch

@@ -13,7 +13,8 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from fishweir.algebra.nodes import StreamDefinition
-from fishweir.intake.fetch import FetchError, Response, fetch, file_of, is_url
+from fishweir.intake.addresses import file_of, is_url
+from fishweir.intake.fetch import FetchError, Response, fetch
 from fishweir.intake.items import Item, parse_feed
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import log_batch, logger

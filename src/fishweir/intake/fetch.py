@@ -12,9 +12,10 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import lru_cache
-from urllib.parse import unquote, urlsplit
 
 import httpx
+
+from fishweir.intake.addresses import file_of, is_url
 
 TIMEOUT, REDIRECTS, LARGEST, AT_ONCE = 30.0, 5, 16 * 1024 * 1024, 32
 HEADERS = {
@@ -39,15 +40,6 @@ class Response:
     version: dict[str, str] = field(default_factory=dict)
     url: str = ""
     content_type: str = ""
-
-
-def is_url(place: str) -> bool:
-    return urlsplit(place).scheme in ("http", "https")
-
-
-def file_of(place: str) -> str:
-    """The path of a file URL, or the path as it is."""
-    return unquote(urlsplit(place).path) if place.lower().startswith("file:") else place
 
 
 def fetch(place: str, version: dict[str, str], timeout: float = TIMEOUT) -> Future[Response]:

@@ -10,9 +10,8 @@ from typing import Protocol
 from fishweir.algebra.documents import parse_path
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import SourceError
+from fishweir.intake.addresses import file_of, is_url
 from fishweir.intake.changing import ChangingSource
-from fishweir.intake.feed import FeedSource
-from fishweir.intake.fetch import file_of, is_url
 from fishweir.intake.files import READERS, FileSource, is_glob
 from fishweir.intake.log import StreamLog
 
@@ -44,6 +43,8 @@ def open_source(stream: StreamDefinition, log: StreamLog, base: Path) -> Source 
     _check_definition(stream)
     base = Path(os.path.abspath(base))
     if stream.format == "feed":
+        from fishweir.intake.feed import FeedSource  # late: Spark's workers need no HTTP client
+
         return FeedSource(stream, log, base)
     return FileSource(stream, log, base) if stream.rows is None else ChangingSource(stream, log, base)
 
