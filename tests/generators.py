@@ -63,7 +63,7 @@ def shapes(
         constants.append(draw(st.sampled_from(NUMBERS if kind == "number" else TEXTS)))
         conditions.append(Comparison(left, op, slots[-1]))
     steps = {name: node.step for node in pattern.walk() for name in node.variables}
-    shown = [name for name in names if str(steps[name])[-2:] != "@*"]
+    shown = [name for name in names if not (steps[name].is_attribute and steps[name].name == "*")]
     chosen = draw(st.lists(st.sampled_from(shown), max_size=2, unique=True)) if shown else []
     output = tuple(VariableOutput(n, content=draw(st.booleans())) for n in chosen)
     if draw(st.booleans()):
