@@ -1,4 +1,4 @@
-"""The strongest simple kernel: all queries are compared with every tuple, many at a time.
+"""A plain scan, compiled: all queries are compared with every tuple, many at a time.
 
 In: per attribute the ends of all queries, the most selective attribute first. Out: query numbers written one after
 the other. A block of queries is compared with a few tuples while it is in the cache, by vector instructions, and left

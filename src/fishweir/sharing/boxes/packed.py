@@ -27,6 +27,7 @@ from fishweir.sharing.boxes.regions import Boxes, Keys, tuple_keys
 
 MOST_CODES = (1 << 16) - 1
 PAIRS_AT_ONCE = 1 << 14
+FIRST_ROOM = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,9 @@ class PackedIndex:
                 codes, keys, lows, highs, bases, self._low, self._high, self.numbers, row, position, numbers, offsets
             )
 
-        return Matches.from_kernel(step, len(codes), self.queries + FAN_OUT, room)
+        # A tuple for which the room is too small is begun anew with four times as much: matches are few here.
+        most = self.queries if room is not None else min(self.queries, FIRST_ROOM)
+        return Matches.from_kernel(step, len(codes), most + FAN_OUT, room)
 
     def blocks_visited(self, values: npt.ArrayLike) -> float:
         """Per tuple of this sample, how many blocks are looked at: what a match costs."""
@@ -112,7 +115,7 @@ class PackedIndex:
     def _codes(self, keys: Keys) -> Codes:
         codes = np.empty(keys.shape, dtype=np.uint16)
         for position, cuts in enumerate(self.cuts):
-            codes[:, position] = np.searchsorted(cuts, keys[:, position], side="right")
+            packed_kernels.encode(keys[:, position], cuts, codes[:, position])
         return codes
 
 

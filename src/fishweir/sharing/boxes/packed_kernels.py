@@ -19,6 +19,18 @@ from fishweir.sharing.jit import kernel
 
 
 @kernel
+def encode(keys: Any, cuts: Keys, codes: Any) -> None:
+    """One attribute: how many cuts are at or below each key. Unsigned, and without branches but for the loop's."""
+    for row in range(len(keys)):
+        below, width = np.uint64(0), np.uint64(len(cuts))
+        while width > np.uint64(0):
+            half = (width + np.uint64(1)) >> np.uint64(1)
+            below += half if cuts[below + half - np.uint64(1)] <= keys[row] else np.uint64(0)
+            width -= half
+        codes[row] = below
+
+
+@kernel
 def compare(code: Any, low: Any, high: Any, inside: Any, eights: Any) -> bool:
     """Mark the members of one block that hold the tuple; False if none does. `eights` sees `inside` as words."""
     for member in range(FAN_OUT):
