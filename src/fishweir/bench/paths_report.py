@@ -10,11 +10,11 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from fishweir.bench.closing import show_targets, warn_if_busy
 from fishweir.bench.figures import Figure, Outcome, Target
 from fishweir.bench.paths_contestants import Alone, Shared
 from fishweir.bench.paths_queries import KINDS
 from fishweir.bench.plot import load_pyplot
-from fishweir.bench.report import BUSY
 
 LEGEND = """\
 N: path queries; paths: distinct ones. Milliseconds of one processor for one pass over all documents: parse,
@@ -50,14 +50,8 @@ def show(outcome: Outcome, console: Console) -> None:
             where = f"{figure.type}, {figure.case}, N={figure.n:,}"
             console.print(f"{where}: {figure.contestant}: {figure.note}", style="dim", markup=False, soft_wrap=True)
     console.print(LEGEND, style="dim", markup=False)
-    load = max(outcome.about["load_before"], outcome.about["load_after"])
-    if load > 1.5 * outcome.about["cores"]:
-        console.print(BUSY.format(load, outcome.about["cores"]), style="yellow")
-    table = Table("target", "measured", "met", title="Targets")
-    for target in outcome.targets:
-        verdict = {True: "[green]yes[/]", False: "[red]no[/]", None: "not measured"}[target.met]
-        table.add_row(target.name, target.measured, verdict)
-    console.print(table)
+    warn_if_busy(outcome.about, console)
+    show_targets(outcome.targets, console)
 
 
 def _contest(figures: list[Any], title: str) -> Table:

@@ -6,6 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from fishweir.bench.closing import show_targets, warn_if_busy
 from fishweir.bench.figures import Figure, Outcome, Target
 from fishweir.bench.workloads import TYPES
 
@@ -14,27 +15,17 @@ Milliseconds, medians. fired: queries; pairs: (query, row); rows: factorized res
 extract, match: the stages of grouped; alone: each query by itself on the parsed rows.
 ratio: alone to grouped, both from the parsed rows; match only: each query by itself on values that were
 pulled out once for all, to grouped without extraction."""
-BUSY = "The machine was busy ({:.1f} processes waiting on {} cores): the times are too long and uneven."
 
 
 def show(outcome: Outcome, console: Console) -> None:
     console.print(_contest(outcome.find(experiment="queries"), "Experiment 1: time against N"))
     console.print(_contest(outcome.find(experiment="changes"), "Experiment 2: time against C"))
     console.print(LEGEND, style="dim")
-    load = max(outcome.about["load_before"], outcome.about["load_after"])
-    if load > 1.5 * outcome.about["cores"]:
-        console.print(BUSY.format(load, outcome.about["cores"]), style="yellow")
+    warn_if_busy(outcome.about, console)
     rest = [f for f in outcome.figures if f.experiment in ("registration", "whole way")]
     if rest:
         console.print(_engine(rest))
-    table = Table("target", "measured", "met", title="Targets")
-    for target in outcome.targets:
-        table.add_row(target.name, target.measured, _verdict(target))
-    console.print(table)
-
-
-def _verdict(target: Target) -> str:
-    return {True: "[green]yes[/]", False: "[red]no[/]", None: "not measured"}[target.met]
+    show_targets(outcome.targets, console)
 
 
 def _contest(figures: list[Figure], title: str) -> Table:

@@ -10,6 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from fishweir.bench.closing import show_targets, warn_if_busy
 from fishweir.bench.figures import Outcome, Target
 from fishweir.bench.plot import load_pyplot
 
@@ -52,11 +53,8 @@ def show(outcome: Outcome, console: Console) -> None:
     console.print(_plans(outcome, "figure 8", "Figure 8: conjunctions of disjunctions of 1 to 5 keywords"))
     console.print(_matching(outcome))
     console.print(LEGEND, style="dim")
-    table = Table("target", "measured", "met", title="Targets")
-    for target in outcome.targets:
-        verdict = {True: "[green]yes[/]", False: "[red]no[/]", None: "not measured"}[target.met]
-        table.add_row(target.name, target.measured, verdict)
-    console.print(table)
+    warn_if_busy(outcome.about, console)
+    show_targets(outcome.targets, console)
 
 
 def _plans(outcome: Outcome, experiment: str, title: str) -> Table:

@@ -8,6 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from fishweir.bench.closing import show_targets, warn_if_busy
 from fishweir.bench.figures import Target
 from fishweir.bench.spatialjoin.contest import NARROW, WIDE
 from fishweir.bench.spatialjoin.measure import Outcome, Point
@@ -22,7 +23,6 @@ Microseconds a tuple until all pairs are listed in memory: processor time of one
 several repetitions; batches of 500 tuples (SJ-Batch: all), each batch's pairs let go before the next. Registration
 in seconds (s). ratio: IBS to chosen; x: to chosen. ~: extrapolated from fewer tuples, for it would have taken too long.
 50%: only half of the attributes have a condition; else all have. bitmaps: the factorized form, which lists nothing."""
-BUSY = "The machine was busy ({:.1f} processes waiting on {} cores): the times are too long and uneven."
 
 
 def show(outcome: Outcome, console: Console) -> None:
@@ -34,17 +34,8 @@ def show(outcome: Outcome, console: Console) -> None:
     for regime in (WIDE, NARROW):
         console.print(_contest(outcome.find(experiment=regime), f"The {regime} regime"))
     console.print(LEGEND, style="dim")
-    load = max(outcome.about["load_before"], outcome.about["load_after"])
-    if load > 1.5 * outcome.about["cores"]:
-        console.print(BUSY.format(load, outcome.about["cores"]), style="yellow")
-    table = Table("target", "measured", "met", title="Targets")
-    for target in outcome.targets:
-        table.add_row(target.name, target.measured, _verdict(target))
-    console.print(table)
-
-
-def _verdict(target: Target) -> str:
-    return {True: "[green]yes[/]", False: "[red]no[/]", None: "not measured"}[target.met]
+    warn_if_busy(outcome.about, console)
+    show_targets(outcome.targets, console)
 
 
 def label_of(point: Point) -> str:
