@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fishweir.algebra.clauses import constants_of, to_normals
-from fishweir.algebra.documents import Document, parse_document, tuple_to_document
+from fishweir.algebra.documents import Document, item_text, parse_document, tuple_to_document
 from fishweir.algebra.feeds import Filter, Selection
 from fishweir.algebra.formula import And, Atom, Not, Or
 from fishweir.algebra.nodes import Slot, Source, Step
+from fishweir.algebra.normal import ANY_ROOT
 from fishweir.algebra.oracle import selects
 from fishweir.errors import QueryError
 from fishweir.sharing.plan import plan_of
@@ -150,3 +151,11 @@ def test_tuples(queries, rows):
         if selects(selection, constants, SOURCE, document)
     }
     assert fired(queries, lambda plan: tuple_tables("S", columns, plan.paths)) == expected
+
+
+def test_the_whole_of_a_tuple_has_no_space_for_what_is_not_there():
+    rows = [(None, None), (2.0, None), (None, "x"), (2.0, "x"), (None, ""), (2.0, "")]
+    columns = {"a": pa.array([a for a, _ in rows], pa.float64()), "b": pa.array([b for _, b in rows], pa.string())}
+    found = tuple_tables("S", columns, [(ANY_ROOT,)])[(ANY_ROOT,)].texts.to_pylist()
+    assert found == [item_text(tuple_to_document("S", {"a": a, "b": b})) for a, b in rows]
+    assert found == ["", "2", "x", "2 x", "", "2"]

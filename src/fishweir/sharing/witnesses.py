@@ -293,9 +293,10 @@ def tuple_tables(name: str, columns: Mapping[str, pa.Array], paths: Iterable[Pat
             continue
         if len(path) == 1:
             empty = pa.scalar("", pa.large_string())
-            texts = (pc.fill_null(column_texts(column), empty) for column in columns.values())
+            given = (column_texts(column) for column in columns.values())
+            texts = (pc.if_else(pc.equal(text, empty), None, text) for text in given)
             between = pa.scalar(" ", pa.large_string()) if path == (ANY_ROOT,) else empty
-            text = pc.binary_join_element_wise(*texts, between)
+            text = pc.binary_join_element_wise(*texts, between, null_handling="skip")
             tables[path] = PathTable(np.arange(length), np.zeros((length, 1), np.int64), text)
         elif len(path) == 2 and path[1].axis == "child" and path[1].name in columns:
             tables[path] = column_table(columns[path[1].name], elements[path[1].name])
