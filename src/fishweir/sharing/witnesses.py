@@ -292,15 +292,19 @@ def tuple_tables(name: str, columns: Mapping[str, pa.Array], paths: Iterable[Pat
         if path[0] not in (Step(name), ANY_ROOT):
             continue
         if len(path) == 1:
-            empty = pa.scalar("", pa.large_string())
-            given = (column_texts(column) for column in columns.values())
-            texts = (pc.if_else(pc.equal(text, empty), None, text) for text in given)
-            between = pa.scalar(" ", pa.large_string()) if path == (ANY_ROOT,) else empty
-            text = pc.binary_join_element_wise(*texts, between, null_handling="skip")
+            text = joined_texts(columns.values(), " " if path == (ANY_ROOT,) else "")
             tables[path] = PathTable(np.arange(length), np.zeros((length, 1), np.int64), text)
         elif len(path) == 2 and path[1].axis == "child" and path[1].name in columns:
             tables[path] = column_table(columns[path[1].name], elements[path[1].name])
     return tables
+
+
+def joined_texts(columns: Iterable[pa.Array], between: str) -> pa.Array:
+    """The texts of each row as one; NULL and empty ones leave nothing behind, as in the algebra's item_text."""
+    empty, before = (pa.scalar(text, pa.large_string()) for text in ("", between))
+    texts = [pc.fill_null(column_texts(column), empty) for column in columns]
+    led = [pc.binary_join_element_wise(pc.if_else(pc.equal(t, empty), empty, before), t, empty) for t in texts]
+    return pc.utf8_slice_codeunits(pc.binary_join_element_wise(*led, empty), start=len(between))
 
 
 def preorder_positions(columns: list[pa.Array]) -> list[Ints]:
