@@ -146,7 +146,7 @@ def _panel(panel: Any, figures: list[Any]) -> None:
 def _ratios(panel: Any, shared: list[Any], alone: list[Any]) -> None:
     """How many times faster, at each N away from the other line."""
     for fast, slow in zip(shared, alone, strict=True):
-        place = {"textcoords": "offset points", "xytext": (0, -15 if fast.ratio > 1 else 8), "ha": "center"}
+        place = {"textcoords": "offset points", "xytext": (0, -15) if fast.ratio > 1 else (24, 0), "ha": "center"}
         words = f"{'~' if slow.note else ''}{_number(fast.ratio)}x"
         panel.annotate(words, (slow.n, slow.rate), color="tab:red", fontsize=9, **place)
 
