@@ -10,6 +10,7 @@ from fishweir.pipeline.home import open_log
 from fishweir.pipeline.job import load_statistics, save_statistics
 from fishweir.pipeline.worker import MatchTask, Summary
 from fishweir.sharing.planner import Planner
+from fishweir.sharing.statistics import PathStatistics
 
 
 def micro_batch(weir: Weir, at: float = 0.0) -> None:
@@ -23,7 +24,9 @@ def micro_batch(weir: Weir, at: float = 0.0) -> None:
     task = MatchTask(weir.home.streams, weir.home.plan, planner.segments, weir.table.batch_folder(batch))
     (told,) = task(iter([pa.RecordBatch.from_pylist(rows)]))
     summary = Summary.load(told.column("summary")[0].as_py())
-    save_statistics(weir.home, statistics | summary.statistics)
+    for key, counted in summary.statistics.items():
+        statistics[key] = statistics.get(key, PathStatistics()).merge(counted)
+    save_statistics(weir.home, statistics)
     weir.table.commit(
         Commit(batch, version, summary.files, summary.documents, summary.matches, summary.aside, summary.offsets, at)
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fishweir.errors import QueryError
+from tests.engine.support import micro_batch
 
 
 def found(weir, name):
@@ -61,3 +62,48 @@ def test_many_sql_queries_in_bulk(weir):
     weir.publish("R", [{"x": 100, "y": 1}])
     weir.run(until_idle=True)
     assert sorted(r.query for r in weir.results()) == sorted(f"q{i}" for i in range(91, 100))
+
+
+def test_a_column_of_a_document_is_its_first_value(weir):
+    """Conditions and select list agree, and a list-like document costs nothing."""
+    many = "".join(f"<{name}>{i}</{name}>" for name in "abcd" for i in range(60))
+    weir.execute("""
+        create stream D;
+        create query two as select x, y from D where 3 < x <= 9 and y = 1;
+        create query all_of_it as select * from D where x = 9;
+        create query four as select a from D where a >= 0 and b >= 0 and c >= 0 and d >= 0;
+    """)
+    weir.publish("D", ["<i><x>9</x><x>2</x><y>1</y></i>", "<i><x>2</x><x>9</x><y>1</y></i>", f"<i>{many}</i>"])
+    micro_batch(weir)
+    assert found(weir, "two") == [("D-1", {"x": "9", "y": "1"})]
+    assert found(weir, "all_of_it") == [("D-1", {"x": "9", "y": "1"})]
+    assert found(weir, "four") == [("D-3", {"a": "0"})]
+
+
+def test_columns_that_are_not_there(weir):
+    weir.execute("create stream R (x int, name string)")
+    with pytest.raises(QueryError, match="query q reads nosuch; the columns of R are x, name") as error:
+        weir.execute("create query q as select x from R where nosuch = 1")
+    assert (error.value.line, error.value.column) == (1, 41)
+    with pytest.raises(QueryError, match="reads X; the columns of R are x, name"):
+        weir.execute("select X from R where x > 1")
+
+
+def test_a_condition_that_explodes_is_named(weir):
+    weir.execute("create stream S")
+    pairs = [f"(t contains 'a{i}' and t contains 'b{i}')" for i in range(9)]
+    both = " and ".join(f"(t contains 'a{i}' or t contains 'b{i}')" for i in range(9))
+    with pytest.raises(QueryError, match="query huge cannot be planned: the condition would need more than 256"):
+        weir.execute(f"create feed huge from S where [({' or '.join(pairs)}) and {both}]")
+
+
+def test_explain_of_several_predicates(weir):
+    weir.execute("""
+        create stream S;
+        create feed A from S where [t contains 'a']; create feed B from S where [t contains 'b' and not t contains 'c'];
+        create feed C from (A | B);
+    """)
+    shown = weir.explain("C")
+    assert '-> t contains "a"' in shown
+    assert '-> t contains "b" and not t contains "c"' in shown
+    assert "queries: 3" in shown

@@ -135,7 +135,7 @@ def test_another_source_keeps_its_plan():
 
 
 def statistics(**counts: int):
-    return {path_key(SOURCE, "item"): PathStatistics(1_000, (), ("x",), tuple(counts.items()))}
+    return {path_key(SOURCE, "item"): PathStatistics(1_000, (), ("x",), tuple(counts.items()), 1_000)}
 
 
 FORMS = [("a&b", "rock", "concert"), ("a&b", "rock", "paris"), ("a&b", "jazz", "concert"), ("a&b", "jazz", "paris")]
@@ -175,16 +175,24 @@ def test_the_planner_replans_when_statistics_drift(tmp_path: Path):
     first = statistics(rock=10, jazz=10, concert=500, paris=500)
     assert refresh(first) == (1, {"rock", "jazz"})
     assert refresh(first) == (1, {"rock", "jazz"})
-    more = {k: PathStatistics(9_000, s.smallest, s.sample, s.words) for k, s in first.items()}
+    more = {k: PathStatistics(9_000, s.smallest, s.sample, s.words, 9_000) for k, s in first.items()}
     assert refresh(more)[0] == 1, "all became rarer, and the plan is still the best"
-    drifted = {
-        key: PathStatistics(90_000, (), ("x",), (("rock", 45_000), ("jazz", 45_000), ("concert", 90), ("paris", 90)))
-        for key in first
-    }
+    words = (("rock", 45_000), ("jazz", 45_000), ("concert", 90), ("paris", 90))
+    drifted = {key: PathStatistics(90_000, (), ("x",), words, 90_000) for key in first}
     assert refresh(drifted) == (2, {"concert", "paris"})
     reopened = Planner(tmp_path, planner.alive, planner.dropped)
     assert reopened.pieces == planner.pieces
     assert reopened.version == 4
+
+
+def test_a_new_source_is_planned_anew_beside_an_old_one(tmp_path: Path):
+    """However much has been counted of others."""
+    other = {path_key(Source("old"), "item"): PathStatistics(10_000_000)}
+    queries = rows_of([keyword_query(*form) for form in FORMS], 1)
+    planner = Planner(tmp_path, lambda after, upto: [r for r in queries if after < r[0] <= upto], lambda: [])
+    for known, revision in ((other, 0), (other | statistics(rock=1, jazz=1, concert=500, paris=500), 1)):
+        planner.refresh(4, lambda after, upto: upto - after, known)
+        assert planner.pieces[0].revision == revision
 
 
 def test_what_explodes_one_way_is_taken_the_other_way():

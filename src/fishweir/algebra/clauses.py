@@ -83,6 +83,6 @@ def _normal(part: Filter, clause: Clause) -> Normal:
     conditions = tuple(
         ConstantCondition(node, a.op, type_of(a), slot, a.part) for slot, (node, a) in enumerate(constants)
     )
-    template = Template(part.source, tuple(pattern.nodes), conditions, joins, (0,), negated)
+    template = Template(part.source, tuple(pattern.nodes), conditions, joins, (0,), negated, columns=True)
     slots = tuple(place_of(a) for a in (*(a for _, a in constants), *negative))
     return Normal(template, (), slots)

@@ -35,10 +35,15 @@ def element_text(element: Element) -> str:
 
 
 def select_columns(output: ColumnsOutput, root: Element, values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """SQL's select list: the columns of a tuple as they are, of a document the texts at the paths."""
+    """SQL's select list: the columns of a tuple as they are, of a document the first text at each path; `*` is the
+    document element's children."""
     if not output.columns:
-        children = {local_name(child.tag): str(child.xpath("string()")) for child in root.iterchildren(etree.Element)}
-        return dict(values) if values is not None else children
+        if values is not None:
+            return dict(values)
+        first: dict[str, Any] = {}
+        for child in root.iterchildren(etree.Element):
+            first.setdefault(local_name(child.tag), str(child.xpath("string()")))
+        return first
     return {name: _column(path, root, values) for name, path in output.columns}
 
 

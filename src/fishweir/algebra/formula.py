@@ -7,7 +7,7 @@ false, and their negation is true: an item either satisfies an atom or it does n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal as OneOf
@@ -77,6 +77,20 @@ class Literal:
 
 
 Clause = frozenset[Literal]
+
+
+def paths_of(formula: Formula) -> Iterator[RelativePath]:
+    """The paths that a formula reads."""
+    match formula:
+        case Atom(path, _, right):
+            yield path
+            if isinstance(right, tuple):
+                yield right
+        case Not(part):
+            yield from paths_of(part)
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from paths_of(part)
 
 
 def to_dnf(formula: Formula, largest: int = LARGEST) -> tuple[Clause, ...]:

@@ -71,6 +71,8 @@ class Template:
     joins: tuple[NodeCondition, ...]
     outputs: tuple[int, ...]
     negated: tuple[NegatedCondition, ...] = ()
+    columns: bool = False
+    """Each path is a column: of several nodes in a document only the first counts."""
 
     def chain(self, node: int) -> tuple[int, ...]:
         """The nodes from the root down to `node`."""
@@ -92,6 +94,7 @@ class Template:
         steps = condition.path if isinstance(condition, NegatedCondition) else self.path(condition.node)
         left = dotted(steps) if condition.part == "value" else f"{condition.part}({dotted(steps)})"
         words = f"{left} {condition.op} {PLACEHOLDER[condition.type] if constant is None else constant}"
+        words = f"exists {left}" if condition.op == "exists" else words
         return f"not {words}" if isinstance(condition, NegatedCondition) else words
 
     @property

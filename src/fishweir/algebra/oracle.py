@@ -48,22 +48,25 @@ def evaluate(shape: Shape, constants: Sequence[Constant], document: Document) ->
 def selects(selection: Selection, constants: Sequence[Constant], source: Source, document: Document) -> bool:
     """Whether an item of a source is a result: some filter of that source holds for it."""
     filters = (f for f in selection.filters if f.source == source)
-    return any(item_holds(f.formula, constants, document.root) for f in filters)
+    columns = selection.language == "sql"
+    return any(item_holds(f.formula, constants, document.root, columns) for f in filters)
 
 
-def item_holds(formula: Formula, constants: Sequence[Constant], root: Element) -> bool:
+def item_holds(formula: Formula, constants: Sequence[Constant], root: Element, columns: bool = False) -> bool:
+    """Any value at an atom's path may satisfy it; a column (SQL) has one value, the first."""
     match formula:
         case And(parts):
-            return all(item_holds(part, constants, root) for part in parts)
+            return all(item_holds(part, constants, root, columns) for part in parts)
         case Or(parts):
-            return any(item_holds(part, constants, root) for part in parts)
+            return any(item_holds(part, constants, root, columns) for part in parts)
         case Not(part):
-            return not item_holds(part, constants, root)
-    values = values_at(root, formula.path)
+            return not item_holds(part, constants, root, columns)
+    most = 1 if columns else None
+    values = values_at(root, formula.path)[:most]
     if formula.right is None:
         return bool(values)
     if not isinstance(formula.right, Slot):
-        others = values_at(root, formula.right)
+        others = values_at(root, formula.right)[:most]
         return any(values_compare(a, formula.op, b) for a in values for b in others)
     constant = constants[formula.right.index]
     return any(atom_holds(value, formula, constant, constants) for value in values)

@@ -32,6 +32,9 @@ class AtomSignature:
         left = dotted(self.path) if self.part == "value" else f"{self.part}({dotted(self.path)})"
         if self.op == "exists":
             return f"exists {left}"
+        if self.op == "similar" and constant is not None and "\t" in constant:
+            share, _, text = constant.strip('"').partition("\t")
+            return f'{left} similar({float(share):g}) "{text}"'
         return f"{left} {self.op} {PLACEHOLDER[self.type] if constant is None else constant}"
 
 
@@ -44,7 +47,7 @@ class PredicateLiteral:
     positive: bool = True
 
     def shown(self, constants: list[Constant] | None = None) -> str:
-        text = self.signature.shown(None if constants is None else _quoted(constants[self.slot]))
+        text = self.signature.shown(None if constants is None else show_constant(constants[self.slot]))
         return text if self.positive else f"not {text}"
 
 
@@ -133,5 +136,5 @@ def _predicate(source: Source, clauses: tuple[Clause, ...]) -> tuple[Predicate, 
     return Predicate(source, tuple(found)), tuple(places)
 
 
-def _quoted(constant: Constant) -> str:
+def show_constant(constant: Constant) -> str:
     return f'"{constant}"' if isinstance(constant, str) else f"{constant:g}"

@@ -41,7 +41,7 @@ def similar_constant(text: str, constant: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def like_pattern(pattern: str) -> re.Pattern[str]:
-    """SQL's pattern: `%` is any text, `_` any character; as in SQLite, letters of ASCII match in any case."""
+    """SQL's pattern: `%` is any text, `_` any character; letters match in any case."""
     parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
     return re.compile("".join(parts), re.DOTALL | re.IGNORECASE)
 

@@ -33,7 +33,8 @@ def explain_query(
             return "\n".join([*lines, f"  dropped   by change {query.dropped}"])
         lines.append(_paths(template, segments))
         if isinstance(found, FilterTable):
-            lines += explain_filter(found, query.number)
+            assert isinstance(template, Predicate)
+            lines += explain_filter(found, query.number, template, constants)
             continue
         pool = _pool_of(found, segments)
         if pool is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fishweir.algebra.nodes import Constant
+from fishweir.algebra.predicates import Predicate, show_constant
 from fishweir.sharing.filters import FilterTable
 
 
@@ -18,16 +19,16 @@ def explain_plan(table: FilterTable) -> list[str]:
     return [
         f"  filters   of {table.source}, by VCA with VCB",
         f"    levels    atoms: {atoms:,} in {len(table.groups):,} groups, disjunctions: {disjunctions:,}, "
-        f"conjunctions: {conjunctions:,}, queries: {table.size:,}",
+        f"conjunctions: {conjunctions:,}, queries: {len(np.unique(table.members)):,}",
         f"    plan      nodes put in to be shared: {shared:,}, cost {cost:.3g} against {conjunctions:,} "
         f"for each alone, by {by}",
     ]
 
 
-def explain_filter(table: FilterTable, number: int) -> list[str]:
+def explain_filter(table: FilterTable, number: int, predicate: Predicate, constants: list[Constant]) -> list[str]:
     """A query's way down from `true`: what each edge checks and how many queries lie below it."""
     below = queries_below(table)
-    way = [table.node_of(number)]
+    way = [node_of(table, number, predicate, constants)]
     while way[-1]:
         way.append(int(table.layout.parents[way[-1]]))
     lines = [f"    way       true, shared by {below[0]:,}"]
@@ -38,8 +39,18 @@ def explain_filter(table: FilterTable, number: int) -> list[str]:
     return [*explain_plan(table), *lines]
 
 
+def node_of(table: FilterTable, number: int, predicate: Predicate, constants: list[Constant]) -> int:
+    """Where a predicate of a query ends; a query may have several."""
+    wanted = {frozenset(literal.shown(constants) for literal in clause) for clause in predicate.clauses}
+    nodes = table.nodes_of(number)
+    for node in nodes:
+        if {frozenset(show_literals(table, unit)) for unit in table.layout.units_of(node)} == wanted:
+            return node
+    return nodes[0]
+
+
 def queries_below(table: FilterTable) -> list[int]:
-    """By node, the queries that end there or further down."""
+    """By node, how often queries end there or further down."""
     counts = np.diff(table.layout.end_offsets).tolist()
     parents = table.layout.parents.tolist()
     for node in range(len(counts) - 1, 0, -1):
@@ -48,14 +59,16 @@ def queries_below(table: FilterTable) -> list[int]:
 
 
 def show_unit(table: FilterTable, unit: int) -> str:
-    literals = [
-        text if positive else f"not {text}"
-        for text, positive in ((show_atom(table, atom), positive) for atom, positive in table.layout.units.of(unit))
-    ]
+    literals = show_literals(table, unit)
     return literals[0] if len(literals) == 1 else f"({' or '.join(literals)})"
+
+
+def show_literals(table: FilterTable, unit: int) -> list[str]:
+    shown = ((show_atom(table, atom), positive) for atom, positive in table.layout.units.of(unit))
+    return [text if positive else f"not {text}" for text, positive in shown]
 
 
 def show_atom(table: FilterTable, atom: int) -> str:
     group = next(group for group in table.groups if group.first <= atom < group.first + len(group))
     constant: Constant = group.constants[atom - group.first : atom - group.first + 1].tolist()[0]
-    return group.signature.shown(f'"{constant}"' if isinstance(constant, str) else f"{constant:g}")
+    return group.signature.shown(show_constant(constant))

@@ -13,7 +13,9 @@ from itertools import groupby
 from pathlib import Path
 
 from fishweir.algebra.clauses import to_normals
+from fishweir.algebra.documents import xml_name
 from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe, Unsubscribe
+from fishweir.algebra.formula import paths_of
 from fishweir.algebra.nodes import (
     Action,
     CreateQuery,
@@ -119,13 +121,33 @@ class Registration:
             for source in sources:
                 if not source.dtd and source.name not in self.streams and not self.feeds.is_published(source.name):
                     self._declare(statement, source.name)
-            to_normals(statement.shape)
+            self._check_columns(statement)
+            try:
+                to_normals(statement.shape)
+            except QueryError as error:
+                raise self._refused(statement, f"cannot be planned: {error}") from error
             if statement.action is not None:
                 self._check_action(statement, statement.action)
             self._bound[key] = statement.shape
         if statement.action is None:
             return statement
         return replace(statement, action=self.actions.resolved(statement.action, self.base))
+
+    def _check_columns(self, statement: CreateQuery) -> None:
+        """What SQL reads of declared tuples must be among their columns."""
+        shape = statement.shape
+        if not isinstance(shape, Selection) or shape.language != "sql":
+            return
+        for part in shape.filters:
+            stream = self.streams.get(part.source.name)
+            if stream is None or not stream.is_tuples:
+                continue
+            known = {xml_name(name) for name, _ in stream.columns}
+            shown = tuple(path for _, path in shape.output.columns) if shape.output else ()
+            for path in (*shown, *paths_of(part.formula)):
+                if path and (len(path) > 1 or path[0].is_attribute or path[0].name not in known):
+                    name, columns = "/".join(map(str, path)), ", ".join(name for name, _ in stream.columns)
+                    raise self._refused(statement, f"reads {name}; the columns of {stream.name} are {columns}", name)
 
     def _check_action(self, statement: CreateQuery, action: Action) -> None:
         try:

@@ -95,7 +95,8 @@ def _apart(template: Template, node: int, table: PathTable, rows: Ints, depth: i
 def _join(template: Template, bindings: Bindings, node: int, other: PathTable) -> Bindings:
     """Extends the bindings by a path, agreeing on the deepest pattern node both have."""
     chain = template.chain(node)
-    depth = max(d for d, ancestor in enumerate(chain) if ancestor in bindings.nodes)
+    known = (d for d, ancestor in enumerate(chain) if ancestor in bindings.nodes)
+    depth = 0 if template.columns else max(known)
     shared = bindings.nodes[chain[depth]]
     if other.single:
         at = np.searchsorted(other.documents, bindings.documents)

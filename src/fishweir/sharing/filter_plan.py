@@ -171,10 +171,12 @@ def _known(source: Source, group: AtomGroup, statistics: Statistics) -> PathStat
 
 def replanned(table: FilterTable, statistics: Statistics) -> FilterTable | None:
     """A better plan of the same queries, where the statistics have drifted; else None."""
+    if not seen(table.source, table.groups, statistics):
+        return None
     then = table.cost(table.chances)
     cost = table.cost(atom_chances(table.source, table.groups, statistics))
     if table.seen and max(cost, then) <= DRIFTED * min(cost, then):
         return None
     better = merge_filters([table], np.empty(0, np.int64), statistics)
-    pays = better is not None and better.seen and (not table.seen or better.cost(better.chances) <= PAYS * cost)
-    return better if pays else None
+    assert better is not None, "no query is dead"
+    return better if not table.seen or better.cost(better.chances) <= PAYS * cost else None

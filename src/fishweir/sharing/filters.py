@@ -60,9 +60,10 @@ class FilterTable:
     def positions_of(self, number: int) -> Ints:
         return np.flatnonzero(self.members == number)
 
-    def node_of(self, number: int) -> int:
-        """Where a query ends."""
-        return int(np.searchsorted(self.layout.end_offsets, self.positions_of(number)[0], "right")) - 1
+    def nodes_of(self, number: int) -> list[int]:
+        """Where a query's predicates end."""
+        found = np.searchsorted(self.layout.end_offsets, self.positions_of(number), "right") - 1
+        return found.tolist()
 
     def cost(self, chances: NDArray[np.float64]) -> float:
         """What the plan costs a unit of the source's items, if the atoms had these selectivities."""

@@ -20,7 +20,7 @@ from fishweir.sharing.pool_match import match_pool
 from fishweir.sharing.pooled import Pooled
 from fishweir.sharing.segments import AnyTable, Segment, read_segment
 from fishweir.sharing.statistics import PathStatistics, count_values, path_key
-from fishweir.sharing.witnesses import Path, PathTable
+from fishweir.sharing.witnesses import FirstValues, Path, PathTable
 
 
 def sources_of(stream: StreamDefinition) -> tuple[Source, ...]:
@@ -57,16 +57,19 @@ class SourcePlan:
 
     def match(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[str, int, Matches]]:
         """The matches of a pool, which are lists of queries, are put down to its first table."""
+        columns = FirstValues(witnesses)
         together = {(segment, index) for segment, pool in self.pools for index in pool.indexes}
         for segment, index, table in self.tables:
             if (segment, index) in together:
                 continue
-            match = match_filters if isinstance(table, FilterTable) else match_table
-            matches = match(table, witnesses)  # type: ignore[arg-type]
+            if isinstance(table, FilterTable):
+                matches = match_filters(table, witnesses)
+            else:
+                matches = match_table(table, columns if table.template.columns else witnesses)
             if matches is not None:
                 yield segment, index, matches
         for segment, pool in self.pools:
-            for matches in match_pool(pool, witnesses):
+            for matches in match_pool(pool, columns if pool.tables[0].template.columns else witnesses):
                 yield segment, pool.indexes[0], matches
 
     def count(

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from fishweir.sharing.arrays import Ints
-from fishweir.sharing.filter_plan import replanned
+from fishweir.sharing.filter_plan import replanned, seen
 from fishweir.sharing.filters import FilterTable
 from fishweir.sharing.pools import pool_tables
 from fishweir.sharing.segments import (
@@ -67,7 +67,8 @@ class Planner:
         self.list = folder / "current.json"
         saved = json.loads(self.list.read_text()) if self.list.exists() else []
         self.pieces = tuple(Piece(**piece) for piece in saved)
-        self._counted = 0
+        self._plans: dict[str, dict[int, FilterTable]] = {}
+        self._looked_at: dict[tuple[str, int], int] = {}
 
     @property
     def version(self) -> int:
@@ -107,25 +108,34 @@ class Planner:
         return self.pieces[-1].upto if self.pieces else 0
 
     def _reconsider(self, statistics: Statistics) -> None:
-        """Makes filter plans anew that the statistics have drifted away from; looked at whenever twice as many
-        values have been counted as the last time."""
-        counted = sum(known.count for known in statistics.values())
-        if counted < max(2 * self._counted, 1):
-            return
-        self._counted = counted
+        """Makes filter plans anew that the statistics have drifted away from; a plan is looked at whenever its
+        source has been counted twice as far as the last time."""
         pieces = tuple(self._replanned(piece, statistics) if piece.size else piece for piece in self.pieces)
         if pieces != self.pieces:
             self.pieces = pieces
             self._save()
 
     def _replanned(self, piece: Piece, statistics: Statistics) -> Piece:
-        tables = read_segment(self.folder, piece.id).tables
-        better = [replanned(table, statistics) if isinstance(table, FilterTable) else None for table in tables]
-        if not any(better):
+        due = []
+        for index, table in self._filters(piece.id).items():
+            counted = seen(table.source, table.groups, statistics)
+            if counted >= max(2 * self._looked_at.get((piece.id, index), table.seen), 1):
+                self._looked_at[piece.id, index] = counted
+                due.append(index)
+        better = {i: new for i in due if (new := replanned(self._filters(piece.id)[i], statistics)) is not None}
+        if not better:
             return piece
+        tables = read_segment(self.folder, piece.id).tables
         revised = Piece(piece.after, piece.upto, piece.built, piece.size, piece.revision + 1)
-        chosen = tuple(new or old for new, old in zip(better, tables, strict=True))
-        return self._write(revised, chosen, statistics)
+        return self._write(revised, tuple(better.get(i, table) for i, table in enumerate(tables)), statistics)
+
+    def _filters(self, id: str) -> dict[int, FilterTable]:
+        """The filter plans of a segment by their places, read once."""
+        if id not in self._plans:
+            tables = enumerate(read_segment(self.folder, id).tables)
+            self._plans = {p.id: self._plans[p.id] for p in self.pieces if p.id in self._plans}
+            self._plans[id] = {i: table for i, table in tables if isinstance(table, FilterTable)}
+        return self._plans[id]
 
     def _renewed(self, piece: Piece, version: int, statistics: Statistics) -> Piece:
         return self._write(

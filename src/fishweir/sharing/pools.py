@@ -74,7 +74,7 @@ def pool_tables(
 
 
 def _together(template: Template) -> Hashable:
-    return template.source if is_flat(template) else template
+    return (template.source, template.columns) if is_flat(template) else template
 
 
 def _paying(tables: Sequence[Table], indexes: Sequence[int], statistics: Statistics) -> Pool | None:

@@ -41,7 +41,7 @@ def selectivities(signature: AtomSignature, column: Column, known: PathStatistic
 def _of_words(column: pa.LargeStringArray, known: PathStatistics) -> Floats:
     """The rarest word of a constant decides."""
     counted = dict(known.words)
-    total = max(known.count, 1)
+    total = max(known.worded, 1)
     unseen = min(counted.values(), default=1) / 2 if counted else 0.0
 
     def share(word: str) -> float:

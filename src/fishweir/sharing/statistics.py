@@ -36,6 +36,8 @@ class PathStatistics:
     sample: tuple[str, ...] = ()
     words: tuple[tuple[str, int], ...] = ()
     """The commonest words and in how many values they are; counted where a condition asks for words."""
+    worded: int = 0
+    """How many values had their words counted."""
 
     @property
     def distinct(self) -> float:
@@ -49,7 +51,8 @@ class PathStatistics:
         words = Counter(dict(self.words))
         words.update(dict(other.words))
         sample = (other.sample + self.sample)[:SAMPLE]
-        return PathStatistics(self.count + other.count, smallest, sample, tuple(words.most_common(WORDS)))
+        common, worded = tuple(words.most_common(WORDS)), self.worded + other.worded
+        return PathStatistics(self.count + other.count, smallest, sample, common, worded)
 
     def fraction(self, op: str, constants: NDArray[np.generic] | list[str]) -> float:
         """The share of sampled values that satisfy `value op constant`, averaged over the constants."""
@@ -64,7 +67,8 @@ def count_values(table: PathTable, words: bool = False) -> PathStatistics:
     step = max(1, len(table) // 64)
     sample = table.texts.take(np.arange(0, len(table), step)[:64]).to_pylist()
     common = _count_words(table) if words else ()
-    return PathStatistics(len(table), tuple(int(h) for h in smallest), tuple(str(v)[:200] for v in sample), common)
+    texts = tuple(str(value)[:200] for value in sample)
+    return PathStatistics(len(table), tuple(int(h) for h in smallest), texts, common, len(table) if words else 0)
 
 
 def _count_words(table: PathTable) -> tuple[tuple[str, int], ...]:
@@ -76,7 +80,7 @@ def _count_words(table: PathTable) -> tuple[tuple[str, int], ...]:
 
 def statistics_from_json(raw: Mapping[str, Any]) -> PathStatistics:
     words = tuple((word, count) for word, count in raw["words"])
-    return PathStatistics(raw["count"], tuple(raw["smallest"]), tuple(raw["sample"]), words)
+    return PathStatistics(raw["count"], tuple(raw["smallest"]), tuple(raw["sample"]), words, raw["worded"])
 
 
 Statistics = dict[str, PathStatistics]

@@ -86,6 +86,14 @@ class PathTable:
         return {}
 
     @cached_property
+    def first(self) -> PathTable:
+        """The first node of each document: what a column of documents is."""
+        if self.single:
+            return self
+        _, rows = np.unique(self.documents, return_index=True)
+        return PathTable(self.documents[rows], self.nodes[rows], self.texts.take(pa.array(rows)))
+
+    @cached_property
     def by_number(self) -> Ints:
         """The rows that are numbers, in ascending order: look-ups in order touch each cache line once."""
         order = np.argsort(self.numbers, kind="stable")
@@ -103,6 +111,22 @@ class PathTable:
     def key(self, depth: int) -> Ints:
         """One number for (document, node at this depth); nodes above a split are negative."""
         return node_keys(self.documents, self.nodes[:, depth])
+
+
+class FirstValues(Mapping[Path, PathTable]):
+    """Witnesses as columns: of each path the first node of a document."""
+
+    def __init__(self, witnesses: Mapping[Path, PathTable]) -> None:
+        self.witnesses = witnesses
+
+    def __getitem__(self, path: Path) -> PathTable:
+        return self.witnesses[path].first
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(self.witnesses)
+
+    def __len__(self) -> int:
+        return len(self.witnesses)
 
 
 def node_keys(documents: Ints, nodes: Ints) -> Ints:
