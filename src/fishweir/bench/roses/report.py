@@ -85,7 +85,7 @@ def _matching(outcome: Outcome) -> Table:
     for f in figures:
         own = ours[f.n]
         table.add_row(
-            f"{f.n:,}", f.contestant + ("*" if f.note else ""), f"{f.register_seconds:.2f} s",
+            f"{f.n:,}", f.contestant + ("*" if f.note else ""), "" if f.register_seconds is None else f"{f.register_seconds:.2f} s",
             f"{1e3 * f.tokenize_seconds:.3f}", f"{1e3 * f.match_seconds:.3f}", f"{f.pairs:,.1f}",
             f"{f.seconds / own.seconds:.1f}x", f"{f.match_seconds / own.match_seconds:.1f}x",
         )  # fmt: skip
@@ -144,9 +144,14 @@ def draw(outcome: Outcome, path: Path) -> None:
             _lines(panel, outcome.find(experiment=experiment), across, value)
             panel.set_title(f"{experiment.capitalize()}: {words}", fontsize=11)
             panel.set_xlabel(label)
-            panel.set_yscale("log")
             if across == "n":
                 panel.set_xscale("log")
+            else:
+                panel.set_xticks(range(1, 6))
+            if value == "seconds" or across == "n":
+                panel.set_yscale("log")
+            else:
+                panel.set_ylim(0, 1)
             if value == "cost":
                 panel.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
     matching = outcome.find(experiment="matching")
@@ -168,4 +173,6 @@ def draw(outcome: Outcome, path: Path) -> None:
 def _lines(panel: Any, figures: list[Any], across: str, value: str) -> None:
     for name in dict.fromkeys(f.contestant for f in figures):
         line = [f for f in figures if f.contestant == name and getattr(f, value) is not None]
+        if not line:
+            continue
         panel.plot([getattr(f, across) for f in line], [getattr(f, value) for f in line], label=name, **STYLES[name])
