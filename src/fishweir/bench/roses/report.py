@@ -85,7 +85,8 @@ def _matching(outcome: Outcome) -> Table:
     for f in figures:
         own = ours[f.n]
         table.add_row(
-            f"{f.n:,}", f.contestant + ("*" if f.note else ""), "" if f.register_seconds is None else f"{f.register_seconds:.2f} s",
+            f"{f.n:,}", f.contestant + ("*" if f.note else ""),
+            "" if f.register_seconds is None else f"{f.register_seconds:.2f} s",
             f"{1e3 * f.tokenize_seconds:.3f}", f"{1e3 * f.match_seconds:.3f}", f"{f.pairs:,.1f}",
             f"{f.seconds / own.seconds:.1f}x", f"{f.match_seconds / own.match_seconds:.1f}x",
         )  # fmt: skip
