@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -67,8 +68,8 @@ def open_log(streams: Path, id: int) -> StreamLog:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Written whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Written whole or not at all, also where several threads write it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     temporary.write_text(json.dumps(value))
     temporary.replace(path)
 
