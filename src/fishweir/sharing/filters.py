@@ -95,8 +95,8 @@ def match_filters(table: FilterTable, witnesses: Mapping[Path, PathTable]) -> Ma
         return None
     _, at = expand(ends[documents], ends[documents + 1])
     bounds = np.append(0, np.cumsum(counts[documents]))
-    end_offsets = table.layout.end_offsets.astype(np.int64)
-    lo, hi = end_offsets[nodes[at]], end_offsets[nodes[at] + 1]
+    ended = nodes[at]
+    lo, hi = (table.layout.end_offsets[ended + i].astype(np.int64) for i in (0, 1))
     zeros, none = np.zeros(len(documents) + 1, np.int64), np.empty(0, np.int64)
     root = np.zeros((len(documents), 1), np.int64)
     if (hi - lo).sum() > 2 * len(lo):

@@ -194,19 +194,9 @@ def _run(  # type: ignore[no-untyped-def]
     ends = np.zeros(documents + 1, np.int64)
     size, checked = 0, 0
     for document in range(documents):
-        count = 0
-        for i in range(offsets[document], offsets[document + 1]):
-            stamp[atoms[i]] = document
-            true[count] = atoms[i]
-            count += 1
-        known = count
-        for i in range(known):
-            for j in range(trigger_offsets[true[i]], trigger_offsets[true[i] + 1]):
-                unit = triggers[j]
-                if stamp[unit] != document:
-                    stamp[unit] = document
-                    true[count] = unit
-                    count += 1
+        known = offsets[document + 1] - offsets[document]
+        true[:known] = atoms[offsets[document] : offsets[document + 1]]
+        count = _mark(document, known, trigger_offsets, triggers, stamp, true)
         stack[0] = 0
         top = 1
         while top:
@@ -214,9 +204,7 @@ def _run(  # type: ignore[no-untyped-def]
             node = stack[top]
             if end_offsets[node + 1] > end_offsets[node]:
                 if size == len(found):
-                    more = np.empty(2 * size, np.int32)
-                    more[:size] = found
-                    found = more
+                    found = np.append(found, np.empty_like(found))
                 found[size] = node
                 size += 1
             lo, hi = first[node], first[node + 1]
@@ -227,38 +215,64 @@ def _run(  # type: ignore[no-untyped-def]
                 steps = known + 1
             for step in range(steps):
                 start, end = lo, hi
+                wanted = -1 if step == 0 else true[step - 1]
                 if node == 0:
-                    if step == 0:
-                        end = entries[0]
-                    else:
-                        start, end = entries[true[step - 1]], entries[true[step - 1] + 1]
+                    start, end = (lo, entries[0]) if step == 0 else (entries[wanted], entries[wanted + 1])
                 elif steps > 1:
-                    wanted = -1 if step == 0 else true[step - 1]
-                    while start < end:
-                        middle = (start + end) >> 1
-                        if access[middle] < wanted:
-                            start = middle + 1
-                        else:
-                            end = middle
-                    while end < hi and access[end] == wanted:
-                        end += 1
+                    start, end = _with_access(access, lo, hi, wanted)
                 for child in range(start, end):
                     checked += 1
-                    holds = True
-                    for k in range(check_offsets[child], check_offsets[child + 1]):
-                        unit = checks[k]
-                        if stamp[unit] == document:
-                            continue
-                        holds = False
-                        if unit >= base:
-                            for m in range(unit_offsets[unit - base], unit_offsets[unit - base + 1]):
-                                if (stamp[literals[m] >> 1] == document) != (literals[m] & 1):
-                                    holds = True
-                                    break
-                        if not holds:
-                            break
-                    if holds:
+                    edge = checks[check_offsets[child] : check_offsets[child + 1]]
+                    if _holds(edge, document, stamp, base, unit_offsets, literals):
                         stack[top] = child
                         top += 1
         ends[document + 1] = size
     return ends, found[:size], checked
+
+
+@kernel
+def _mark(document, known, trigger_offsets, triggers, stamp, true):  # type: ignore[no-untyped-def]
+    """Stamps the true atoms and the disjunctions they lead to, which are added to `true`; how many there are."""
+    count = known
+    for i in range(known):
+        stamp[true[i]] = document
+        for j in range(trigger_offsets[true[i]], trigger_offsets[true[i] + 1]):
+            unit = triggers[j]
+            if stamp[unit] != document:
+                stamp[unit] = document
+                true[count] = unit
+                count += 1
+    return count
+
+
+@kernel
+def _with_access(access, lo, hi, wanted):  # type: ignore[no-untyped-def]
+    """The children between lo and hi that have the access."""
+    start, end = lo, hi
+    while start < end:
+        middle = (start + end) >> 1
+        if access[middle] < wanted:
+            start = middle + 1
+        else:
+            end = middle
+    while end < hi and access[end] == wanted:
+        end += 1
+    return start, end
+
+
+@kernel
+def _holds(edge, document, stamp, base, unit_offsets, literals):  # type: ignore[no-untyped-def]
+    """Whether all units of an edge hold; a disjunction that was not found is looked into."""
+    for unit in edge:
+        if stamp[unit] == document:
+            continue
+        if unit < base:
+            return False
+        some = False
+        for m in range(unit_offsets[unit - base], unit_offsets[unit - base + 1]):
+            if (stamp[literals[m] >> 1] == document) != (literals[m] & 1):
+                some = True
+                break
+        if not some:
+            return False
+    return True
