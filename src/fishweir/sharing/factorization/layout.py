@@ -174,17 +174,18 @@ def run(layout: Layout, offsets: Ints, atoms: Ints) -> tuple[Ints, Numbers, int]
     `atoms` are the true ones of each document, between its offsets, each once.
     """
     units = layout.units
-    return _run(  # type: ignore[no-untyped-call]
+    return _run(
         layout.first, layout.access, layout.check_offsets, layout.checks, layout.end_offsets,
         layout.entries, *layout.triggers, units.atoms, units.offsets, units.literals, offsets, atoms,
     )  # fmt: skip
 
 
 @kernel
-def _run(  # type: ignore[no-untyped-def]
-    first, access, check_offsets, checks, end_offsets,
-    entries, trigger_offsets, triggers, base, unit_offsets, literals, offsets, atoms,
-):  # fmt: skip
+def _run(
+    first: Numbers, access: Numbers, check_offsets: Numbers, checks: Numbers, end_offsets: Numbers,
+    entries: Numbers, trigger_offsets: Numbers, triggers: Numbers,
+    base: int, unit_offsets: Ints, literals: Ints, offsets: Ints, atoms: Ints,
+) -> tuple[Ints, Numbers, int]:  # fmt: skip
     """Depth first, one document after the other; `stamp[u]` is the last document where unit u was seen to hold."""
     documents = len(offsets) - 1
     stamp = np.full(base + len(unit_offsets) - 1, -1, np.int32)
@@ -231,7 +232,9 @@ def _run(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _mark(document, known, trigger_offsets, triggers, stamp, true):  # type: ignore[no-untyped-def]
+def _mark(
+    document: int, known: int, trigger_offsets: Numbers, triggers: Numbers, stamp: Numbers, true: Numbers
+) -> int:
     """Stamps the true atoms and the disjunctions they lead to, which are added to `true`; how many there are."""
     count = known
     for i in range(known):
@@ -246,7 +249,7 @@ def _mark(document, known, trigger_offsets, triggers, stamp, true):  # type: ign
 
 
 @kernel
-def _with_access(access, lo, hi, wanted):  # type: ignore[no-untyped-def]
+def _with_access(access: Numbers, lo: int, hi: int, wanted: int) -> tuple[int, int]:
     """The children between lo and hi that have the access."""
     start, end = lo, hi
     while start < end:
@@ -261,7 +264,7 @@ def _with_access(access, lo, hi, wanted):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _holds(edge, document, stamp, base, unit_offsets, literals):  # type: ignore[no-untyped-def]
+def _holds(edge: Numbers, document: int, stamp: Numbers, base: int, unit_offsets: Ints, literals: Ints) -> bool:
     """Whether all units of an edge hold; a disjunction that was not found is looked into."""
     for unit in edge:
         if stamp[unit] == document:
