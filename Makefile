@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up demo test check bench clean
+.PHONY: help set-up demo test fuzz check bench clean
 
 help: ## show this
 	@echo "Fishweir: standing queries over streams. What can be done here:"
@@ -24,6 +24,9 @@ demo: $(STAMP) ## show the engine at work on a small stream
 
 test: $(STAMP) ## run all tests; some of them: make test ARGS="tests/test_java.py -k version"
 	$(BIN)/pytest $(ARGS)
+
+fuzz: $(STAMP) ## the tests on random queries and documents, with new draws
+	FISHWEIR_HYPOTHESIS=fuzz $(BIN)/pytest -k "oracle or random or equal" $(ARGS)
 
 check: $(STAMP) ## lint (ruff) and types (mypy)
 	$(BIN)/ruff check

@@ -14,9 +14,11 @@ from fishweir.engine.weir import Weir
 
 DATA = Path(os.environ.get("FISHWEIR_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
-# Not a timed test: on a busy machine the first example alone may take seconds.
-settings.register_profile("fishweir", deadline=None)
-settings.load_profile("fishweir")
+# Not timed: on a busy machine the first example alone may take seconds. The same examples in every run, so
+# that what lands does not hang on a draw; `make fuzz` draws new ones.
+settings.register_profile("fishweir", deadline=None, derandomize=True)
+settings.register_profile("fuzz", deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("FISHWEIR_HYPOTHESIS", "fishweir"))
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from fishweir.sharing.plan import plan_of
 from fishweir.sharing.pools import pool_tables
 from fishweir.sharing.segments import Segment, build_tables, read_segment, write_segment
 from tests.generators import NAMES, documents, shapes
+from tests.sharing.support import queries as parsed
 
 
 def expected(queries, docs):
@@ -83,3 +84,12 @@ def test_segments_survive_their_file(tmp_path_factory, queries, texts):
         write_segment(folder, Segment(str(i), tables, pool_tables(tables, {}, "grid")))
     segments = [read_segment(folder, str(i)) for i in range(2)]
     assert matched(segments, docs) == expected(queries, docs)
+
+
+def test_a_name_alone_means_the_attribute_without_namespace_or_else_the_first():
+    texts = ['<a xmlns:p="u" xmlns:q="v" p:k="2" k="3"/>', '<a xmlns:p="u" xmlns:q="v" q:k="3" p:k="2"/>']
+    docs = [Document(str(i), 0.0, parse_document(t.encode())) for i, t in enumerate(texts)]
+    made = parsed(*(f"create Q where <a k=$v></> in 'S', $v = {n} construct $v" for n in (2, 3)))
+    queries = [(s.shape, s.constants) for s in made]
+    assert expected(queries, docs) == {(1, 0, (0,)), (1, 1, (0,))}
+    assert matched([Segment("1", build_tables(rows(queries), {}), ())], docs) == expected(queries, docs)

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
-from fishweir.algebra.documents import Element, local_name, values_at
+from fishweir.algebra.documents import Element, attribute_named, local_name, values_at
 from fishweir.algebra.feeds import ColumnsOutput
 from fishweir.algebra.formula import RelativePath
 from fishweir.algebra.nodes import ElementOutput, Output, TextOutput, VariableOutput
@@ -85,7 +85,5 @@ def value_of(node: Bound) -> str:
     element, attribute = node
     if attribute is None:
         return str(element.xpath("string()"))
-    exact = element.get(attribute)
-    return exact if exact is not None else next(
-        (str(v) for k, v in element.attrib.items() if local_name(str(k)) == attribute), ""
-    )
+    key = attribute if attribute[0] == "{" else attribute_named(element, attribute)
+    return element.get(key, "") if key is not None else ""

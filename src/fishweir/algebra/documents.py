@@ -109,11 +109,18 @@ def values_at(root: Element, path: tuple[Step, ...]) -> list[str]:
     found = [root]
     for step in path:
         if step.axis == "attribute":
-            pairs = [pair for element in found for pair in element.attrib.items()]
-            return [str(value) for key, value in pairs if local_name(str(key)) == step.name]
+            chosen = [(element, attribute_named(element, step.name)) for element in found]
+            return [str(element.attrib[key]) for element, key in chosen if key is not None]
         children = [child for element in found for child in element.iterchildren(etree.Element)]
         found = [child for child in children if local_name(child.tag) == step.name]
     return [string_value(element) for element in found]
+
+
+def attribute_named(element: Element, name: str) -> str | None:
+    """The one attribute that a name without a namespace means: that in none, else the first in any."""
+    if name in element.attrib:
+        return name
+    return next((key for key in map(str, element.attrib) if local_name(key) == name), None)
 
 
 def tuple_to_document(stream: str, row: Mapping[str, Any]) -> Element:

@@ -12,7 +12,7 @@ from itertools import product
 
 from lxml import etree
 
-from fishweir.algebra.documents import Document, Element, elements, local_name, string_value, values_at
+from fishweir.algebra.documents import Document, Element, attribute_named, elements, local_name, string_value, values_at
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot, Source
@@ -22,12 +22,14 @@ from fishweir.algebra.values import COMPARE, satisfies, to_number
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An element or attribute of a document; `order` sorts in document order."""
+    """An element or attribute of a document; `order` sorts in document order, `is_named` is false of an
+    attribute where another is meant by its name alone."""
 
     id: str
     order: tuple[int, str]
     value: str
     element: Element
+    is_named: bool = True
 
 
 Binding = Mapping[str, Node]
@@ -41,7 +43,7 @@ def evaluate(shape: Shape, constants: Sequence[Constant], document: Document) ->
     for binding in embeddings(block.pattern, document):
         if all(holds(condition, binding, constants) for condition in shape.conditions):
             result = {name: binding[name] for name in variables}
-            found[tuple(node.order for node in result.values())] = result
+            found.setdefault(tuple(node.order for node in result.values()), result)
     return [found[key] for key in sorted(found)]
 
 
@@ -138,7 +140,8 @@ def _below(pattern: PatternNode, place: Place) -> Iterator[Binding]:
     if pattern.step.is_attribute:
         for owner in place.walk() if pattern.step.is_deep else (place,):
             for name, namespace, node in owner.attributes:
-                if pattern.step.accepts(name, namespace):
+                meant = pattern.step.namespace is not None or node.is_named or pattern.step.name == "*"
+                if meant and pattern.step.accepts(name, namespace):
                     yield dict.fromkeys(pattern.variables, node)
         return
     for child in place.children:
@@ -156,12 +159,15 @@ def _embed(pattern: PatternNode, place: Place) -> Iterator[Binding]:
 
 def _place(element: Element, ids: dict[Element, int]) -> Place:
     id = ids[element]
-    attributes = tuple((*_split(str(k)), str(v)) for k, v in element.attrib.items())
+    attributes = [(str(key), *_split(str(key)), str(value)) for key, value in element.attrib.items()]
     return Place(
         *_split(element.tag),
         Node(str(id), (id, ""), string_value(element), element),
         tuple(_place(child, ids) for child in element.iterchildren(etree.Element)),
-        tuple((n, ns, Node(f"{id}@{n}", (id, n), value, element)) for n, ns, value in attributes),
+        tuple(
+            (n, ns, Node(f"{id}@{n}", (id, n), value, element, key == attribute_named(element, n)))
+            for key, n, ns, value in attributes
+        ),
     )
 
 

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from fishweir.algebra.documents import Element, string_value
+from fishweir.algebra.documents import Element, attribute_named, local_name, string_value
 from fishweir.sharing.automaton.states import Attributes, State, States
+from fishweir.sharing.automaton.trie import OTHER
 
 _count = etree.XPath("count(descendant::*)")
 
@@ -135,7 +136,8 @@ class Walk:
     def _look(self, element: Element, attributes: Attributes, row: int, position: int) -> None:
         """Takes the attributes that some path reads."""
         for name, value in element.attrib.items():
-            found = attributes[str(name)]
+            is_other = name[0] == "{" and attribute_named(element, local_name(str(name))) != name
+            found = attributes[f"{OTHER}{name}" if is_other else str(name)]
             if found is not None:
                 here = self._record(found, position, row)
                 self.names[here] = str(name)
