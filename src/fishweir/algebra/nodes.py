@@ -106,6 +106,22 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """How long a document of each of two blocks waits for a later one of the other block; None: it does not.
+
+    The slots hold seconds (infinity: without end), or with `rows` how many of the newest documents of its source
+    wait. `strict`: two documents of the same time do not meet. JOIN{p, T} is Window(T, T), FOLLOWED BY{p, T} is
+    Window(T, None, strict=True), SQL's `R [range a], S [range b]` is Window(a, b).
+    """
+
+    left: Slot | None
+    right: Slot | None
+    strict: bool = False
+    left_rows: bool = False
+    right_rows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class VariableOutput:
     """A variable in an output: the element bound to it, or its content."""
 
@@ -135,6 +151,7 @@ class Shape:
     """A query without its constants; `slots` constants make it a query.
 
     Variables that start with `_` are anonymous: they stand for constants written inside a pattern.
+    With two blocks it is a join within a window; conditions between variables of the two are its edges.
     """
 
     blocks: tuple[Block, ...]
@@ -142,6 +159,7 @@ class Shape:
     output: tuple[Output, ...]
     slots: tuple[Slot, ...] = ()
     language: str = "niagaracq"
+    window: Window | None = None
 
     @property
     def output_variables(self) -> tuple[str, ...]:

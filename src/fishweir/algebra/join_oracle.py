@@ -1,0 +1,101 @@
+"""The naive evaluator of joins: every pair of documents, every pair of embeddings tried. Obviously right, never fast.
+
+In: a join's shape, its constants, the documents of both sources with their stream and place in it. Out: one binding
+per result. Every join strategy and the Spark job are compared with this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fishweir.algebra.documents import Document
+from fishweir.algebra.joins import admits, named, row_variables
+from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot
+from fishweir.algebra.oracle import Node, embeddings, holds
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One result of a join: its documents, left and right, and the nodes that it is over."""
+
+    left: Document
+    right: Document
+    binding: Mapping[str, Node]
+
+    @property
+    def documents(self) -> list[str]:
+        """Ids in time order; of equal times the left one first."""
+        return [document.id for document in sorted((self.left, self.right), key=lambda d: d.timestamp)]
+
+    @property
+    def timestamp(self) -> float:
+        return max(self.left.timestamp, self.right.timestamp)
+
+
+def evaluate_join(
+    shape: Shape, constants: Sequence[Constant], lefts: Sequence[Document], rights: Sequence[Document]
+) -> list[Pair]:
+    """The results over all documents of the two sources, in arrival order. A document does not meet itself."""
+    return [
+        pair
+        for left in lefts
+        for right in rights
+        if left.root is not right.root and _meet(shape, constants, left, right, lefts, rights)
+        for pair in pairs(shape, constants, left, right)
+    ]
+
+
+def pairs(shape: Shape, constants: Sequence[Constant], left: Document, right: Document) -> Iterator[Pair]:
+    """The results of two documents, whatever their times: one per binding of the variables that a result is over."""
+    over = [name for side in (0, 1) for name in row_variables(shape, side)]
+    found: dict[tuple[tuple[int, str], ...], Mapping[str, Node]] = {}
+    patterns = [named(block.pattern, f"_n{i}") for i, block in enumerate(shape.blocks)]
+    for one in embeddings(patterns[0], left):
+        if not _hold(shape.conditions, one, constants):
+            continue
+        for other in embeddings(patterns[1], right):
+            both = {**one, **other}
+            if _hold(shape.conditions, both, constants):
+                found.setdefault(tuple(both[name].order for name in over), both)
+    names = _shown(patterns, over)
+    for key in sorted(found):
+        yield Pair(left, right, {name: found[key][name] for name in names})
+
+
+def _hold(conditions: Sequence[Comparison], binding: Mapping[str, Node], constants: Sequence[Constant]) -> bool:
+    """Whether those hold of which both ends are bound."""
+    bound = [c for c in conditions if c.left in binding and (isinstance(c.right, Slot) or c.right in binding)]
+    return all(holds(condition, binding, constants) for condition in bound)
+
+
+def _shown(patterns: Sequence[PatternNode], over: Sequence[str]) -> list[str]:
+    """The variables of a result: all names of the nodes that it is over."""
+    nodes = (node for pattern in patterns for node in pattern.walk())
+    return [name for node in nodes if node.variables[0] in over for name in node.variables]
+
+
+def _meet(
+    shape: Shape, constants: Sequence[Constant], left: Document, right: Document,
+    lefts: Sequence[Document], rights: Sequence[Document],
+) -> bool:  # fmt: skip
+    window = shape.window
+    assert window is not None
+    ends = [None if slot is None else float(constants[slot.index]) for slot in (window.left, window.right)]
+    times = (left.timestamp, right.timestamp)
+    for i, (rows, own, later, all_) in enumerate((
+        (window.left_rows, left, right, lefts), (window.right_rows, right, left, rights)
+    )):  # fmt: skip
+        if rows and ends[i] is not None:
+            ends[i] = float("inf") if _newer(own, later, all_) < ends[i] else None  # type: ignore[operator]
+    return admits(window, ends[0], ends[1], *times)
+
+
+def _newer(own: Document, later: Document, documents: Sequence[Document]) -> int:
+    """How many documents of its source came after `own` and not after the time of `later`; equal times by arrival."""
+    place = next(i for i, document in enumerate(documents) if document is own)
+    return sum(
+        (document.timestamp, i) > (own.timestamp, place) and document.timestamp <= later.timestamp
+        for i, document in enumerate(documents)
+        if document is not later
+    )
