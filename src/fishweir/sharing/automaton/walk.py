@@ -136,10 +136,11 @@ class Walk:
     def _look(self, element: Element, attributes: Attributes, row: int, position: int) -> None:
         """Takes the attributes that some path reads."""
         for name, value in element.attrib.items():
-            is_other = name[0] == "{" and attribute_named(element, local_name(str(name))) != name
-            found = attributes[f"{OTHER}{name}" if is_other else str(name)]
+            name = str(name)
+            is_other = name[0] == "{" and attribute_named(element, local_name(name)) != name
+            found = attributes[OTHER + name if is_other else name]
             if found is not None:
                 here = self._record(found, position, row)
-                self.names[here] = str(name)
+                self.names[here] = name
                 if found.valued:
                     self.texts[here] = str(value)
