@@ -16,6 +16,7 @@ from fishweir.algebra.nodes import (
     Step,
     TextOutput,
     VariableOutput,
+    Window,
 )  # fmt: skip
 
 NAMES = ["a", "b", "c"]
@@ -124,3 +125,68 @@ def _output(part) -> str:  # type: ignore[no-untyped-def]
         case TextOutput(text):
             return f'"{text}"'
     return f"<{part.tag}>{' '.join(_output(child) for child in part.children)}</{part.tag}>"
+
+
+@st.composite
+def feed_items(draw: st.DrawFn) -> str:
+    """An item with few names and values, some repeated, some in groups: two of them have much in common."""
+    values = st.sampled_from(["", "1", "2", "x"])
+    leaf = st.tuples(st.sampled_from(NAMES), values).map(lambda p: f"<{p[0]}>{p[1]}</{p[0]}>")
+    group = st.tuples(st.sampled_from(["1", "x"]), st.lists(leaf, max_size=3)).map(
+        lambda p: f"<g k='{p[0]}'>{''.join(p[1])}</g>"
+    )
+    each = [f"<{name}>{draw(values)}</{name}>" for name in NAMES] if draw(st.booleans()) else []
+    more = draw(st.lists(leaf | group, max_size=2 if each else 5))
+    return f"<r k='{draw(st.sampled_from(['1', '2']))}'>{''.join([*each, *more])}</r>"
+
+
+@st.composite
+def item_patterns(draw: st.DrawFn, side: str, deep: bool) -> PatternNode:
+    """A pattern over such items in which every node has a variable."""
+    counter = iter(range(100))
+    axis = st.sampled_from(["child", "descendant"] if deep else ["child"])
+
+    def node(name: str, kind: str, children: tuple[PatternNode, ...] = ()) -> PatternNode:
+        return PatternNode(Step(name, kind), (f"{side}{next(counter)}",), children)
+
+    def leaves(most: int) -> tuple[PatternNode, ...]:
+        names = draw(st.lists(st.sampled_from([*NAMES, "@k"]), min_size=1, max_size=most))
+        return tuple(node("k", "attribute") if n == "@k" else node(n, draw(axis)) for n in names)
+
+    children = leaves(3)
+    if draw(st.integers(0, 2)) == 0:
+        children = (*children, node("g", draw(axis), leaves(2)))
+    return node(draw(st.sampled_from(["r", "r", "r", "g"])) if deep else "r", draw(axis), children)
+
+
+@st.composite
+def joins(draw: st.DrawFn, sources: tuple[str, str] = ("S", "S"), deep: bool = False):  # type: ignore[no-untyped-def]
+    """A join of two blocks and constants for it: edges between variables, often equalities alone, and a window."""
+    plain = draw(st.booleans())
+    sides = [draw(item_patterns(side, deep)) for side in ("x", "y")]
+    ends = [[node.variables[0] for node in side.walk() if not node.children] for side in sides]
+    every = [[node.variables[0] for node in side.walk()] for side in sides]
+    slots: list[Slot] = []
+    constants: list[str | float] = []
+    conditions = []
+    for _ in range(draw(st.integers(1, 3))):
+        op = "=" if plain else draw(st.sampled_from(["=", "=", "=", *OPERATORS]))
+        of = every if draw(st.integers(0, 5)) == 0 else ends
+        conditions.append(Comparison(draw(st.sampled_from(of[0])), op, draw(st.sampled_from(of[1]))))
+    for _ in range(0 if plain else draw(st.integers(0, 2))):
+        kind = draw(st.sampled_from(["string", "number", "variable"]))
+        own = ends[draw(st.integers(0, 1))]
+        op = draw(st.sampled_from(OPERATORS))
+        if kind == "variable":
+            conditions.append(Comparison(draw(st.sampled_from(own)), op, draw(st.sampled_from(own))))
+            continue
+        slots.append(Slot(len(slots), kind))
+        constants.append(draw(st.sampled_from([1.0, 2.0] if kind == "number" else ["", "1", "2", "x"])))
+        conditions.append(Comparison(draw(st.sampled_from(own)), op, slots[-1]))
+    slots.append(Slot(len(slots), "number"))
+    constants.append(draw(st.sampled_from([0.0, 1.0, 2.0, 5.0, float("inf")])))
+    window = draw(st.sampled_from([Window(slots[-1], slots[-1]), Window(slots[-1], None, strict=True)]))
+    shown = draw(st.lists(st.sampled_from([*every[0], *every[1]]), max_size=2, unique=True))
+    blocks = tuple(Block(Source(s), p) for s, p in zip(sources, sides, strict=True))
+    output = tuple(VariableOutput(name) for name in shown)
+    return Shape(blocks, tuple(conditions), output, tuple(slots), "xscl", window), tuple(constants)

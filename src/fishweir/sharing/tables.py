@@ -98,11 +98,11 @@ def merge_tables(tables: Sequence[Table], dead: Ints) -> Table | None:
     keep = keep[np.argsort(numbers[keep], kind="stable")]
     if not len(keep):
         return None
-    columns = [take(_concatenated(parts), keep) for parts in zip(*(t.columns for t in tables), strict=True)]
+    columns = [take(concatenated(parts), keep) for parts in zip(*(t.columns for t in tables), strict=True)]
     return build_table(first.template, first.anchor, numbers[keep], columns)
 
 
-def _concatenated(parts: Sequence[Column]) -> Column:
+def concatenated(parts: Sequence[Column]) -> Column:
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pa.concat_arrays(parts)
 
 

@@ -1,0 +1,1 @@
+"""Joins between documents: state, shared evaluation, and MMQJP as published."""

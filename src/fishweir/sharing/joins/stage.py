@@ -1,0 +1,129 @@
+"""The join stage as the job sees it: what to keep of documents, and what a batch's documents meet.
+
+In: the join tables of the plan in force. Out: the run of a batch, and blocks of results, each a pair of documents with
+a set of queries. Plain joins are decided by edge sets (edges, pairs), the others by rows (rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.nodes import Source
+from fishweir.sharing.arrays import Ints
+from fishweir.sharing.joins.edges import Contained, EdgeSets
+from fishweir.sharing.joins.pairs import Doubt, Met, join_runs
+from fishweir.sharing.joins.rows import Joined, join_rows, side_rows, verify
+from fishweir.sharing.joins.state import Hashes, Run, build_run, concatenated_rows, merge_runs
+from fishweir.sharing.joins.tables import JoinTable, Variable
+from fishweir.sharing.witnesses import Path, PathTable
+
+
+class JoinStage:
+    """The tables of all joins; made once per plan and process."""
+
+    def __init__(self, tables: Sequence[JoinTable]) -> None:
+        self.tables = tuple(tables)
+        self.sets = EdgeSets([table for table in tables if table.is_plain])
+        self.others = [table for table in tables if not table.is_plain]
+
+    def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
+        """What the documents of some sources are walked for, and whether the values are read."""
+        found: dict[Path, bool] = {}
+        for table in self.tables:
+            for path, valued in table.paths(sources).items():
+                found[path] = found.get(path, False) or valued
+        return found
+
+    def variables(self, sources: Sequence[Source]) -> dict[Variable, bool]:
+        return {v: compared for v, compared in self.sets.variables.items() if v.source in sources}
+
+    def reads(self, sources: Sequence[Source]) -> bool:
+        return any(source in sources for table in self.tables for source in table.sources)
+
+    @cached_property
+    def classes(self) -> Hashes:
+        return np.array([key for table in self.others for key in table.keys], dtype=np.uint64)
+
+    @cached_property
+    def reach(self) -> float:
+        """The longest window: what is older than that meets nothing any more."""
+        return max((float(r.max(initial=-1.0)) for table in self.tables for r in table.reaches), default=-1.0)
+
+    def merged(self, runs: Sequence[Run], after: float = -np.inf) -> Run:
+        """One run of several, without what no query needs any more."""
+        compared = {variable.key: compared for variable, compared in self.sets.variables.items()}
+        return merge_runs(runs, compared, self.classes, after)
+
+
+def batch_run(
+    stage: JoinStage, sources: Sequence[Source], stream: int, numbers: Sequence[int], times: Sequence[float],
+    version: int, witnesses: Mapping[Path, PathTable],
+) -> Run:  # fmt: skip
+    """The run of a batch of one stream's documents."""
+    rows = [
+        found
+        for table in stage.others
+        for side in (0, 1)
+        if table.sources[side] in sources and (found := side_rows(table, side, witnesses)) is not None
+    ]
+    return build_run(
+        np.full(len(numbers), stream, np.int64), np.array(numbers, dtype=np.int64),
+        np.array(times, dtype=np.float64), version, stage.variables(sources), witnesses,
+        concatenated_rows(rows, [0] * len(rows)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Block:
+    """Results: pairs of documents, each with the first `counts` queries of `wanted`, or with a list of queries.
+
+    `since` is the version of the catalog when the earlier arrived of the two came: a query registered after that does
+    not see the pair. `nodes` are those of the left side, then of the right; without them each binds them just once.
+    """
+
+    left_streams: Ints
+    left_numbers: Ints
+    right_streams: Ints
+    right_numbers: Ints
+    times: NDArray[np.float64]
+    since: Ints
+    nodes: Ints | None
+    wanted: Contained | None
+    counts: Ints
+    member_starts: Ints
+    members: Ints
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def members_of(self, row: int) -> Ints:
+        if self.wanted is not None:
+            return self.wanted.members[: self.counts[row]]
+        return self.members[self.member_starts[row] : self.member_starts[row + 1]]
+
+
+def find_pairs(stage: JoinStage, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1) -> Iterator[Block]:
+    """What the new documents meet, among themselves and among the old ones; `part` of `parts` of it."""
+    for found in join_runs(stage.sets, new, old, part, parts):
+        if isinstance(found, Doubt):
+            yield from map(_block, verify(stage.sets.tables[found.table], found))
+        else:
+            yield _block(found)
+    yield from map(_block, join_rows(stage.others, new, old, part, parts))
+
+
+def _block(found: Met | Joined) -> Block:
+    left, right, lefts, rights = found.left, found.right, found.lefts, found.rights
+    pairs = (
+        left.streams[lefts], left.numbers[lefts], right.streams[rights], right.numbers[rights],
+        np.maximum(left.times[lefts], right.times[rights]), np.minimum(left.since[lefts], right.since[rights]),
+    )  # fmt: skip
+    none = np.zeros(len(lefts) + 1, np.int64)
+    if isinstance(found, Met):
+        return Block(*pairs, found.nodes, found.wanted, found.counts, none, none[:0])
+    return Block(*pairs, found.nodes, None, none[1:], found.member_starts, found.members)

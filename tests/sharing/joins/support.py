@@ -1,0 +1,107 @@
+"""Joins without Spark: batches of documents through runs, and the rows that come out."""
+
+from __future__ import annotations
+
+from fishweir.algebra.documents import Document, parse_document
+from fishweir.algebra.join_oracle import evaluate_join, pairs
+from fishweir.algebra.joins import row_variables, to_join
+from fishweir.sharing.joins.stage import JoinStage, batch_run, find_pairs
+from fishweir.sharing.joins.tables import build_join
+
+
+def tables_of(queries, statistics=None):
+    """One table per template; query numbers are places in the list."""
+    grouped = {}
+    for number, (shape, constants) in enumerate(queries):
+        normal = to_join(shape)
+        numbers, rows = grouped.setdefault(normal.template, ([], []))
+        numbers.append(number)
+        rows.append([constants[i] for i in normal.slots])
+    return [build_join(template, *both, statistics or {}) for template, both in grouped.items()]
+
+
+def parsed(streams):
+    """Documents of (source, text, time), numbered in the order they come."""
+    return [
+        (source, Document(f"{source}-{i}", time, parse_document(text.encode())))
+        for i, (source, text, time) in enumerate(streams)
+    ]
+
+
+def row_key(shape, pair):
+    over = [name for side in (0, 1) for name in row_variables(shape, side)]
+    return tuple(pair.binding[name].id for name in over)
+
+
+def expected(queries, documents):
+    """(query, left, right, nodes) by the oracle."""
+    found = []
+    for number, (shape, constants) in enumerate(queries):
+        sides = [[d for source, d in documents if source == block.source.name] for block in shape.blocks]
+        found += [
+            (number, p.left.id, p.right.id, row_key(shape, p)) for p in evaluate_join(shape, constants, *sides)
+        ]
+    return sorted(found)
+
+
+def joined(queries, batches, parts=1, merge=None):
+    """The same by runs; `batches` are lists of (source, document). `merge` may replace the retained runs."""
+    from fishweir.algebra.nodes import Source
+    from fishweir.sharing.plan import SourcePlan
+
+    stage = JoinStage(tables_of(queries))
+    sources = sorted({block.source.name for shape, _ in queries for block in shape.blocks})
+    by_place, retained, found = {}, [], []
+    for version, batch in enumerate(batches):
+        runs = []
+        for stream, source in enumerate(sources):
+            own = [d for s, d in batch if s == source]
+            plan = SourcePlan()
+            plan.by_segment["x"] = plan.paths = stage.paths([Source(source)])
+            walk = plan.start()
+            numbers = []
+            for i, document in enumerate(own):
+                walk.add(i, document.root)
+                place = (stream, len(by_place))
+                by_place[place] = document
+                numbers.append(place[1])
+            times = [document.timestamp for document in own]
+            runs.append(batch_run(stage, [Source(source)], stream, numbers, times, version, walk.tables()))
+        new = stage.merged(runs)
+        for part in range(parts):
+            for block in find_pairs(stage, new, retained, part, parts):
+                found += _rows(queries, block, by_place)
+        retained.append(new)
+        if merge is not None:
+            retained = merge(stage, retained)
+    return sorted(found)
+
+
+def _rows(queries, block, by_place):
+    for i in range(len(block.left_numbers)):
+        left = by_place[int(block.left_streams[i]), int(block.left_numbers[i])]
+        right = by_place[int(block.right_streams[i]), int(block.right_numbers[i])]
+        for number in block.members_of(i).tolist():
+            shape, constants = queries[number]
+            if block.nodes is not None:
+                ids = _with_names(shape, block.nodes[i].tolist())
+                yield number, left.id, right.id, ids
+            else:
+                (only,) = pairs(shape, constants, left, right)
+                yield number, left.id, right.id, row_key(shape, only)
+
+
+def _with_names(shape, nodes):
+    """Node ids as the oracle writes them, in the order of row_variables."""
+    normal = to_join(shape)
+    places = {name: (side, node) for name, side, node in normal.variables}
+    shown = []
+    for side in (0, 1):
+        template = normal.template.sides[side]
+        shift = len(normal.template.left.outputs) if side else 0
+        for name in row_variables(shape, side):
+            node = places[name][1]
+            step = template.nodes[node].step
+            position = nodes[shift + template.outputs.index(node)]
+            shown.append(f"{position}@{step.name}" if step.is_attribute else str(position))
+    return tuple(shown)
