@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pyarrow as pa
 
 from fishweir.engine.weir import Weir
 from fishweir.pipeline.commits import Commit
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.job import load_statistics, save_statistics
-from fishweir.pipeline.worker import MatchTask, Summary
+from fishweir.pipeline.joining import JoinTask
+from fishweir.pipeline.retained import RunFile, remove_others, retained
+from fishweir.pipeline.summary import Summary
+from fishweir.pipeline.worker import MatchTask
+from fishweir.sharing.plan import cached_stage
 from fishweir.sharing.planner import Planner
 from fishweir.sharing.statistics import PathStatistics
 
@@ -21,12 +27,22 @@ def micro_batch(weir: Weir, at: float = 0.0) -> None:
     batch, done = len(weir.table.commits()), weir.table.offsets()
     heads = {id: open_log(weir.home.streams, id).head() for id in weir.home.stream_ids()}
     rows = [{"stream": id, "after": done.get(str(id), 0), "upto": head} for id, head in heads.items()]
-    task = MatchTask(weir.home.streams, weir.home.plan, planner.segments, weir.table.batch_folder(batch))
-    (told,) = task(iter([pa.RecordBatch.from_pylist(rows)]))
-    summary = Summary.load(told.column("summary")[0].as_py())
+    folder, plan, segments = weir.table.batch_folder(batch), weir.home.plan, planner.segments
+    task = MatchTask(weir.home.streams, plan, segments, folder, weir.home.state, version, batch)
+    summary = _told(task, pa.RecordBatch.from_pylist(rows))
+    old, new = [RunFile(**run) for run in weir.table.newest_runs()], tuple(summary.runs)
+    if new:
+        join = JoinTask(plan, segments, weir.home.state, new, tuple(r.name for r in old), folder, weir.table.sets, 1)
+        summary.add(_told(join, pa.RecordBatch.from_pylist([{"id": 0}])))
+    runs = retained(weir.home.state, cached_stage(plan, segments), batch, old, new)
     for key, counted in summary.statistics.items():
         statistics[key] = statistics.get(key, PathStatistics()).merge(counted)
     save_statistics(weir.home, statistics)
-    weir.table.commit(
-        Commit(batch, version, summary.files, summary.documents, summary.matches, summary.aside, summary.offsets, at)
-    )
+    counts = summary.documents, summary.matches, summary.aside, summary.offsets
+    weir.table.commit(Commit(batch, version, summary.files, *counts, at, 0.0, [asdict(run) for run in runs]))
+    remove_others(weir.home.state, runs)
+
+
+def _told(task: MatchTask | JoinTask, batch: pa.RecordBatch) -> Summary:
+    (told,) = task(iter([batch]))
+    return Summary.load(told.column("summary")[0].as_py())

@@ -23,7 +23,7 @@ from fishweir.algebra.nodes import (
     VariableOutput,
     Window,
 )
-from fishweir.algebra.normal import Template, to_normal
+from fishweir.algebra.normal import Template, dotted, to_normal
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,19 @@ class JoinTemplate:
     @property
     def sides(self) -> tuple[Template, Template]:
         return self.left, self.right
+
+    def shown(self, edge: JoinEdge) -> str:
+        """An edge as people read it: Quotes.Symbol = Companies.Symbol."""
+        return f"{dotted(self.left.path(edge.left))} {edge.op} {dotted(self.right.path(edge.right))}"
+
+    @property
+    def signature(self) -> str:
+        """The join signature (NiagaraCQ 3.5): the inputs and the comparisons between them."""
+        edges = " and ".join(map(self.shown, self.edges))
+        return f"{edges} in {self.left.source} {'followed by' if self.window.strict else 'join'} {self.right.source}"
+
+    def __str__(self) -> str:
+        return f"{self.left} || {self.right} || {self.signature}"
 
     @property
     def sources(self) -> tuple[Source, Source]:

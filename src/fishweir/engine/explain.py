@@ -6,16 +6,19 @@ from collections.abc import Sequence
 
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.feeds import FeedQuery, Selection, leaves
+from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
 from fishweir.algebra.predicates import Predicate
 from fishweir.catalog.catalog import Query
 from fishweir.catalog.subscribers import Subscription
 from fishweir.engine.explain_filters import explain_filter, explain_plan
+from fishweir.engine.explain_joins import explain_join, join_sizes, paths_over
 from fishweir.sharing.filters import FilterTable, predicate_paths
+from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.pooled import Pooled, sides
 from fishweir.sharing.pools import cluster_size
-from fishweir.sharing.segments import AnyTable, Segment
+from fishweir.sharing.segments import Segment
 from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
 from fishweir.sharing.tables import Table, template_paths
 
@@ -27,6 +30,9 @@ def explain_query(
     lines = [f"query {query.name}"]
     for normal in to_normals(query.shape):
         template, constants = normal.template, constants_of(normal, query.constants)
+        if isinstance(template, JoinTemplate):
+            lines += explain_join(query.number, template, constants, segments, statistics, query.dropped)
+            continue
         lines += [f"  reads     {template.source}", f"  shape     {template}"]
         found = _table_of(query.number, template, segments)
         if found is None or query.dropped is not None:
@@ -61,7 +67,7 @@ def _awaited(query: FeedQuery, dropped: int | None) -> list[str]:
 def _paths(template: Template | Predicate, segments: Sequence[Segment]) -> str:
     """How many distinct paths there are over the source, and how many of them the query reads."""
     own = set(template_paths(template)) if isinstance(template, Template) else set(predicate_paths(template))
-    shared = {path for s in segments for t in s.tables if t.source == template.source for path in t.paths}
+    shared = {path for s in segments for t in s.tables for path in paths_over(t, template.source)}
     return f"  paths     {len(own)} of the {len(shared)} that queries of {template.source} read"
 
 
@@ -102,6 +108,7 @@ def explain_all(segments: Sequence[Segment]) -> str:
     """All groups, the largest first."""
     groups: dict[str, list[Table]] = {}
     plans: list[str] = []
+    joins: dict[str, list[JoinTable]] = {}
     pools: dict[str, list[Pooled]] = {}
     for segment in segments:
         for pool in segment.pooled:
@@ -111,9 +118,13 @@ def explain_all(segments: Sequence[Segment]) -> str:
             if isinstance(table, FilterTable):
                 plans += explain_plan(table)
                 continue
+            if isinstance(table, JoinTable):
+                joins.setdefault(table.template.signature, []).append(table)
+                continue
             groups.setdefault(table.anchor.signature(table.template), []).append(table)
     sized = [(sum(t.size for t in tables), signature, _sizes(tables)) for signature, tables in groups.items()]
     sized += [(sum(p.size for p in some), signature, _box_sizes(some)) for signature, some in pools.items()]
+    sized += [(sum(t.size for t in some), signature, join_sizes(some)) for signature, some in joins.items()]
     filled = sum(1 for segment in segments if segment.tables)
     lines = [f"{len(sized)} groups in {filled} segments"]
     for _, signature, shown in sorted(sized, key=lambda item: -item[0]):
@@ -134,9 +145,13 @@ def _box_sizes(pools: Sequence[Pooled]) -> list[str]:
     ]
 
 
-def _table_of(number: int, template: Template | Predicate, segments: Sequence[Segment]) -> AnyTable | None:
+def _table_of(
+    number: int, template: Template | Predicate, segments: Sequence[Segment]
+) -> Table | FilterTable | None:
     """Where a query is: with its template, or among the filters of its source."""
     for table in (table for segment in segments for table in segment.tables):
+        if isinstance(table, JoinTable):
+            continue
         if isinstance(table, Table):
             mine = table.template == template and number in table.numbers
         else:

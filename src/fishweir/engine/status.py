@@ -15,6 +15,7 @@ from fishweir.catalog.subscribers import Subscription
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.expand import count_fired
 from fishweir.pipeline.home import Home, open_log
+from fishweir.pipeline.joined import count_joined
 from fishweir.pipeline.results import ResultReader
 
 SHOWN = 20
@@ -100,8 +101,10 @@ def query_status(
     for commit in table.commits():
         if (commit.version < query.added and len(query.numbers) == 1) or not commit.matches:
             continue
-        rows, dead = table.matches(commit), reader.dead(commit.version)
-        stamps = np.concatenate([count_fired(rows, home.plan, dead, number) for number in query.numbers])
+        rows, pairs, dead = table.matches(commit), table.pairs(commit), reader.dead(commit.version)
+        found = [count_fired(rows, home.plan, dead, number) for number in query.numbers]
+        found += [count_joined(pairs, table.sets, dead, number, query.added) for number in query.numbers]
+        stamps = np.concatenate(found)
         if len(stamps):
             results += len(stamps)
             fired.append(commit.at)

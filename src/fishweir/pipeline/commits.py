@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fishweir.pipeline.home import read_json, write_json
+from fishweir.pipeline.joining import PAIR
 from fishweir.pipeline.rows import ASIDE, MATCH
 
 
@@ -31,13 +33,16 @@ class Commit:
     offsets: dict[str, int] = field(default_factory=dict)
     at: float = 0.0
     seconds: float = 0.0
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    """What is retained after it for later documents to meet (retained.RunFile)."""
 
 
 class ResultsTable:
-    """The results folder: `NNN/match-*.parquet`, `NNN/aside-*.parquet`, `commits/NNN.json`."""
+    """The results folder: `NNN/match-*.parquet`, `NNN/pair-*.parquet`, `NNN/aside-*.parquet`, `commits/NNN.json`, and
+    `sets/`, the sets of queries that pairs name."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.commits_folder = folder, folder / "commits"
+        self.folder, self.commits_folder, self.sets = folder, folder / "commits", folder / "sets"
         self.commits_folder.mkdir(parents=True, exist_ok=True)
         self._read: dict[str, Commit] = {}
 
@@ -61,6 +66,14 @@ class ResultsTable:
     def matches(self, commit: Commit) -> pa.Table:
         return self._table(commit, "match", MATCH)
 
+    def pairs(self, commit: Commit) -> pa.Table:
+        return self._table(commit, "pair", PAIR)
+
+    def newest_runs(self) -> list[dict[str, Any]]:
+        """What the last micro-batch left for later ones."""
+        names = sorted(self.commits_folder.glob("[0-9]*.json"))
+        return Commit(**read_json(names[-1], None)).runs if names else []
+
     def aside(self, commit: Commit) -> pa.Table:
         return self._table(commit, "aside", ASIDE)
 
@@ -80,10 +93,16 @@ class ResultsTable:
         tables = [pq.read_table(file, schema=schema) for file in files]
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
-    def blocks(self, commit: Commit, rows: int = 2_000) -> Iterator[pa.Table]:
+    def blocks(self, commit: Commit) -> Iterator[pa.Table]:
         """The match rows by document, some at a time: expanded sets may be large."""
-        table = self.matches(commit)
-        if len(table):
-            table = table.sort_by([("stream", "ascending"), ("document", "ascending")])
-        for start in range(0, len(table), rows):
-            yield table.slice(start, rows)
+        return _some(self.matches(commit), ["stream", "document"])
+
+    def pair_blocks(self, commit: Commit) -> Iterator[pa.Table]:
+        return _some(self.pairs(commit), ["right_stream", "right", "left_stream", "left"])
+
+
+def _some(table: pa.Table, order: list[str], rows: int = 2_000) -> Iterator[pa.Table]:
+    if len(table):
+        table = table.sort_by([(name, "ascending") for name in order])
+    for start in range(0, len(table), rows):
+        yield table.slice(start, rows)

@@ -3,7 +3,8 @@
 catalog.db        what is registered          streams/N/   definition and log of stream N
 plan/             segments of the shared plan results/     results and commits by micro-batch
 checkpoint/       Spark's offsets             delivery/    what has been delivered
-statistics.json   counted values              job.lock     held by the running job
+state/            runs that joins retain      job.lock     held by the running job
+statistics.json   counted values
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Home:
         self.path = Path(path).resolve()
         self.plan, self.results = self.path / "plan", self.path / "results"
         self.streams, self.checkpoint = self.path / "streams", self.path / "checkpoint"
+        self.state = self.path / "state"
         self.delivery, self.statistics = self.path / "delivery", self.path / "statistics.json"
 
     def create(self) -> None:

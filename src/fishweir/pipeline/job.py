@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,8 +18,12 @@ from pyspark.sql.streaming import StreamingQuery
 
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import Home, read_json, write_json
+from fishweir.pipeline.joining import JoinTask
+from fishweir.pipeline.retained import RunFile, remove_others, retained
 from fishweir.pipeline.source import FORMAT, LogsSource
-from fishweir.pipeline.worker import MatchTask, Summary
+from fishweir.pipeline.summary import Summary
+from fishweir.pipeline.worker import MatchTask
+from fishweir.sharing.plan import cached_stage
 from fishweir.sharing.statistics import PathStatistics, Statistics, statistics_from_json
 
 DOCUMENTS_PER_BATCH = 20_000
@@ -81,17 +86,36 @@ class Job:
         began = time.time()
         plan = self.newest(self.statistics)
         self.queries = plan.queries
-        task = MatchTask(self.home.streams, self.home.plan, plan.segments, self.table.batch_folder(batch))
+        folder = self.table.batch_folder(batch)
+        task = MatchTask(
+            self.home.streams, self.home.plan, plan.segments, folder, self.home.state, plan.version, batch
+        )
         summary = Summary()
         for row in frame.mapInArrow(task, "summary string").collect():
             summary.add(Summary.load(row.summary))
+        runs = self._join(summary, plan, batch, folder)
         self._count(summary)
         commit = Commit(
             batch, plan.version, summary.files, summary.documents, summary.matches, summary.aside,
-            summary.offsets, began, time.time() - began,
+            summary.offsets, began, time.time() - began, [asdict(run) for run in runs],
         )  # fmt: skip
         self.table.commit(commit)
+        remove_others(self.home.state, runs)
         self.offsets |= summary.offsets
+
+    def _join(self, summary: Summary, plan: PlanInForce, batch: int, folder: Path) -> list[RunFile]:
+        """The second stage, where some query joins documents: pairs of this micro-batch's with those retained."""
+        old = [RunFile(**run) for run in self.table.newest_runs()]
+        new = tuple(sorted(summary.runs))
+        if new:
+            parts = self.spark.sparkContext.defaultParallelism
+            task = JoinTask(
+                self.home.plan, plan.segments, self.home.state, new, tuple(run.name for run in old), folder,
+                self.table.sets, parts,
+            )  # fmt: skip
+            for row in self.spark.range(0, parts, 1, parts).mapInArrow(task, "summary string").collect():
+                summary.add(Summary.load(row.summary))
+        return retained(self.home.state, cached_stage(self.home.plan, plan.segments), batch, old, new)
 
     def _count(self, summary: Summary) -> None:
         for key, counted in summary.statistics.items():

@@ -9,21 +9,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from fishweir.algebra.construct import Bound, construct, element_text, select_columns, value_of
-from fishweir.algebra.documents import Element, elements, parse_document, tuple_to_document
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import Shape
+from fishweir.algebra.nodes import Constant, Shape
 from fishweir.algebra.normal import Template, to_normal
 from fishweir.algebra.values import to_text
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import expand_rows
-from fishweir.pipeline.home import Home, open_log
+from fishweir.pipeline.home import Home
+from fishweir.pipeline.joined import expand_pairs, joined_results
+from fishweir.pipeline.taken import take_document
 from fishweir.sharing.arrays import Ints
 
 SCHEMA = pa.schema([
@@ -39,6 +39,10 @@ class QueryLike(Protocol):
     def name(self) -> str: ...
     @property
     def shape(self) -> Shape | Selection: ...
+    @property
+    def constants(self) -> tuple[Constant, ...]: ...
+    @property
+    def added(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +93,32 @@ class ResultReader:
                 if maker is None:
                     maker = makers[row, query.shape] = self._maker(listed[row], query.shape)
                 yield number, maker(query.name)
+        if any(name.startswith("pair") for name in commit.files):
+            yield from self._joined(table, commit, dead, wanted)
+
+    def _joined(
+        self, table: ResultsTable, commit: Commit, dead: Ints, wanted: Ints | None
+    ) -> Iterator[tuple[int, Result]]:
+        """A query sees a pair if it was there before the earlier arrived of its documents came."""
+        for block in table.pair_blocks(commit):
+            rows, numbers = expand_pairs(block, table.sets, dead, wanted)
+            if not len(rows):
+                continue
+            queries = self.look_up(np.unique(numbers).tolist())
+            listed = block.to_pylist()
+            for at, number in zip(rows.tolist(), numbers.tolist(), strict=True):
+                query, row = queries[number], listed[at]
+                if query.added > row["since"]:
+                    continue
+                left, right = (take_document(self.home, row[f"{s}_stream"], row[s]) for s in ("left", "right"))
+                assert isinstance(query.shape, Shape)
+                for documents, bindings, output in joined_results(query.shape, query.constants, row, left, right):
+                    yield number, Result(query.name, documents, row["timestamp"], bindings, output)
 
     def _maker(self, row: Mapping[str, Any], shape: Shape | Selection) -> Callable[[str], Result]:
         """Queries of one shape want the same result of a row, each under its own name."""
-        id, nodes, values = _document(self.home, row["stream"], row["document"])
+        document = take_document(self.home, row["stream"], row["document"])
+        id, nodes, values = document.id, document.nodes, document.values
         if isinstance(shape, Selection):
             output = select_columns(shape.output, nodes[0], values) if shape.output else element_text(nodes[0])
             return lambda query: Result(query, [id], row["timestamp"], {}, output)
@@ -111,18 +137,6 @@ class ResultReader:
                 bindings[name] = {"document": id, "node": shown, "value": value_of(bound[name])}
         output = construct(shape.output, bound)
         return lambda query: Result(query, [id], row["timestamp"], bindings, output)
-
-
-@lru_cache(maxsize=256)
-def _document(home: Home, stream: int, number: int) -> tuple[str, list[Element], dict[str, Any] | None]:
-    """The id of a document, its elements by node id, and its columns where it is a tuple."""
-    log = open_log(home.streams, stream)
-    entry = log.entry(number)
-    if entry.values is not None:
-        root = tuple_to_document(log.stream.name, entry.values)
-    else:
-        root = parse_document(entry.body or b"", comments=True)
-    return entry.id, list(elements(root)), entry.values
 
 
 class Seen:

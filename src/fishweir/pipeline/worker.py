@@ -2,14 +2,14 @@
 
 In: rows of the source. Out: one Parquet file of match rows and one of entries set aside, both under
 names given by micro-batch and partition (a repeated task writes the same files again), and one summary
-row for the driver. No state: everything follows from the log, the segments and the batch.
+row for the driver. Where queries join documents it also writes a run of what later ones may meet.
+No state of its own: everything follows from the log, the segments and the batch.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,42 +20,13 @@ from fishweir.intake.log import StreamLog
 from fishweir.pipeline.chunks import Chunk, read_chunk
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.rows import ASIDE, MATCH, aside_batch, match_batch
-from fishweir.sharing.plan import cached_plan, sources_of
-from fishweir.sharing.statistics import PathStatistics, statistics_from_json
+from fishweir.pipeline.summary import Summary
+from fishweir.sharing.joins.stage import batch_run
+from fishweir.sharing.joins.state import Run, write_run
+from fishweir.sharing.plan import cached_plan, cached_stage, sources_of
 
 DOCUMENTS_AT_ONCE = 1_000
 TUPLES_AT_ONCE = 65_536
-
-
-@dataclass
-class Summary:
-    """What a task tells the driver."""
-
-    documents: int = 0
-    matches: int = 0
-    aside: int = 0
-    files: list[str] = field(default_factory=list)
-    offsets: dict[str, int] = field(default_factory=dict)
-    statistics: dict[str, PathStatistics] = field(default_factory=dict)
-
-    def dump(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def load(cls, text: str) -> Summary:
-        raw = json.loads(text)
-        loaded = {key: statistics_from_json(counted) for key, counted in raw.pop("statistics").items()}
-        return cls(**raw, statistics=loaded)
-
-    def add(self, other: Summary) -> None:
-        self.documents += other.documents
-        self.matches += other.matches
-        self.aside += other.aside
-        self.files += other.files
-        for stream, upto in other.offsets.items():
-            self.offsets[stream] = max(upto, self.offsets.get(stream, 0))
-        for key, counted in other.statistics.items():
-            self.statistics[key] = self.statistics.get(key, PathStatistics()).merge(counted)
 
 
 @dataclass(frozen=True)
@@ -66,22 +37,38 @@ class MatchTask:
     plan: Path
     segments: tuple[str, ...]
     folder: Path
+    state: Path
+    version: int
+    batch: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        summary = Summary()
+        summary, runs = Summary(), list[Run]()
         context = TaskContext.get()
-        writer = ResultWriter(self.folder, context.partitionId() if context else 0)
+        partition = context.partitionId() if context else 0
+        writer = ResultWriter(self.folder, partition)
         for batch in batches:
             for row in batch.to_pylist():
-                self._slice(open_log(self.streams, row["stream"]), writer, summary, **row)
+                self._slice(open_log(self.streams, row["stream"]), writer, summary, runs, **row)
         summary.files = writer.close()
+        summary.runs = self._retain(runs, partition)
         yield pa.RecordBatch.from_arrays([pa.array([summary.dump()])], ["summary"])
 
+    def _retain(self, runs: list[Run], partition: int) -> list[str]:
+        """Writes what later documents may meet; the name is given by micro-batch and partition."""
+        if not runs:
+            return []
+        self.state.mkdir(parents=True, exist_ok=True)
+        name = f"{self.batch:09d}-{partition:05d}.run"
+        write_run(self.state / name, cached_stage(self.plan, self.segments).merged(runs))
+        return [name]
+
     def _slice(
-        self, log: StreamLog, writer: ResultWriter, summary: Summary, stream: int, after: int, upto: int
-    ) -> None:
+        self, log: StreamLog, writer: ResultWriter, summary: Summary, runs: list[Run],
+        stream: int, after: int, upto: int,
+    ) -> None:  # fmt: skip
         sources = sources_of(log.stream)
         plan = cached_plan(self.plan, self.segments, sources)
+        stage = cached_stage(self.plan, self.segments)
         size = TUPLES_AT_ONCE if log.stream.is_tuples else DOCUMENTS_AT_ONCE
         for start in range(after, upto, size):
             chunk = read_chunk(log, plan, start, min(start + size, upto))
@@ -91,6 +78,9 @@ class MatchTask:
             for segment, table, matches in plan.match(chunk.witnesses):
                 writer.matches(match_batch(stream, chunk, segment, table, matches))
                 part.matches += len(matches)
+            if stage.reads(sources):
+                found = chunk.numbers, chunk.timestamps
+                runs.append(batch_run(stage, sources, stream, *found, self.version, chunk.witnesses))
             summary.add(part)
 
 

@@ -14,12 +14,15 @@ from pathlib import Path as FilePath
 from fishweir.algebra.nodes import Source, StreamDefinition
 from fishweir.algebra.normal import dotted
 from fishweir.sharing.filters import FilterTable, match_filters
+from fishweir.sharing.joins.stage import JoinStage
+from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.match import Matches, match_table
 from fishweir.sharing.paths import DocumentWalk, SharedPaths
 from fishweir.sharing.pool_match import match_pool
 from fishweir.sharing.pooled import Pooled
-from fishweir.sharing.segments import AnyTable, Segment, read_segment
+from fishweir.sharing.segments import Segment, read_segment
 from fishweir.sharing.statistics import PathStatistics, count_values, path_key
+from fishweir.sharing.tables import Table
 from fishweir.sharing.witnesses import FirstValues, Path, PathTable
 
 
@@ -36,17 +39,23 @@ class SourcePlan:
     """
 
     shared: SharedPaths = field(default_factory=SharedPaths)
-    tables: list[tuple[str, int, AnyTable]] = field(default_factory=list)
+    tables: list[tuple[str, int, Table | FilterTable]] = field(default_factory=list)
     pools: list[tuple[str, Pooled]] = field(default_factory=list)
     paths: dict[Path, bool] = field(default_factory=dict)
     worded: set[Path] = field(default_factory=set)
     by_segment: dict[str, dict[Path, bool]] = field(default_factory=dict)
 
-    def add(self, segment: str, index: int, table: AnyTable) -> None:
+    def add(self, segment: str, index: int, table: Table | FilterTable) -> None:
         self.tables.append((segment, index, table))
         self.worded |= table.worded if isinstance(table, FilterTable) else set()
+        self._read(segment, table.paths)
+
+    def add_join(self, segment: str, table: JoinTable, sources: Sequence[Source]) -> None:
+        self._read(segment, table.paths(sources))
+
+    def _read(self, segment: str, paths: Mapping[Path, bool]) -> None:
         own = self.by_segment.setdefault(segment, {})
-        for path, valued in table.paths.items():
+        for path, valued in paths.items():
             for known in (self.paths, own):
                 known[path] = known.get(path, False) or valued
 
@@ -97,11 +106,20 @@ def cached_plan(folder: FilePath, ids: tuple[str, ...], sources: tuple[Source, .
     return plan_of([cached_segment(folder, id) for id in ids], sources, cached_paths(folder, sources))
 
 
+@lru_cache(maxsize=16)
+def cached_stage(folder: FilePath, ids: tuple[str, ...]) -> JoinStage:
+    """The joins of a plan, with what they remember of the edge sets met."""
+    segments = [cached_segment(folder, id) for id in ids]
+    return JoinStage([table for s in segments for table in s.tables if isinstance(table, JoinTable)])
+
+
 def plan_of(segments: Sequence[Segment], sources: Sequence[Source], shared: SharedPaths | None = None) -> SourcePlan:
     plan = SourcePlan(shared or SharedPaths())
     for segment in segments:
         for index, table in enumerate(segment.tables):
-            if table.source in sources:
+            if isinstance(table, JoinTable):
+                plan.add_join(segment.id, table, sources)
+            elif table.source in sources:
                 plan.add(segment.id, index, table)
         plan.pools += [(segment.id, pool) for pool in segment.pooled if pool.source in sources]
     return plan

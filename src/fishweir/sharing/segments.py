@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fishweir.algebra.codec import from_json, to_json
+from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template
 from fishweir.algebra.predicates import Predicate
@@ -23,20 +24,28 @@ from fishweir.sharing.arrays import Ints, read_arrays, to_column, write_arrays
 from fishweir.sharing.filter_plan import build_filters, merge_filters
 from fishweir.sharing.filters import FilterTable, filter_arrays, filter_header, filters_from_arrays
 from fishweir.sharing.grouping import Anchor, choose_anchor
+from fishweir.sharing.joins.tables import (
+    JoinTable,
+    build_join,
+    join_arrays,
+    join_from_arrays,
+    join_header,
+    merge_joins,
+)
 from fishweir.sharing.pooled import Pooled
 from fishweir.sharing.pools import Pool
 from fishweir.sharing.statistics import Statistics
 from fishweir.sharing.tables import Table, build_table, merge_tables, table_arrays, table_from_arrays
 
-QueryRow = tuple[int, Template | Predicate, Sequence[Constant]]
+QueryRow = tuple[int, Template | Predicate | JoinTemplate, Sequence[Constant]]
 """A query as the plan sees it: its number, its template, its constants in the template's order."""
 
-AnyTable = Table | FilterTable
+AnyTable = Table | FilterTable | JoinTable
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Filter plans come after the tables; `pools` are the tables that are evaluated together as boxes."""
+    """Filter plans come after the tables, then joins; `pools` are the tables that are evaluated together as boxes."""
 
     id: str
     tables: tuple[AnyTable, ...]
@@ -52,7 +61,7 @@ class Segment:
 
 
 def plain_tables(tables: Iterable[AnyTable]) -> list[Table]:
-    """Without the filter plans: their places stay what they are."""
+    """Without filter plans and joins: their places stay what they are."""
     return [table for table in tables if isinstance(table, Table)]
 
 
@@ -60,15 +69,17 @@ def build_tables(queries: Iterable[QueryRow], statistics: Statistics) -> tuple[A
     """One table per template, its anchor chosen by the statistics of the moment; one filter plan per source."""
     grouped: dict[Template, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
     filters: dict[Source, list[tuple[int, Predicate, Sequence[Constant]]]] = defaultdict(list)
+    joins: dict[JoinTemplate, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
     for number, template, constants in queries:
         if isinstance(template, Predicate):
             filters[template.source].append((number, template, constants))
             continue
-        numbers, rows = grouped[template]
+        numbers, rows = joins[template] if isinstance(template, JoinTemplate) else grouped[template]
         numbers.append(number)
         rows.append(constants)
     tables = [_table(template, *columns, statistics) for template, columns in grouped.items()]
-    return (*tables, *(build_filters(source, some, statistics) for source, some in filters.items()))
+    plans = [build_filters(source, some, statistics) for source, some in filters.items()]
+    return (*tables, *plans, *(build_join(template, *columns, statistics) for template, columns in joins.items()))
 
 
 def _table(
@@ -86,24 +97,27 @@ def merge_segments(segments: Iterable[Segment], dead: Ints, statistics: Statisti
     filters planned anew if they come from several tables or some are dead."""
     grouped: dict[tuple[Template, Anchor], list[Table]] = defaultdict(list)
     filters: dict[Source, list[FilterTable]] = defaultdict(list)
+    joins: dict[tuple[JoinTemplate, int], list[JoinTable]] = defaultdict(list)
     for segment in segments:
         for table in segment.tables:
             if isinstance(table, FilterTable):
                 filters[table.source].append(table)
+            elif isinstance(table, JoinTable):
+                joins[table.template, table.anchor].append(table)
             else:
                 grouped[table.template, table.anchor].append(table)
     merged: list[AnyTable | None] = [merge_tables(tables, dead) for tables in grouped.values()]
     for plans in filters.values():
         same = len(plans) == 1 and not np.isin(plans[0].members, dead).any()
         merged.append(plans[0] if same else merge_filters(plans, dead, statistics))
+    merged += [merge_joins(tables, dead) for tables in joins.values()]
     return tuple(table for table in merged if table is not None)
 
 
 def write_segment(folder: Path, segment: Segment) -> None:
-    tables = [filter_header(t) if isinstance(t, FilterTable) else table_header(t) for t in segment.tables]
-    header = {"tables": tables, "pools": [asdict(pool) for pool in segment.pools]}
-    parts = [filter_arrays(t) if isinstance(t, FilterTable) else table_arrays(t) for t in segment.tables]
-    arrays = {f"{i}:{k}": v for i, part in enumerate(parts) for k, v in part.items()}
+    headers = [table_header(table) for table in segment.tables]
+    header = {"tables": headers, "pools": [asdict(pool) for pool in segment.pools]}
+    arrays = {f"{i}:{k}": v for i, table in enumerate(segment.tables) for k, v in _arrays(table).items()}
     write_arrays(segment_path(folder, segment.id), header, arrays)
 
 
@@ -114,18 +128,29 @@ def read_segment(folder: Path, id: str) -> Segment:
     for name, array in arrays.items():
         index, _, key = name.partition(":")
         per_table[int(index)][key] = array
-    tables = (
-        filters_from_arrays(head, per_table[i]) if head[0] == "filters" else table_from_header(head, per_table[i])
-        for i, head in enumerate(header["tables"])
-    )
-    return Segment(id, tuple(tables), tuple(Pool(tuple(p["tables"]), p["strategy"]) for p in header["pools"]))
+    tables = tuple(table_from_header(head, per_table[i]) for i, head in enumerate(header["tables"]))
+    return Segment(id, tables, tuple(Pool(tuple(p["tables"]), p["strategy"]) for p in header["pools"]))
 
 
-def table_header(table: Table) -> list[Any]:
+def table_header(table: AnyTable) -> list[Any]:
+    if isinstance(table, FilterTable):
+        return filter_header(table)
+    if isinstance(table, JoinTable):
+        return join_header(table)
     return ["table", to_json(table.template), table.anchor.node, table.anchor.conditions]
 
 
-def table_from_header(header: list[Any], arrays: dict[str, Any]) -> Table:
+def _arrays(table: AnyTable) -> dict[str, Any]:
+    if isinstance(table, FilterTable):
+        return filter_arrays(table)
+    return join_arrays(table) if isinstance(table, JoinTable) else table_arrays(table)
+
+
+def table_from_header(header: list[Any], arrays: dict[str, Any]) -> AnyTable:
+    if header[0] == "filters":
+        return filters_from_arrays(header, arrays)
+    if header[0] == "join":
+        return join_from_arrays(header, arrays)
     _, template, node, conditions = header
     return table_from_arrays(from_json(template), Anchor(node, tuple(conditions)), arrays)
 

@@ -91,6 +91,7 @@ class Block:
     right_streams: Ints
     right_numbers: Ints
     times: NDArray[np.float64]
+    apart: NDArray[np.float64]
     since: Ints
     nodes: Ints | None
     wanted: Contained | None
@@ -121,7 +122,8 @@ def _block(found: Met | Joined) -> Block:
     left, right, lefts, rights = found.left, found.right, found.lefts, found.rights
     pairs = (
         left.streams[lefts], left.numbers[lefts], right.streams[rights], right.numbers[rights],
-        np.maximum(left.times[lefts], right.times[rights]), np.minimum(left.since[lefts], right.since[rights]),
+        np.maximum(left.times[lefts], right.times[rights]), right.times[rights] - left.times[lefts],
+        np.minimum(left.since[lefts], right.since[rights]),
     )  # fmt: skip
     none = np.zeros(len(lefts) + 1, np.int64)
     if isinstance(found, Met):

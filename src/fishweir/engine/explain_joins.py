@@ -1,0 +1,69 @@
+"""`explain` of a join: its signature, what it shares, what is enumerated and what is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fishweir.algebra.joins import JoinTemplate
+from fishweir.algebra.nodes import Constant, Source
+from fishweir.algebra.normal import dotted
+from fishweir.sharing.joins.tables import JoinTable
+from fishweir.sharing.segments import AnyTable, Segment
+from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
+from fishweir.sharing.witnesses import Path
+
+
+def explain_join(
+    number: int, template: JoinTemplate, constants: Sequence[Constant], segments: Sequence[Segment],
+    statistics: Statistics, dropped: int | None,
+) -> list[str]:  # fmt: skip
+    tables = [t for s in segments for t in s.tables if isinstance(t, JoinTable)]
+    found = next((t for t in tables if t.template == template and number in t.numbers), None)
+    lines = [f"  reads     {template.left.source}, {template.right.source}", f"  left      {template.left}"]
+    lines.append(f"  right     {template.right}")
+    if found is None or dropped is not None:
+        return [*lines, f"  dropped   by change {dropped}"]
+    group = [t for t in tables if t.template.signature == template.signature]
+    lines += [f"  window    {_window(template, constants)}", "  group", f"    signature {template.signature}"]
+    lines += [*join_sizes(group), _anchor(found, statistics)]
+    if found.is_plain:
+        lines.append("    decided   by the set of equal values of a pair, looked up once per set")
+    else:
+        lines.append("    decided   row by row: constants, comparisons or columns beside the equalities")
+    return [*lines, "  sees      pairs whose earlier document arrived after its registration"]
+
+
+def join_sizes(group: Sequence[JoinTable]) -> list[str]:
+    shapes = len({table.template for table in group})
+    return [
+        f"    size      queries: {sum(table.size for table in group):,}, shapes: {shapes:,}",
+        "    shared    the walk of the document, the retained values, one look-up per value, one row per pair",
+    ]
+
+
+def paths_over(table: AnyTable, source: Source) -> Iterable[Path]:
+    """The paths that a table reads of a source."""
+    if isinstance(table, JoinTable):
+        return table.paths([source])
+    return table.paths if table.source == source else ()
+
+
+def _window(template: JoinTemplate, constants: Sequence[Constant]) -> str:
+    def shown(side: str, slot: int, rows: bool) -> str:
+        return f"{side} waits {constants[slot]:g} {'rows' if rows else 's'}"
+
+    window = template.window
+    parts = [shown("left", window.left.index, window.left_rows)] if window.left else []
+    parts += [shown("right", window.right.index, window.right_rows)] if window.right else []
+    return ", ".join(parts)
+
+
+def _anchor(table: JoinTable, statistics: Statistics) -> str:
+    template = table.template
+    if table.anchor < 0:
+        return "    chosen    no equality: all pairs within the window are looked at"
+    edge = template.edges[table.anchor]
+    ends = ((template.left, edge.left), (template.right, edge.right))
+    known = [statistics.get(path_key(t.source, dotted(t.path(node))), PathStatistics()) for t, node in ends]
+    why = f"{max(k.distinct for k in known):,.0f} distinct values" if any(k.count for k in known) else "order"
+    return f"    chosen    {template.shown(edge)} is enumerated (most selective, by {why})"

@@ -1,0 +1,103 @@
+"""Results of joins as people take them: pair rows expanded to queries, with bindings and outputs.
+
+In: pair rows of one micro-batch and the queries that were dropped. Out: (row, query) pairs, and for each what makes
+its result. Nothing is constructed before somebody asks: a pair row names two documents, which are read from their logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fishweir.algebra.construct import Bound, construct, value_of
+from fishweir.algebra.documents import Document
+from fishweir.algebra.join_oracle import pairs
+from fishweir.algebra.joins import to_join
+from fishweir.algebra.nodes import Constant, Shape
+from fishweir.pipeline.joining import cached_set, set_path
+from fishweir.pipeline.taken import TakenDocument
+from fishweir.sharing.arrays import Ints, expand
+
+Places = dict[tuple[int, int], int]
+"""Element of each (side, node of its template) that a result is over."""
+
+
+def expand_pairs(rows: pa.Table, sets: Path, dead: Ints, wanted: Ints | None = None) -> tuple[Ints, Ints]:
+    """Row indexes and query numbers, sorted; `dead` are query numbers to leave out, `wanted` to keep."""
+    found_rows, found = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    names = rows.column("set").combine_chunks().dictionary_encode()
+    codes = names.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    counts = rows.column("count").to_numpy()
+    for code, name in enumerate(names.dictionary.to_pylist()):
+        chosen = np.flatnonzero(codes == code)
+        members = cached_set(set_path(sets, name))
+        if wanted is None:
+            source, at = expand(np.zeros(len(chosen), np.int64), counts[chosen])
+            found_rows.append(chosen[source])
+            found.append(members[at])
+            continue
+        for place in np.flatnonzero(np.isin(members, wanted)):
+            inside = chosen[counts[chosen] > place]
+            found_rows.append(inside)
+            found.append(np.full(len(inside), members[place]))
+    lists = rows.column("members").combine_chunks()
+    lengths = lists.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
+    listed = lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+    keep = np.ones(len(listed), np.bool_) if wanted is None else np.isin(listed, wanted)
+    found_rows.append(np.repeat(np.arange(len(rows)), lengths)[keep])
+    found.append(listed[keep])
+    row, numbers = np.concatenate(found_rows), np.concatenate(found)
+    alive = ~np.isin(numbers, dead)
+    row, numbers = row[alive], numbers[alive]
+    order = np.lexsort((numbers, row))
+    return row[order], numbers[order]
+
+
+def count_joined(rows: pa.Table, sets: Path, dead: Ints, number: int, added: int) -> NDArray[np.float64]:
+    """The timestamps of one query's results in these rows."""
+    if not len(rows):
+        return np.empty(0, np.float64)
+    row, _ = expand_pairs(rows, sets, dead, np.array([number]))
+    seen = row[rows.column("since").to_numpy()[row] >= added]
+    return np.asarray(rows.column("timestamp").to_numpy()[seen], np.float64)
+
+
+def joined_results(
+    shape: Shape, constants: tuple[Constant, ...], row: Mapping[str, Any], left: TakenDocument, right: TakenDocument
+) -> Iterator[tuple[list[str], dict[str, dict[str, Any]], str]]:
+    """Documents in time order, bindings and output of each result of a row for one query."""
+    normal = to_join(shape)
+    taken = (left, right)
+    ordered = [left.id, right.id] if row["apart"] >= 0 else [right.id, left.id]
+    for places in _places(shape, constants, row["nodes"], taken):
+        bound: dict[str, Bound] = {}
+        bindings = {}
+        for name, side, node in normal.variables:
+            if (side, node) not in places:
+                continue
+            step, position = normal.template.sides[side].nodes[node].step, places[side, node]
+            attribute = f"{{{step.namespace}}}{step.name}" if step.namespace else step.name
+            bound[name] = (taken[side].nodes[position], attribute if step.is_attribute else None)
+            if name[0] != "_":
+                shown = f"{position}@{step.name}" if step.is_attribute else position
+                bindings[name] = {"document": taken[side].id, "node": shown, "value": value_of(bound[name])}
+        yield ordered, bindings, construct(shape.output, bound)
+
+
+def _places(
+    shape: Shape, constants: tuple[Constant, ...], nodes: list[int] | None, taken: tuple[TakenDocument, TakenDocument]
+) -> Iterator[Places]:
+    normal = to_join(shape)
+    over = [(side, node) for side in (0, 1) for node in normal.template.sides[side].outputs]
+    if nodes is not None:
+        yield dict(zip(over, nodes, strict=True))
+        return
+    names = {(side, node): name for name, side, node in normal.variables}
+    left, right = (Document(one.id, 0.0, one.nodes[0], one.context) for one in taken)
+    for pair in pairs(shape, constants, left, right):
+        yield {place: int(pair.binding[names[place]].id.partition("@")[0]) for place in over}

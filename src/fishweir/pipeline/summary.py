@@ -1,0 +1,39 @@
+"""What a task tells the driver."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+
+from fishweir.sharing.statistics import PathStatistics, statistics_from_json
+
+
+@dataclass
+class Summary:
+    documents: int = 0
+    matches: int = 0
+    aside: int = 0
+    files: list[str] = field(default_factory=list)
+    offsets: dict[str, int] = field(default_factory=dict)
+    statistics: dict[str, PathStatistics] = field(default_factory=dict)
+    runs: list[str] = field(default_factory=list)
+
+    def dump(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def load(cls, text: str) -> Summary:
+        raw = json.loads(text)
+        loaded = {key: statistics_from_json(counted) for key, counted in raw.pop("statistics").items()}
+        return cls(**raw, statistics=loaded)
+
+    def add(self, other: Summary) -> None:
+        self.documents += other.documents
+        self.matches += other.matches
+        self.aside += other.aside
+        self.files += other.files
+        self.runs += other.runs
+        for stream, upto in other.offsets.items():
+            self.offsets[stream] = max(upto, self.offsets.get(stream, 0))
+        for key, counted in other.statistics.items():
+            self.statistics[key] = self.statistics.get(key, PathStatistics()).merge(counted)

@@ -1,0 +1,32 @@
+"""Documents taken from their logs, for those who read results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from fishweir.algebra.documents import Element, elements, parse_document, tuple_to_document
+from fishweir.pipeline.home import Home, open_log
+
+
+@dataclass(frozen=True)
+class TakenDocument:
+    """Its id, its elements by node id, its columns where it is a tuple, and the names above it before a split."""
+
+    id: str
+    nodes: list[Element]
+    values: dict[str, Any] | None
+    context: tuple[str, ...]
+
+
+@lru_cache(maxsize=1024)
+def take_document(home: Home, stream: int, number: int) -> TakenDocument:
+    log = open_log(home.streams, stream)
+    entry = log.entry(number)
+    if entry.values is not None:
+        root = tuple_to_document(log.stream.name, entry.values)
+    else:
+        root = parse_document(entry.body or b"", comments=True)
+    context = tuple(entry.context.split("/")) if entry.context else ()
+    return TakenDocument(entry.id, list(elements(root)), entry.values, context)
