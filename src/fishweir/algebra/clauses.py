@@ -9,9 +9,11 @@ atom reads; what must not hold is kept apart, by path.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import overload
 
 from fishweir.algebra.feeds import Filter, Selection
 from fishweir.algebra.formula import Clause, RelativePath, to_dnf
+from fishweir.algebra.joins import JoinNormal, to_join
 from fishweir.algebra.nodes import Constant, Shape, Slot
 from fishweir.algebra.normal import (
     ANY_ROOT,
@@ -27,11 +29,15 @@ from fishweir.algebra.predicates import constant_at, order_of, place_of, to_pred
 from fishweir.errors import QueryError
 
 
+@overload
+def to_normals(shape: Selection) -> tuple[Normal, ...]: ...
+@overload
+def to_normals(shape: Shape | Selection) -> tuple[Normal | JoinNormal, ...]: ...
 @lru_cache(maxsize=100_000)
-def to_normals(shape: Shape | Selection) -> tuple[Normal, ...]:
-    """The normal forms of a query; a tree pattern has one."""
+def to_normals(shape: Shape | Selection) -> tuple[Normal | JoinNormal, ...]:
+    """The normal forms of a query; a tree pattern has one, and so has a join."""
     if isinstance(shape, Shape):
-        return (to_normal(shape),)
+        return (to_join(shape) if shape.window is not None else to_normal(shape),)
     if shape.language == "sql":
         found = [_normal(f, clause) for f in shape.filters for clause in to_dnf(f.formula)]
     else:
@@ -43,7 +49,7 @@ def to_normals(shape: Shape | Selection) -> tuple[Normal, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def constants_of(normal: Normal, constants: tuple[Constant, ...]) -> list[Constant]:
+def constants_of(normal: Normal | JoinNormal, constants: tuple[Constant, ...]) -> list[Constant]:
     """A query's constants in the order of a template; a share and its text become one."""
     return [constant_at(place, constants) for place in normal.slots]
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.nodes import Constant, CreateQuery
+from fishweir.algebra.normal import Normal
 from fishweir.bench.quotes import Market, Quote
 from fishweir.languages.bulk import render_rows, to_rows
 from fishweir.languages.script import parse_script
@@ -87,6 +88,7 @@ class Workload:
         number = 0
         for part in self.parts:
             (normal,) = to_normals(part.parsed().shape)
+            assert isinstance(normal, Normal)
             for constants in part.constants():
                 yield number, normal.template, constants_of(normal, constants)
                 number += 1

@@ -23,6 +23,7 @@ from sqlalchemy.pool import NullPool
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.codec import from_json
 from fishweir.algebra.feeds import Selection
+from fishweir.algebra.joins import JoinNormal
 from fishweir.algebra.nodes import Action, Constant, Schedule, Shape, StreamDefinition
 from fishweir.algebra.normal import Normal
 from fishweir.catalog.change import Change
@@ -206,5 +207,5 @@ def _shape(engine: sa.Engine, id: int) -> Shape | Selection:
 
 
 @lru_cache(maxsize=100_000)
-def _normals(engine: sa.Engine, id: int) -> tuple[Normal, ...]:
+def _normals(engine: sa.Engine, id: int) -> tuple[Normal | JoinNormal, ...]:
     return to_normals(_shape(engine, id))

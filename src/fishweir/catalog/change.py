@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import FeedQuery, Selection
+from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, StreamDefinition
 from fishweir.algebra.predicates import Predicate
 from fishweir.catalog.publications import Publications
@@ -230,7 +231,8 @@ def insert_rows(connection: sa.Connection, table: sa.Table, rows: list[dict[str,
 
 def signature(shape: Shape | Selection) -> list[str]:
     """The expression signatures of a shape: its conditions with a placeholder for each constant."""
-    templates = [normal.template for normal in to_normals(shape)]
+    found = [normal.template for normal in to_normals(shape)]
+    templates = [side for t in found for side in (t.sides if isinstance(t, JoinTemplate) else (t,))]
     return [
         " and ".join(t.signatures if isinstance(t, Predicate) else [t.signature(c) for c in t.constants])
         for t in templates

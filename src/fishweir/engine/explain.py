@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.feeds import FeedQuery, Selection, leaves
+from fishweir.algebra.joins import JoinNormal
 from fishweir.algebra.nodes import Constant
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
 from fishweir.algebra.predicates import Predicate
@@ -26,6 +27,9 @@ def explain_query(
     """Group, signature, size, what is shared, and the conjuncts left over."""
     lines = [f"query {query.name}"]
     for normal in to_normals(query.shape):
+        if isinstance(normal, JoinNormal):
+            lines += [f"  reads     {source}" for source in dict.fromkeys(normal.template.sources)]
+            continue
         template, constants = normal.template, constants_of(normal, query.constants)
         lines += [f"  reads     {template.source}", f"  shape     {template}"]
         found = _table_of(query.number, template, segments)
