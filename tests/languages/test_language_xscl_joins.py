@@ -174,7 +174,7 @@ def test_predicates(predicate: str, expected: list[dict[str, str]]) -> None:
     [
         ("S//a->x JOIN{x/b = y/@c, 5} S//d->y", "S//a->x[b->v] JOIN{v = w, 5} S//d->y[@c->w]"),
         ("S//a->x JOIN{x//b[e = 1] = y, 5} S//d->y", "S//a->x[.//b->v[e = 1]] JOIN{v = y, 5} S//d->y"),
-        ("S//a->x[b->v] JOIN{y = v AND v != 'k', 5} S//d->y", "S//a as x[b as u] join{'j' != u and u = z, 6} S//d as z"),
+        ("S//a->x[b->v] JOIN{y = v AND v != 'k', 5} S//d->y", "S//a as x[b as u] join{'j'!=u and u=z, 6} S//d as z"),
     ],
 )
 def test_value_join_normal_form(one: str, other: str) -> None:
