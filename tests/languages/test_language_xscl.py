@@ -136,8 +136,6 @@ def test_what_must_only_exist_is_no_node_of_its_own(one: str, other: str) -> Non
 REFUSED = [
     ("S//a[b or c]", 8, "'or' is not supported"),
     ("S//a[not(b)]", 6, "'not(...)' is not supported"),
-    ("S//a->x JOIN{x=y, 5} S//b->y", 9, "joins between documents are not supported yet"),
-    ("S//a->x followed  by {x=y, INF} S//b->y", 9, "joins between documents are not supported yet"),
     ("select y from S//a->x", 8, "the block does not bind y; bound variables: x"),
     ("S//a[1]", 6, "positions are not supported"),
     ("S//a['1' = 1]", 6, "two constants"),

@@ -9,6 +9,7 @@ atom reads; what must not hold is kept apart, by path.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import overload
 
 from fishweir.algebra.feeds import Filter, Selection
 from fishweir.algebra.formula import Clause, RelativePath, to_dnf
@@ -28,6 +29,10 @@ from fishweir.algebra.predicates import constant_at, order_of, place_of, to_pred
 from fishweir.errors import QueryError
 
 
+@overload
+def to_normals(shape: Selection) -> tuple[Normal, ...]: ...
+@overload
+def to_normals(shape: Shape | Selection) -> tuple[Normal | JoinNormal, ...]: ...
 @lru_cache(maxsize=100_000)
 def to_normals(shape: Shape | Selection) -> tuple[Normal | JoinNormal, ...]:
     """The normal forms of a query; a tree pattern or a join of two has one."""

@@ -211,6 +211,8 @@ class CreateQuery:
     """Of a query over feeds, what it was before its views were folded in; its constants come first."""
     published: bool = False
     """Whether others may read it by its name."""
+    derived: bool = False
+    """Whether it is only there for the query that reads it, as the first join of a chain is."""
 
 
 @dataclass(frozen=True, slots=True)

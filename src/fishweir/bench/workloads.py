@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.nodes import Constant, CreateQuery
+from fishweir.algebra.normal import Normal
 from fishweir.bench.quotes import Market, Quote
+from fishweir.catalog.change import bound_shape
 from fishweir.languages.bulk import render_rows, to_rows
 from fishweir.languages.script import parse_script
 from fishweir.sharing.segments import QueryRow
@@ -86,7 +88,8 @@ class Workload:
         """The queries as the planner takes them; numbers count through the parts."""
         number = 0
         for part in self.parts:
-            (normal,) = to_normals(part.parsed().shape)
+            (normal,) = to_normals(bound_shape(part.parsed()))
+            assert isinstance(normal, Normal), "a selection"
             for constants in part.constants():
                 yield number, normal.template, constants_of(normal, constants)
                 number += 1

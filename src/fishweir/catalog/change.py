@@ -18,10 +18,10 @@ from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.joins import JoinTemplate
-from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, StreamDefinition
+from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, Source, StreamDefinition
 from fishweir.algebra.predicates import Predicate
 from fishweir.catalog.publications import Publications
-from fishweir.catalog.tables import counters, queries, shapes, streams, subscriptions
+from fishweir.catalog.tables import counters, queries, reads, shapes, streams, subscriptions
 from fishweir.errors import QueryError
 
 CHUNK = 20_000
@@ -68,6 +68,21 @@ class Change:
         over = [row.id for row in rows if _reads(from_json(json.loads(row.shape)), stream)]
         chosen = queries.c.shape.in_(over) & queries.c.dropped.is_(None)
         return list(self.connection.scalars(sa.select(queries.c.name).where(chosen).limit(6))) if over else []
+
+    def publishes(self, name: str) -> bool:
+        """Whether a living query that is no feed publishes its output under this name."""
+        chosen = queries.c.published & (queries.c.name == name) & queries.c.dropped.is_(None)
+        found = sa.select(queries.c.number).where(chosen & queries.c.publication.is_(None))
+        return self.connection.scalar(found) is not None
+
+    def sources(self, name: str) -> list[str]:
+        """The streams and feeds that a living query reads."""
+        living = (queries.c.name == name) & queries.c.dropped.is_(None)
+        shape = self.connection.scalar(sa.select(shapes.c.shape).join(queries).where(living))
+        over = sa.select(queries.c.publication).where(living)
+        feeds = self.connection.scalars(sa.select(reads.c.feed).where(reads.c.publication.in_(over)))
+        own = [] if shape is None else [source.name for source in _sources(from_json(json.loads(shape)))]
+        return list(dict.fromkeys([*own, *feeds]))
 
     def replace_queries(self, statements: Sequence[CreateQuery]) -> list[str]:
         """Other definitions under living names: the results so far stay theirs."""
@@ -121,7 +136,7 @@ class Change:
                 self._number += 1
                 rows.append(self._row(statement, self._number, chunk[i].name is None))
             elif seen[name] != statement.text:
-                kind = "feed" if statement.published else "query"
+                kind = "feed" if statement.published and statement.feed else "query"
                 raise QueryError(f"the {kind} {name} exists already, with another definition")
             seen[name] = statement.text
         for change, row in enumerate(rows, self.take(len(rows))):
@@ -206,8 +221,12 @@ class Change:
 
 
 def _reads(shape: Shape | Selection, stream: str) -> bool:
+    return any(source.name == stream and not source.dtd for source in _sources(shape))
+
+
+def _sources(shape: Shape | Selection) -> list[Source]:
     parts = shape.blocks if isinstance(shape, Shape) else shape.filters
-    return any(part.source.name == stream and not part.source.dtd for part in parts)
+    return [part.source for part in parts]
 
 
 def bound_shape(statement: CreateQuery) -> Shape | Selection:

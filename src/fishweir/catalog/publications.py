@@ -41,6 +41,7 @@ class Publications:
     def published(self, name: str) -> CreateQuery | None:
         """The living feed of that name, as it was written."""
         chosen = queries.c.published & (queries.c.name == name) & queries.c.dropped.is_(None)
+        chosen &= queries.c.publication.is_not(None)
         row = self.connection.execute(sa.select(*_COLUMNS).where(chosen)).first()
         return self._statement(row) if row else None
 

@@ -1,9 +1,10 @@
-"""Feeds that are materialised: the results of a published feed become documents of a stream of their own.
+"""What is published becomes documents: the results of a feed or query, of a stream of their own.
 
 In: committed micro-batches. Out: entries in the logs of the streams that `register feed VIRTUAL ... as N` made,
-each item transformed by the stylesheet if there is one (RoSeS 3.1). The entries of one micro-batch are one
-segment whose cursor names it, so each is appended exactly once, also over a crash. The job takes them up
-like any other arrivals, in its next micro-batch.
+each item transformed by the stylesheet if there is one (RoSeS 3.1), and of those that `publish N` made for
+queries that read N. A query that selects whole documents keeps their ids; what joins or constructs makes new ones.
+The entries of one micro-batch are one segment whose cursor names it, so each is appended exactly once, also over a
+crash. The job takes them up like any other arrivals, in its next micro-batch.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from fishweir.algebra.nodes import StreamDefinition
+from fishweir.algebra.feeds import Selection
+from fishweir.algebra.nodes import ElementOutput, Shape, StreamDefinition, TextOutput, VariableOutput
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.stylesheets import BadItem, Stylesheet
 from fishweir.errors import QueryError
@@ -37,6 +40,7 @@ class Target:
     numbers: frozenset[int]
     since: int
     position: int
+    keeps_ids: bool = False
 
 
 class Materializer:
@@ -74,15 +78,24 @@ class Materializer:
                 continue
             query = self.catalog.query(stream.virtual)
             numbers = frozenset(query.numbers if query else ())
+            own = query.shape if query and stream.virtual == stream.name else None
             if id in before:
-                before[id].numbers = numbers
                 self.targets[id] = before[id]
+                self._follow(before[id], numbers, own)
                 continue
             self.home.add_stream(id, stream)
             log = open_log(self.home.streams, id)
             appended = log.newest(CURSOR)
             position = max(-1 if appended is None else appended, done.get(str(id), -1))
             self.targets[id] = Target(log, transform_of(stream), numbers, added[id], position)
+            self._follow(self.targets[id], numbers, own)
+
+    def _follow(self, target: Target, numbers: frozenset[int], own: Shape | Selection | None) -> None:
+        """The query may be another by now."""
+        target.numbers = numbers
+        if isinstance(own, Shape):
+            target.keeps_ids = selects_documents(own)
+            target.transform = str.encode if gives_elements(own) else wrapped
 
     def _publish(self, commit: Commit) -> int:
         due = {id: target for id, target in self.targets.items() if target.position < commit.batch}
@@ -116,8 +129,35 @@ def append(target: Target, results: Sequence[Result], batch: int) -> None:
         except BadItem as error:
             bodies.append(text.encode())
             problems.append(f"{', '.join(result.documents)}: {error}")
-    columns = {"body": bodies, "problem": problems, "timestamp": [result.timestamp for result in results]}
+    times = [result.timestamp for result in results]
+    columns: dict[str, Sequence[Any]] = {"body": bodies, "problem": problems, "timestamp": times}
+    if target.keeps_ids:
+        columns["id"] = [result.documents[0] for result in results]
     target.log.append(log_batch(target.log.stream, len(results), time.time(), columns), {CURSOR: batch})
+
+
+def selects_documents(shape: Shape) -> bool:
+    """Whether each result is a whole document as it came: a filter."""
+    if shape.window is not None or len(shape.output) != 1:
+        return False
+    (block,), (shown,) = shape.blocks, shape.output
+    whole = block.pattern.step.axis in ("item", "child")
+    return whole and isinstance(shown, VariableOutput) and not shown.content and shown.name in block.pattern.variables
+
+
+def gives_elements(shape: Shape) -> bool:
+    """Whether each output is one element, and so a document as it is."""
+    if len(shape.output) != 1 or isinstance(shape.output[0], TextOutput):
+        return False
+    shown = shape.output[0]
+    if isinstance(shown, ElementOutput):
+        return True
+    nodes = [node for block in shape.blocks for node in block.pattern.walk() if shown.name in node.variables]
+    return not shown.content and not nodes[0].step.is_attribute
+
+
+def wrapped(text: str) -> bytes:
+    return f"<result>{text}</result>".encode()
 
 
 def transform_of(stream: StreamDefinition) -> Transform:

@@ -26,10 +26,11 @@ from fishweir.algebra.nodes import (
     Statement,
     StreamDefinition,
 )
-from fishweir.catalog.change import Change
+from fishweir.catalog.change import Change, bound_shape
 from fishweir.delivery.actions import Actions
 from fishweir.engine.feeds import Feeds
 from fishweir.engine.places import refused
+from fishweir.engine.published import Published
 from fishweir.engine.registering import FeedRegistration
 from fishweir.errors import QueryError
 from fishweir.intake import check_source, is_url
@@ -42,6 +43,7 @@ class Registration:
         self.change, self.actions, self.base = change, actions, base
         self.streams = change.streams()
         self.feeds = Feeds(change, self.streams, self._declare_feed)
+        self.published = Published(change, self.streams, self._add_stream)
         self.registering = FeedRegistration(change, self.streams, self.feeds, base, self._add_stream)
         self._bound: dict[tuple[int, Action | None], object] = {}
 
@@ -89,6 +91,9 @@ class Registration:
         if self.feeds.is_published(name):
             self.registering.check_unsubscribed(name)
             self.feeds.withdraw(name)
+        elif name in self.published:
+            self.registering.check_unsubscribed(name)
+            self.published.withdraw(name)
         elif feed:
             self.registering.drop(name)
             return
@@ -97,6 +102,8 @@ class Registration:
     def _add_stream(self, statement: CreateStream) -> None:
         if self.feeds.is_published(statement.stream.name):
             raise QueryError(f"stream {statement.stream.name}: there is a feed of that name")
+        if statement.stream.virtual != statement.stream.name and statement.stream.name in self.published:
+            raise QueryError(f"stream {statement.stream.name}: there is a published query of that name")
         if statement.stream.name not in self.streams:
             check_source(statement.stream, self.base)
         self.change.add_stream(statement)
@@ -123,12 +130,14 @@ class Registration:
                     self._declare(statement, source.name)
             self._check_columns(statement)
             try:
-                to_normals(statement.shape)
+                to_normals(bound_shape(statement))
             except QueryError as error:
                 raise self._refused(statement, f"cannot be planned: {error}") from error
             if statement.action is not None:
                 self._check_action(statement, statement.action)
             self._bound[key] = statement.shape
+        if statement.published and statement.feed is None:
+            self.published.bind(statement, lambda: sources_of(bound_shape(statement)))
         if statement.action is None:
             return statement
         return replace(statement, action=self.actions.resolved(statement.action, self.base))
@@ -156,7 +165,11 @@ class Registration:
             raise self._refused(statement, f"cannot be taken: {error}", action.name) from error
 
     def _declare(self, statement: CreateQuery, name: str) -> None:
-        """A file that a query names is a stream of that name: one document, or its tuples."""
+        """A published query, or a file that a query names, is a stream of that name: one document, or its tuples."""
+        if name == statement.name and statement.published:
+            raise self._refused(statement, "reads itself", name)
+        if self.published.declare(name):
+            return
         if "://" in name:
             raise self._refused(statement, f"reads {name}; URLs are not supported yet", name)
         path = self.base / name
@@ -168,7 +181,9 @@ class Registration:
         self._add_stream(CreateStream(stream, text=f"create stream '{name}' from '{name}' format xml"))
 
     def _declare_feed(self, name: str) -> bool:
-        """A URL that a query over feeds names is a feed of that name."""
+        """A published query or a URL that a query over feeds names is a feed of that name."""
+        if self.published.declare(name):
+            return True
         if not is_url(name):
             return False
         stream = StreamDefinition(name, path=name, format="feed")

@@ -114,7 +114,8 @@ def _bare_parts(text: str, match: re.Match[str], known: set[str]) -> list[str | 
     before, after = text[: match.start()], text[match.end() :]
     glued = before[-1:] == "'" or before[-1:].isalnum() or before[-1:] == "_"
     following = after[:1] == "'" or bool(_PLACEHOLDER.match(after))
-    return [" " if glued else "", lambda row: literal(row[column], column), " " if following else ""]
+    written = window if before.rstrip()[-1:] == "," and after.lstrip()[:1] == "}" else literal
+    return [" " if glued else "", lambda row: written(row[column], column), " " if following else ""]
 
 
 def literal(value: Any, column: str) -> str:
@@ -123,6 +124,11 @@ def literal(value: Any, column: str) -> str:
     if isinstance(_python(value), (int, float, Decimal)) and not isinstance(_python(value), bool):
         return text
     return quote(text)
+
+
+def window(value: Any, column: str) -> str:
+    """A literal in the place of a join's window, which may be without end."""
+    return "INF" if _python(value) == math.inf else literal(value, column)
 
 
 def _plain(value: Any, column: str) -> str:

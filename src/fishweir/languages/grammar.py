@@ -27,7 +27,8 @@ _WORDS = {
     "ISO_TIME": "a date", "FROM_NOW": "'in'", "CONFORMS": "'conforms to'", "PATH": "a path", "TYPE": "a type",
     "ATTRIBUTE": "an attribute", "URL": "a URL", "DATE_PART": "'year('", "SHARES_LINK": "'shares-link'",
     "SLASH": "'/'", "DEEP": "'//'", "AT": "'@'", "STAR": "'*'", "DOT": "'.'", "PARENT": "'..'", "ARROW": "'->'",
-    "CLARK": "'{uri}name'", "PREFIXED": "a name", "LBRACE": "'{'", "RBRACE": "'}'", "BRACES": "'{'", "JOIN": "'join{'",
+    "CLARK": "'{uri}name'", "PREFIXED": "a name", "LBRACE": "'{'", "RBRACE": "'}'", "JOIN": "'join{'",
+    "VAR": "a variable", "SPAN": "a time such as 10 minutes",
     "LSQB": "'['", "RSQB": "']'", "BAR": "'|'",
     "$END": "the end of the statement",
 }  # fmt: skip

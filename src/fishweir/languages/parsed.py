@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from fishweir.algebra.feeds import FeedQuery, Selection
@@ -11,19 +11,21 @@ from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses_literals import LiteralPlace, Parsed
 from fishweir.languages.schedule import Clauses
 
-LiteralKind = Literal["quoted", "number", "text"]
+LiteralKind = Literal["quoted", "number", "text", "interval", "keyword"]
 
 
 @dataclass(frozen=True, slots=True)
 class ConstantPlace:
-    """Where the constant of a slot stands in the text, and how it is written there."""
+    """Where the constant of a slot stands in the text, and how it is written there; of an interval the seconds
+    of its unit, which stands beside it."""
 
     start: int
     end: int
     kind: LiteralKind
+    unit: float = 1.0
 
     def moved(self, offset: int) -> ConstantPlace:
-        return ConstantPlace(self.start + offset, self.end + offset, self.kind)
+        return replace(self, start=self.start + offset, end=self.end + offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class ParsedQuery:
     clauses: Clauses
     name: str | None = None
     """Where the text itself names the query, as `publish NAME` does."""
+    before: tuple[ParsedQuery, ...] = ()
+    """The queries whose results it reads: the joins of a chain before its last one."""
 
 
 AnyParsed = ParsedQuery | Parsed[FeedQuery] | Parsed[Selection]
@@ -49,4 +53,6 @@ def to_statement(query: AnyParsed, name: str | None, text: str, line: int, now: 
     if own is not None and name not in (None, own):
         raise Rejected(f"the query is named {name} and published as {own}: it has one name", 0)
     name = name or own
-    return CreateQuery(query.shape, query.constants, name, query.clauses.action, schedule, text, line)
+    return CreateQuery(
+        query.shape, query.constants, name, query.clauses.action, schedule, text, line, published=own is not None
+    )

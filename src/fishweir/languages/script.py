@@ -38,13 +38,13 @@ class Language:
     parse: Callable[[Piece], AnyParsed] | None = None
 
 
-_SOURCE = rf"(?:{NAME}|{QUOTED})"
+_SOURCE = rf"(?:[^\W\d](?:[\w.]|-(?![->]))*+|{QUOTED})"
 _LIST = rf"(?:\*|\$?{NAME}(?:\s*,\s*\$?{NAME})*)"
 _XSCL = (
     rf"(?:(?:select\b(?:[^'\"“”]|{QUOTED})*?\b)?from{GAP}++|select\s+{_LIST}\s+)?"
-    rf"{_SOURCE}\s*(?:/(?:[/@*{{]|[^\W\d])|(?:join|followed\s+by)\s*\{{)|select\s*<"
+    rf"{_SOURCE}\s*(?:/(?:[/@*{{]|[^\W\d])|->|→|(?:as\s+\S+\s+)?(?:join|followed\s+by)\s*\{{)|select\s*<"
 )
-"""A stream's name with a path or a join behind it; in SQL no `/` follows the name of a relation."""
+"""A stream's name with a path, a variable or a join behind it; in SQL no `/` follows the name of a relation."""
 
 LANGUAGES: tuple[Language, ...] = (
     Language("NiagaraCQ", _words("where"), niagaracq.parse_query),

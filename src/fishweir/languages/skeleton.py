@@ -10,6 +10,7 @@ all other cases the answer is None and the caller parses in full, with good erro
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,9 +19,10 @@ from typing import NamedTuple
 from fishweir.algebra.feeds import CreateFeed, FeedQuery
 from fishweir.algebra.nodes import Constant, CreateQuery, Schedule
 from fishweir.languages.lexical import COMMENT, NAME, OPENING_QUOTES, QUOTED, TEXT, to_constant, unquote
-from fishweir.languages.parsed import AnyParsed, AnyPlace, ParsedQuery
+from fishweir.languages.parsed import AnyParsed, AnyPlace, ConstantPlace, ParsedQuery
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses_literals import READERS
+from fishweir.languages.times import BadTime, parse_window
 
 # Each alternative begins with a character of its own, so that the search skips quickly to the next one.
 # Numbers are those of lexical.NUMBER that stand free: the look-behind spans the character before them.
@@ -39,6 +41,8 @@ _HEAD = re.compile(
 )
 _PUBLISHED = re.compile(rf"\bpublish\s++({NAME})$", re.IGNORECASE)
 _MAX_TEMPLATES = 20_000
+_NOTHING = ("",)
+"""What fixed constants are read from where a statement has no literal."""
 
 Key = tuple[object, ...]
 _FIRST = dict.fromkeys(OPENING_QUOTES, "quoted") | dict.fromkeys("0123456789+-.", "number") | {">": "text"}
@@ -65,6 +69,23 @@ class _Fixed:
 
     def __call__(self, _literal: str) -> Constant:
         return self.constant
+
+
+@dataclass(frozen=True, slots=True)
+class _Interval:
+    """Reads the amount of an interval whose unit is part of the skeleton, or a quoted interval."""
+
+    unit: float
+
+    def __call__(self, literal: str) -> Constant | None:
+        if literal[0] in OPENING_QUOTES:
+            try:
+                return parse_window(unquote(literal))
+            except BadTime:
+                return None
+        amount = to_constant(literal)
+        seconds = None if amount is None else amount * self.unit
+        return seconds if seconds is not None and 0 <= seconds < math.inf else None
 
 
 class _Cut(NamedTuple):
@@ -107,7 +128,7 @@ class SkeletonCache:
         family = self._families.get(cut.skeleton) if cut else None
         if cut is None or family is None:
             return None
-        literals = cut.literals
+        literals = cut.literals or _NOTHING
         template = family.templates.get(tuple([literals[i] for i in family.structural]))
         if template is None:
             return None
@@ -122,13 +143,17 @@ class SkeletonCache:
         if schedule is None:
             return None
         query = template.query
-        return CreateQuery(query.shape, constants, cut.name, query.clauses.action, schedule, text, line)  # type: ignore[arg-type]
+        published = cut.skeleton[0] == "publish"
+        return CreateQuery(
+            query.shape, constants, cut.name, query.clauses.action, schedule, text, line, published=published  # type: ignore[arg-type]
+        )
 
     def keep(self, text: str, query: AnyParsed) -> None:
         """Remember a full parse; places of the query's constants count from the start of the text."""
         cut = _cut(text)
         family = _family(cut, query) if cut else None
-        if cut is None or family is None or (cut.skeleton[0] == "publish" and _own_name(query) != cut.name):
+        published = cut is not None and cut.skeleton[0] == "publish"
+        if cut is None or family is None or _own_name(query) != (cut.name if published else None):
             return
         if self.size >= self._limit:
             self._families.clear()
@@ -174,6 +199,12 @@ def _schedule(query: AnyParsed, now: float) -> Schedule | None:
         return None
 
 
+def _reader(place: AnyPlace) -> Reader:
+    if isinstance(place, ConstantPlace) and place.kind == "interval":
+        return _Interval(place.unit)
+    return _READERS[place.kind]
+
+
 def _family(cut: _Cut, query: AnyParsed) -> _Family | None:
     """Which literals are slots; None unless each constant is exactly one literal."""
     spans: dict[tuple[int, int], int] = {}
@@ -186,10 +217,10 @@ def _family(cut: _Cut, query: AnyParsed) -> _Family | None:
     slots: list[tuple[int, Reader]] = []
     places: tuple[AnyPlace, ...] = query.places
     for place, constant in zip(places, query.constants, strict=True):
-        fixed = place.kind == "keyword" and bool(cut.literals)
+        fixed = place.kind == "keyword"
         found = 0 if fixed else spans.get((place.start, place.end))
         if found is None:
             return None
-        slots.append((found, _Fixed(constant) if fixed else _READERS[place.kind]))
+        slots.append((found, _Fixed(constant) if fixed else _reader(place)))
     taken = {index for index, read in slots if not isinstance(read, _Fixed)}
     return _Family(tuple(slots), tuple(i for i in range(len(cut.literals)) if i not in taken))

@@ -25,7 +25,8 @@ _UNITS: tuple[tuple[float, str], ...] = (
 )
 UNITS: dict[str, float] = {word: seconds for seconds, words in _UNITS for word in words.split()}
 UNITS["hourly"] = 3600.0
-_AMOUNT = re.compile(r"\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))?\s*([^\W\d_]+)?\s*")
+ENDLESS = ("inf", "infinity", "∞")
+_AMOUNT = re.compile(r"\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)?\s*([^\W\d_]+)?\s*")
 
 
 class BadTime(ValueError):
@@ -57,6 +58,11 @@ def parse_interval(text: str) -> float:
     if not math.isfinite(number * UNITS[unit]):
         raise BadTime(f"the interval '{text}' is too long")
     return number * UNITS[unit]
+
+
+def parse_window(text: str) -> float:
+    """Seconds of an interval, or infinity where it is `INF`, `infinity` or `∞`."""
+    return math.inf if text.strip().lower() in ENDLESS else parse_interval(text)
 
 
 def parse_time(text: str) -> Moment:

@@ -1,7 +1,8 @@
-"""XSCL: selections by XPath query blocks (MMQJP section 2).
+"""XSCL: selections by XPath query blocks, and joins of them (MMQJP section 2).
 
 In comes the text of a query from `select`, `from` or the stream's name on, out comes a ParsedQuery.
-The transformer makes syntax nodes that still know their tokens; `xscl_binding` makes algebra of them.
+The transformer makes syntax nodes that still know their tokens; `xscl_binding` and `xscl_joins`
+make algebra of them.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ from typing import Any
 from lark import Token, v_args
 
 from fishweir.languages.grammar import Grammar
-from fishweir.languages.parsed import ParsedQuery
+from fishweir.languages.parsed import ConstantPlace, LiteralKind, ParsedQuery
 from fishweir.languages.pieces import Piece, Rejected
-from fishweir.languages.schedule import ScheduleTransformer
-from fishweir.languages.xscl_binding import bind
+from fishweir.languages.schedule import ScheduleTransformer, plain
+from fishweir.languages.times import UNITS, BadTime, parse_window
+from fishweir.languages.xscl_binding import bind_selection
+from fishweir.languages.xscl_joins import bind_joins
 from fishweir.languages.xscl_syntax import (
     BlockSyntax,
     ComparisonSyntax,
     ElementSyntax,
+    JoinSyntax,
     QuerySyntax,
     RelativeSyntax,
     StepSyntax,
+    WindowSyntax,
 )
 
 Conjunction = tuple[ComparisonSyntax, ...]
@@ -34,9 +39,10 @@ class XsclTransformer(ScheduleTransformer):
 
     def start(self, *parts: Any) -> QuerySyntax:
         block = next(part for part in parts if isinstance(part, BlockSyntax))
+        joins = tuple(part for part in parts if isinstance(part, JoinSyntax))
         select = next((part for part in parts if isinstance(part, tuple)), None)
         name = next((part for part in parts if isinstance(part, Token)), None)
-        return QuerySyntax(select, block, name, parts[-1])
+        return QuerySyntax(select, block, joins, name, parts[-1])
 
     def select(self, _select: Token, *items: ElementSyntax | Token) -> Selected | None:
         return None if isinstance(items[0], Token) and items[0].type == "STAR" else items
@@ -44,11 +50,36 @@ class XsclTransformer(ScheduleTransformer):
     def publish(self, _publish: Token, name: Token) -> Token:
         return name
 
-    def join(self, word: Token, _condition: Token, _block: BlockSyntax) -> None:
-        raise Rejected("joins between documents are not supported yet", _at(word))
+    def join(self, word: Token, *parts: Any) -> JoinSyntax:
+        *inner, brace, block = parts
+        conditions = next((part for part in inner if isinstance(part, tuple)), ())
+        window = next((part for part in inner if isinstance(part, WindowSyntax)), None)
+        if window is None:
+            reason = "expected ',' and how long documents wait for each other, such as ', 10 minutes' or ', INF'"
+            raise Rejected(reason, _at(brace), syntax=True)
+        return JoinSyntax(word, conditions, window, block)
 
-    def block(self, source: Token, *steps: StepSyntax) -> BlockSyntax:
-        return BlockSyntax(source, steps)
+    def window(self, amount: Token, unit: Token | None = None) -> WindowSyntax:
+        bare = amount.type == "SPAN"
+        try:
+            seconds = parse_window(f"{amount} {unit or ''}".strip() if bare else plain(amount))
+        except BadTime as error:
+            known = unit is None or unit.lower() in UNITS
+            raise Rejected(str(error), _at(amount if known or unit is None else unit)) from None
+        kind: LiteralKind = "keyword" if amount.type == "INF" else "interval"
+        factor = UNITS[unit.lower()] if unit is not None else 1.0
+        return WindowSyntax(seconds, ConstantPlace(_at(amount), _at(amount) + len(amount), kind, factor))
+
+    def operand(self, variable: Token, *parts: Any) -> RelativeSyntax:
+        steps = tuple(part for part in parts if isinstance(part, StepSyntax))
+        return RelativeSyntax(variable, steps, tuple(one for part in parts if isinstance(part, tuple) for one in part))
+
+    def block(self, source: Token, *parts: Token | StepSyntax) -> BlockSyntax:
+        steps = tuple(part for part in parts if isinstance(part, StepSyntax))
+        variables = tuple(part for part in parts if isinstance(part, Token))
+        if variables and steps:
+            raise Rejected("a variable of the whole document cannot have steps behind it", _at(variables[0]))
+        return BlockSyntax(source, steps, variables)
 
     def step(self, slash: Token, test: tuple[bool, Token], *marks: Token | Conjunction) -> StepSyntax:
         return _step(slash.type == "DEEP", test, marks)
@@ -103,6 +134,9 @@ class XsclTransformer(ScheduleTransformer):
     def closing(self, tag: Token | None = None) -> Token | None:
         return tag
 
+    def enclosed(self, variable: Token, _brace: Token) -> Token:
+        return variable
+
     def attributes(self, *attributes: tuple[Token, Token]) -> tuple[tuple[Token, Token], ...]:
         return attributes
 
@@ -129,4 +163,5 @@ GRAMMAR = Grammar("xscl.lark", XsclTransformer())
 
 def parse_query(piece: Piece) -> ParsedQuery:
     """A query from its select clause to its schedule; Rejected with the place where it does not parse or bind."""
-    return bind(GRAMMAR.parse(piece))
+    query: QuerySyntax = GRAMMAR.parse(piece)
+    return bind_joins(query, piece.text) if query.joins else bind_selection(query)

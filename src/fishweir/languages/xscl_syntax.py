@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lark import Token
 
+from fishweir.languages.parsed import ConstantPlace
 from fishweir.languages.schedule import Clauses
 
 
@@ -31,16 +32,47 @@ class StepSyntax:
 
 @dataclass(frozen=True, slots=True)
 class RelativeSyntax:
-    """A path from the node of its predicate down; without steps the node itself. `start` is its first token."""
+    """A path from the node of its predicate down; without steps the node itself. `start` is its first token,
+    in the predicate of a join the variable that it goes down from, which may have conditions of its own."""
 
     start: Token
     steps: tuple[StepSyntax, ...]
+    conditions: tuple[ComparisonSyntax, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSyntax:
+    """A block; `variables` are those of the whole document."""
+
     source: Token
     steps: tuple[StepSyntax, ...]
+    variables: tuple[Token, ...] = ()
+
+    @property
+    def last(self) -> Token:
+        return self.steps[-1].name if self.steps else self.source
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSyntax:
+    """The T of a join in seconds, with its place in the text."""
+
+    seconds: float
+    place: ConstantPlace
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSyntax:
+    """`JOIN{conditions, window} block`, or FOLLOWED BY."""
+
+    word: Token
+    conditions: tuple[ComparisonSyntax, ...]
+    window: WindowSyntax
+    block: BlockSyntax
+
+    @property
+    def is_sequence(self) -> bool:
+        return self.word[0] in "fF"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,5 +90,10 @@ class QuerySyntax:
 
     select: tuple[ElementSyntax | Token, ...] | None
     block: BlockSyntax
+    joins: tuple[JoinSyntax, ...]
     name: Token | None
     clauses: Clauses
+
+    @property
+    def blocks(self) -> tuple[BlockSyntax, ...]:
+        return (self.block, *(join.block for join in self.joins))

@@ -1,0 +1,90 @@
+"""Queries whose output others read by name: `publish NAME` (MMQJP section 2).
+
+The output becomes a stream of that name once somebody reads it, so that a hundred thousand published queries
+cost no stream. `engine/materialize.py` fills it with the query's results. What is read cannot go away, and
+nothing reads itself, directly or through others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from fishweir.algebra.nodes import CreateQuery, CreateStream, Source, StreamDefinition
+from fishweir.catalog.change import Change
+from fishweir.engine.places import refused
+from fishweir.errors import QueryError
+
+
+class Published:
+    """The published queries as one change sees them."""
+
+    def __init__(
+        self, change: Change, streams: dict[str, StreamDefinition], add_stream: Callable[[CreateStream], None]
+    ) -> None:
+        self.change, self.streams, self.add_stream = change, streams, add_stream
+        self._bound: set[str] = set()
+        self.derived: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._bound or self.change.publishes(name)
+
+    def bind(self, statement: CreateQuery, sources: Callable[[], Iterable[Source]]) -> None:
+        """Checks the name of a query that publishes; from here on others may read it."""
+        name = str(statement.name)
+        stream = self.streams.get(name)
+        if stream is not None:
+            if stream.virtual != name:
+                raise refused(statement, f"query {name}: there is a stream of that name", name, "publish")
+            self._check_cycle(statement, [source.name for source in sources()])
+        self._bound.add(name)
+        if statement.derived:
+            self.derived.add(name)
+
+    def declare(self, name: str) -> bool:
+        """Makes a stream of a published query that somebody reads; whether there is such a query."""
+        if name not in self:
+            return False
+        self.add_stream(CreateStream(StreamDefinition(name, virtual=name), text=f"published {name}"))
+        return True
+
+    def withdraw(self, name: str) -> None:
+        """The query is about to be dropped, and with it its stream."""
+        self._bound.discard(name)
+        if name not in self.streams:
+            return
+        readers = self._readers(name)
+        if readers:
+            shown = ", ".join(readers[:5]) + (" and others" if len(readers) > 5 else "")
+            raise QueryError(f"the query {name} is read by {shown}; drop them first")
+        self.change.drop_stream(name)
+        del self.streams[name]
+
+    def _readers(self, name: str) -> list[str]:
+        readers = [*self.change.reading(name), *self.change.publications.reader_names(name)]
+        made = [stream.name for stream in self.streams.values() if stream.virtual == name != stream.name]
+        return sorted({*readers, *made})
+
+    def _check_cycle(self, statement: CreateQuery, sources: list[str]) -> None:
+        """Its name may have readers from before: a query that expired leaves its stream to them."""
+        name = str(statement.name)
+        above: dict[str, str] = dict.fromkeys(sources, name)
+        border = list(above)
+        while border:
+            read = border.pop()
+            if read == name:
+                path = [read]
+                while above[path[-1]] != name:
+                    path.append(above[path[-1]])
+                cycle = " -> ".join([name, *reversed(path)])
+                raise refused(statement, f"query {name}: the queries read each other: {cycle}", path[-1])
+            for one in self._read_by(read):
+                if one not in above:
+                    above[one] = read
+                    border.append(one)
+
+    def _read_by(self, name: str) -> list[str]:
+        """What the documents of a stream, or the results of a query, are made of."""
+        stream = self.streams.get(name)
+        if stream is not None and stream.virtual != name:
+            return [] if stream.virtual is None else [stream.virtual]
+        return self.change.sources(name)
