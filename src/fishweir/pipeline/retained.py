@@ -46,7 +46,8 @@ def retained(folder: Path, stage: JoinStage, batch: int, old: Sequence[RunFile],
     for run in kept:
         groups.append([run])
         while len(groups) > 1 and _size(groups[-2]) <= max(SMALL, MERGE_FACTOR * _size(groups[-1])):
-            groups[-2] += groups.pop()
+            last = groups.pop()
+            groups[-1] += last
     return [group[0] if len(group) == 1 else _merged(folder, stage, batch, group, now) for group in groups]
 
 
