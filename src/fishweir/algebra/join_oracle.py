@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from fishweir.algebra.documents import Document
 from fishweir.algebra.joins import admits, named, row_variables
@@ -37,30 +38,49 @@ def evaluate_join(
     shape: Shape, constants: Sequence[Constant], lefts: Sequence[Document], rights: Sequence[Document]
 ) -> list[Pair]:
     """The results over all documents of the two sources, in arrival order. A document does not meet itself."""
+    ones = [(left, list(_side(shape, 0, constants, left))) for left in lefts]
+    twos = [(right, list(_side(shape, 1, constants, right))) for right in rights]
     return [
         pair
-        for left in lefts
-        for right in rights
+        for left, one in ones
+        for right, two in twos
         if left.root is not right.root and _meet(shape, constants, left, right, lefts, rights)
-        for pair in pairs(shape, constants, left, right)
+        for pair in _pairs(shape, constants, left, right, one, two)
     ]
 
 
 def pairs(shape: Shape, constants: Sequence[Constant], left: Document, right: Document) -> Iterator[Pair]:
     """The results of two documents, whatever their times: one per binding of the variables that a result is over."""
+    one, two = list(_side(shape, 0, constants, left)), list(_side(shape, 1, constants, right))
+    return _pairs(shape, constants, left, right, one, two)
+
+
+def _side(shape: Shape, side: int, constants: Sequence[Constant], document: Document) -> Iterator[Mapping[str, Node]]:
+    """The ways one block lies over a document."""
+    for binding in embeddings(_pattern(shape, side), document):
+        if _hold(shape.conditions, binding, constants):
+            yield binding
+
+
+def _pairs(
+    shape: Shape, constants: Sequence[Constant], left: Document, right: Document,
+    ones: Sequence[Mapping[str, Node]], twos: Sequence[Mapping[str, Node]],
+) -> Iterator[Pair]:  # fmt: skip
     over = [name for side in (0, 1) for name in row_variables(shape, side)]
     found: dict[tuple[tuple[int, str], ...], Mapping[str, Node]] = {}
-    patterns = [named(block.pattern, f"_n{i}") for i, block in enumerate(shape.blocks)]
-    for one in embeddings(patterns[0], left):
-        if not _hold(shape.conditions, one, constants):
-            continue
-        for other in embeddings(patterns[1], right):
-            both = {**one, **other}
+    for one in ones:
+        for two in twos:
+            both = {**one, **two}
             if _hold(shape.conditions, both, constants):
                 found.setdefault(tuple(both[name].order for name in over), both)
-    names = _shown(patterns, over)
+    names = _shown([_pattern(shape, 0), _pattern(shape, 1)], over)
     for key in sorted(found):
         yield Pair(left, right, {name: found[key][name] for name in names})
+
+
+@lru_cache(maxsize=1024)
+def _pattern(shape: Shape, side: int) -> PatternNode:
+    return named(shape.blocks[side].pattern, f"_n{side}")
 
 
 def _hold(conditions: Sequence[Comparison], binding: Mapping[str, Node], constants: Sequence[Constant]) -> bool:

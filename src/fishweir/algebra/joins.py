@@ -24,6 +24,7 @@ from fishweir.algebra.nodes import (
     Window,
 )
 from fishweir.algebra.normal import Template, dotted, to_normal
+from fishweir.algebra.predicates import Predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +103,16 @@ def to_join(shape: Shape) -> JoinNormal:
     edges = {_edge(c, owner, nodes) for c in between}
     slots = [*left.slots, *right.slots]
     window = _window(shape.window, slots)
-    assert isinstance(left.template, Template)
-    assert isinstance(right.template, Template)
-    template = JoinTemplate(
-        left.template, right.template, tuple(sorted(edges, key=lambda e: (e.left, e.op, e.right))), window
-    )
+    ordered = tuple(sorted(edges, key=lambda e: (e.left, e.op, e.right)))
+    template = JoinTemplate(_in_order(left.template), _in_order(right.template), ordered, window)
     variables = tuple((name, side, node) for side in (0, 1) for name, node in nodes[side].items())
     return JoinNormal(template, variables, tuple(slots))  # type: ignore[arg-type]
+
+
+def _in_order(template: Template | Predicate) -> Template:
+    """A result is over a set of nodes: in which order a text names them makes no difference."""
+    assert isinstance(template, Template)
+    return replace(template, outputs=tuple(sorted(template.outputs)))
 
 
 def row_variables(shape: Shape, side: int) -> tuple[str, ...]:

@@ -74,6 +74,9 @@ class EngineStatus:
     documents: int
     match_rows: int
     set_aside: int
+    retained: int = 0
+    runs: int = 0
+    state_bytes: int = 0
     streams: dict[str, StreamStatus] = field(default_factory=dict)
     subscriptions: tuple[Subscription, ...] = ()
 
@@ -83,6 +86,9 @@ class EngineStatus:
             f"  {self.documents:,} documents in {self.micro_batches:,} micro-batches, "
             f"{self.match_rows:,} match rows, {self.set_aside:,} set aside",
         ]
+        if self.runs:
+            size = f"{self.state_bytes / 2**20:,.1f} MiB in {self.runs:,} runs"
+            lines.append(f"  {self.retained:,} documents retained for joins, {size}")
         for s in self.streams.values():
             trouble = f"; {s.trouble}" if s.trouble else ""
             counts = f"{s.arrived:,} arrived, {s.evaluated:,} evaluated, {s.set_aside:,} set aside"
@@ -134,9 +140,10 @@ def engine_status(
     for name, (id, _) in catalog.streams().items():
         head = open_log(home.streams, id).head()
         streams[name] = StreamStatus(name, head, done.get(str(id), 0), aside[id], troubles.get(id))
-    version = catalog.version()
+    version, runs = catalog.version(), table.newest_runs()
     return EngineStatus(
         version, catalog.living(0, version), len(commits), sum(c.documents for c in commits),
-        sum(c.matches for c in commits), sum(c.aside for c in commits), streams,
+        sum(c.matches for c in commits), sum(c.aside for c in commits),
+        sum(run["documents"] for run in runs), len(runs), sum(run["bytes"] for run in runs), streams,
         tuple(catalog.subscribers()),
     )  # fmt: skip

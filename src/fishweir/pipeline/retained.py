@@ -38,7 +38,7 @@ def run_file(folder: Path, name: str) -> RunFile:
 def retained(folder: Path, stage: JoinStage, batch: int, old: Sequence[RunFile], new: Sequence[str]) -> list[RunFile]:
     """The list after a micro-batch."""
     runs = [*old, *(run_file(folder, name) for name in new)]
-    if not stage.tables:
+    if stage.is_empty:
         return []
     now = max((run.newest for run in runs), default=0.0)
     kept = [run for run in runs if run.documents and run.newest >= now - stage.reach]

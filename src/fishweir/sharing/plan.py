@@ -14,7 +14,7 @@ from pathlib import Path as FilePath
 from fishweir.algebra.nodes import Source, StreamDefinition
 from fishweir.algebra.normal import dotted
 from fishweir.sharing.filters import FilterTable, match_filters
-from fishweir.sharing.joins.stage import JoinStage
+from fishweir.sharing.joins.stage import Joins, JoinStage
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.match import Matches, match_table
 from fishweir.sharing.paths import DocumentWalk, SharedPaths
@@ -106,11 +106,14 @@ def cached_plan(folder: FilePath, ids: tuple[str, ...], sources: tuple[Source, .
     return plan_of([cached_segment(folder, id) for id in ids], sources, cached_paths(folder, sources))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=256)
+def cached_joins(folder: FilePath, id: str) -> Joins:
+    return Joins([table for table in cached_segment(folder, id).tables if isinstance(table, JoinTable)])
+
+
+@lru_cache(maxsize=64)
 def cached_stage(folder: FilePath, ids: tuple[str, ...]) -> JoinStage:
-    """The joins of a plan, with what they remember of the edge sets met."""
-    segments = [cached_segment(folder, id) for id in ids]
-    return JoinStage([table for s in segments for table in s.tables if isinstance(table, JoinTable)])
+    return JoinStage([cached_joins(folder, id) for id in ids])
 
 
 def plan_of(segments: Sequence[Segment], sources: Sequence[Source], shared: SharedPaths | None = None) -> SourcePlan:

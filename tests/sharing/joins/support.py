@@ -5,7 +5,7 @@ from __future__ import annotations
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.join_oracle import evaluate_join, pairs
 from fishweir.algebra.joins import row_variables, to_join
-from fishweir.sharing.joins.stage import JoinStage, batch_run, find_pairs
+from fishweir.sharing.joins.stage import Joins, JoinStage, batch_run, find_pairs
 from fishweir.sharing.joins.tables import build_join
 
 
@@ -49,7 +49,9 @@ def joined(queries, batches, parts=1, merge=None):
     from fishweir.algebra.nodes import Source
     from fishweir.sharing.plan import SourcePlan
 
-    stage = JoinStage(tables_of(queries))
+    half = len(queries) // 2
+    tables = tables_of(queries)
+    stage = JoinStage([Joins(tables[:half]), Joins(tables[half:])])
     sources = sorted({block.source.name for shape, _ in queries for block in shape.blocks})
     by_place, retained, found = {}, [], []
     for version, batch in enumerate(batches):

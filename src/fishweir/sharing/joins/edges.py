@@ -54,8 +54,8 @@ class EdgeSets:
             self.variables[variable] = self.variables.get(variable, False) or compared
         self._place = {variable: i for i, variable in enumerate(self.variables)}
         self.bits: dict[tuple[int, int, int], int] = {}
-        self.anchors = np.array([self._bits(table)[table.anchor] for table in tables], dtype=np.int64)
         sets = [self._bits(table) for table in tables]
+        self.anchors = np.array([bits[t.anchor] for bits, t in zip(sets, tables, strict=True)], dtype=np.int64)
         self.masks = _masks(sets, len(self.bits))
         self.reads = tuple(
             _masks([self._read(table, side) for table in tables], len(self.variables)) for side in (0, 1)

@@ -23,27 +23,57 @@ from fishweir.sharing.joins.tables import JoinTable, Variable
 from fishweir.sharing.witnesses import Path, PathTable
 
 
-class JoinStage:
-    """The tables of all joins; made once per plan and process."""
+class Joins:
+    """The join tables of one segment, with what they remember of the edge sets met."""
 
     def __init__(self, tables: Sequence[JoinTable]) -> None:
         self.tables = tuple(tables)
         self.sets = EdgeSets([table for table in tables if table.is_plain])
         self.others = [table for table in tables if not table.is_plain]
 
+    @cached_property
+    def reach(self) -> float:
+        """The longest window: what is older than that meets nothing any more."""
+        return max((float(r.max(initial=-1.0)) for table in self.tables for r in table.reaches), default=-1.0)
+
+    @cached_property
+    def sources(self) -> frozenset[Source]:
+        return frozenset(source for table in self.tables for source in table.sources)
+
+
+class JoinStage:
+    """The joins of a plan: those of its segments, so that one more query among a million is a segment of its own."""
+
+    def __init__(self, parts: Sequence[Joins]) -> None:
+        self.parts = tuple(parts)
+        self.others = [table for part in parts for table in part.others]
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(part.tables for part in self.parts)
+
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
         """What the documents of some sources are walked for, and whether the values are read."""
         found: dict[Path, bool] = {}
-        for table in self.tables:
+        for table in (table for part in self.parts for table in part.tables):
             for path, valued in table.paths(sources).items():
                 found[path] = found.get(path, False) or valued
         return found
 
+    @cached_property
+    def kept(self) -> dict[Variable, bool]:
+        """All variables of plain joins, each with whether its values are compared."""
+        found: dict[Variable, bool] = {}
+        for part in self.parts:
+            for variable, compared in part.sets.variables.items():
+                found[variable] = found.get(variable, False) or compared
+        return found
+
     def variables(self, sources: Sequence[Source]) -> dict[Variable, bool]:
-        return {v: compared for v, compared in self.sets.variables.items() if v.source in sources}
+        return {variable: compared for variable, compared in self.kept.items() if variable.source in sources}
 
     def reads(self, sources: Sequence[Source]) -> bool:
-        return any(source in sources for table in self.tables for source in table.sources)
+        return any(source in part.sources for source in sources for part in self.parts)
 
     @cached_property
     def classes(self) -> Hashes:
@@ -51,12 +81,11 @@ class JoinStage:
 
     @cached_property
     def reach(self) -> float:
-        """The longest window: what is older than that meets nothing any more."""
-        return max((float(r.max(initial=-1.0)) for table in self.tables for r in table.reaches), default=-1.0)
+        return max((part.reach for part in self.parts), default=-1.0)
 
     def merged(self, runs: Sequence[Run], after: float = -np.inf) -> Run:
         """One run of several, without what no query needs any more."""
-        compared = {variable.key: compared for variable, compared in self.sets.variables.items()}
+        compared = {variable.key: compared for variable, compared in self.kept.items()}
         return merge_runs(runs, compared, self.classes, after)
 
 
@@ -110,11 +139,12 @@ class Block:
 
 def find_pairs(stage: JoinStage, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1) -> Iterator[Block]:
     """What the new documents meet, among themselves and among the old ones; `part` of `parts` of it."""
-    for found in join_runs(stage.sets, new, old, part, parts):
-        if isinstance(found, Doubt):
-            yield from map(_block, verify(stage.sets.tables[found.table], found))
-        else:
-            yield _block(found)
+    for joins in stage.parts:
+        for found in join_runs(joins.sets, new, old, part, parts):
+            if isinstance(found, Doubt):
+                yield from map(_block, verify(joins.sets.tables[found.table], found))
+            else:
+                yield _block(found)
     yield from map(_block, join_rows(stage.others, new, old, part, parts))
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,21 @@ class Variable:
     @cached_property
     def key(self) -> int:
         return key_of(f"{self.source}\t{dotted(self.path)}\t{self.columns}")
+
+    def __hash__(self) -> int:
+        return self.key
+
+
+@lru_cache(maxsize=100_000)
+def variables_in(template: Template) -> tuple[Variable, ...]:
+    """The variable of each node of a side."""
+    return tuple(Variable(template.source, template.path(i), template.columns) for i in range(len(template.nodes)))
+
+
+@lru_cache(maxsize=100_000)
+def kept_nodes(template: Template) -> tuple[int, ...]:
+    """The nodes that decide whether, and how often, a pattern lies over a document."""
+    return tuple(sorted({*template.leaves, *template.referred}))
 
 
 def key_of(text: str) -> int:
@@ -100,14 +115,19 @@ class JoinTable:
         """The nodes of a side that its edges compare."""
         return tuple(dict.fromkeys(e.right if side else e.left for e in self.template.edges))
 
+    @cached_property
+    def _kept(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return kept_nodes(self.template.left), kept_nodes(self.template.right)
+
+    @cached_property
+    def _variables(self) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
+        return variables_in(self.template.left), variables_in(self.template.right)
+
     def kept(self, side: int) -> tuple[int, ...]:
-        """The nodes of a side that decide whether, and how often, its pattern lies over a document."""
-        template = self.template.sides[side]
-        return tuple(sorted({*template.leaves, *template.referred}))
+        return self._kept[side]
 
     def variable(self, side: int, node: int) -> Variable:
-        template = self.template.sides[side]
-        return Variable(template.source, template.path(node), template.columns)
+        return self._variables[side][node]
 
     @cached_property
     def reaches(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -144,12 +164,15 @@ def choose_edge(template: JoinTemplate, statistics: Statistics) -> int:
     equalities = [(i, edge) for i, edge in enumerate(template.edges) if edge.is_equality]
 
     def distinct(side: Template, node: int) -> float:
-        return statistics.get(path_key(side.source, dotted(side.path(node))), PathStatistics()).distinct
+        key = path_key(side.source, dotted(variables_in(side)[node].path))
+        return statistics.get(key, PathStatistics()).distinct
 
     def most(pair: tuple[int, Any]) -> float:
         return max(distinct(template.left, pair[1].left), distinct(template.right, pair[1].right))
 
-    return max(equalities, key=most)[0] if equalities else -1
+    if len(equalities) < 2 or not statistics:
+        return equalities[0][0] if equalities else -1
+    return max(equalities, key=most)[0]
 
 
 def merge_joins(tables: Sequence[JoinTable], dead: Ints) -> JoinTable | None:
