@@ -160,8 +160,12 @@ def parse_script(text: str, now: float | None = None, cache: SkeletonCache | Non
     for piece in split_script(text):
         line += text.count("\n", counted, piece.start)
         counted = piece.start
-        statement, context = kept.find(piece.text, line, moment), Context(line, moment, kept)
-        last = statement or _parse(piece, context)
+        statement = kept.find(piece.text, line, moment)
+        if statement is not None:
+            statements.append(statement)
+            continue
+        context = Context(line, moment, kept)
+        last = _parse(piece, context)
         statements += [*context.earlier, last]
     return statements
 
