@@ -100,3 +100,33 @@ def test_a_name_that_became_free_closes_no_cycle(quiet):
     with pytest.raises(QueryError, match="the queries read each other: P -> Q -> P"):
         quiet.execute("Q//c publish P")
     quiet.execute("S//c publish P")
+
+
+CHAIN = "S//a->x JOIN{x=y, 5} S//b->y FOLLOWED BY{y=z, 5} S//c->z"
+
+
+def test_the_first_join_of_a_chain_is_there_for_its_readers(quiet):
+    assert quiet.execute(f"{CHAIN} publish P; create query Q as {CHAIN}; P//c publish R") == ["P", "Q", "R"]
+    made = next(name for name in quiet.catalog.names() if name.startswith("join."))
+    assert quiet.catalog.names() == [made, "P", "Q", "R"]
+    assert list(quiet.catalog.streams()) == ["S", made, "P"]
+    with pytest.raises(QueryError, match=f"the query {made} is read by P, Q; drop them first"):
+        quiet.drop(made)
+    quiet.drop("Q")
+    assert made in quiet.catalog.names()
+    quiet.execute("delete R; delete P")
+    assert quiet.catalog.names() == []
+    assert list(quiet.catalog.streams()) == ["S"]
+    quiet.execute(f"create query Q as {CHAIN} expire 2001-01-01")
+    quiet._expire()
+    assert quiet.catalog.names() == []
+    with pytest.raises(QueryError, match=r"names with 'join\.'"):
+        quiet.execute("create query join.1 as S//a")
+
+
+def test_many_joins_keep_their_windows(quiet):
+    rows = [{"name": f"j{i}", "t": t} for i, t in enumerate((5, 2.5, float("inf")))]
+    assert quiet.register_many("create query $name as S//a->x JOIN{x=y, $t} S//b->y", rows) == 3
+    planned = list(quiet.catalog.planned(0, quiet.catalog.version()))
+    assert [constants for _, _, constants in planned] == [[5.0], [2.5], [float("inf")]]
+    assert len({template for _, template, _ in planned}) == 1

@@ -194,6 +194,10 @@ class Schedule:
     expire: float | None = None
 
 
+DERIVED = "join."
+"""How the names of queries begin that are only there for those that read them."""
+
+
 # Statements: what a script is made of. `text` is the statement without its `;`, `line` where it
 # begins in its script.
 

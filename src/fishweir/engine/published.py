@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from fishweir.algebra.nodes import CreateQuery, CreateStream, Source, StreamDefinition
+from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream, Source, StreamDefinition
 from fishweir.catalog.change import Change
 from fishweir.engine.places import refused
 from fishweir.errors import QueryError
@@ -23,7 +23,6 @@ class Published:
     ) -> None:
         self.change, self.streams, self.add_stream = change, streams, add_stream
         self._bound: set[str] = set()
-        self.derived: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return name in self._bound or self.change.publishes(name)
@@ -37,8 +36,6 @@ class Published:
                 raise refused(statement, f"query {name}: there is a stream of that name", name, "publish")
             self._check_cycle(statement, [source.name for source in sources()])
         self._bound.add(name)
-        if statement.derived:
-            self.derived.add(name)
 
     def declare(self, name: str) -> bool:
         """Makes a stream of a published query that somebody reads; whether there is such a query."""
@@ -58,6 +55,18 @@ class Published:
             raise QueryError(f"the query {name} is read by {shown}; drop them first")
         self.change.drop_stream(name)
         del self.streams[name]
+
+    def sweep(self, names: Iterable[str]) -> None:
+        """Drops those of the names that stand for the first joins of chains and that nobody reads any more."""
+        border = [name for name in names if name.startswith(DERIVED)]
+        while border:
+            name = border.pop()
+            stream = self.streams.get(name)
+            if stream is not None and stream.virtual == name and not self._readers(name):
+                border += [read for read in self.change.sources(name) if read.startswith(DERIVED)]
+                self.withdraw(name)
+                if self.change.publishes(name):
+                    self.change.drop(name)
 
     def _readers(self, name: str) -> list[str]:
         readers = [*self.change.reading(name), *self.change.publications.reader_names(name)]

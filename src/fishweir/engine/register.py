@@ -17,6 +17,7 @@ from fishweir.algebra.documents import xml_name
 from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe, Unsubscribe
 from fishweir.algebra.formula import paths_of
 from fishweir.algebra.nodes import (
+    DERIVED,
     Action,
     CreateQuery,
     CreateStream,
@@ -45,6 +46,7 @@ class Registration:
         self.feeds = Feeds(change, self.streams, self._declare_feed)
         self.published = Published(change, self.streams, self._add_stream)
         self.registering = FeedRegistration(change, self.streams, self.feeds, base, self._add_stream)
+        self.derived: set[str] = set()
         self._bound: dict[tuple[int, Action | None], object] = {}
 
     def run(self, statements: Sequence[Statement]) -> list[str]:
@@ -59,7 +61,9 @@ class Registration:
         return names
 
     def add_queries(self, statements: Iterable[CreateQuery | CreateFeed]) -> Iterator[str]:
-        return self.change.add_queries(self._bind(to_query(statement)) for statement in statements)
+        """Adds the queries; the names of those that somebody has written."""
+        names = self.change.add_queries(self._bind(to_query(statement)) for statement in statements)
+        return (name for name in names if name not in self.derived)
 
     def _other(self, statement: Statement) -> list[str]:
         match statement:
@@ -97,7 +101,14 @@ class Registration:
         elif feed:
             self.registering.drop(name)
             return
+        read = self.change.sources(name)
         self.change.drop(name)
+        self.published.sweep(read)
+
+    def expire(self, now: float) -> None:
+        """Drops what has expired, and what was there for it alone."""
+        self.change.expire(now)
+        self.published.sweep(list(self.streams))
 
     def _add_stream(self, statement: CreateStream) -> None:
         if self.feeds.is_published(statement.stream.name):
@@ -136,8 +147,12 @@ class Registration:
             if statement.action is not None:
                 self._check_action(statement, statement.action)
             self._bound[key] = statement.shape
+        if statement.name and statement.name.startswith(DERIVED) and not statement.derived:
+            raise self._refused(statement, f"cannot be named so: names with '{DERIVED}' are those of joins in chains")
         if statement.published and statement.feed is None:
             self.published.bind(statement, lambda: sources_of(bound_shape(statement)))
+            if statement.derived:
+                self.derived.add(str(statement.name))
         if statement.action is None:
             return statement
         return replace(statement, action=self.actions.resolved(statement.action, self.base))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fishweir.algebra.feeds import CreateFeed
-from fishweir.algebra.nodes import CreateQuery, CreateStream, DropQuery
+from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream, DropQuery
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.delivery.actions import Actions
 from fishweir.delivery.dispatcher import Dispatcher
@@ -218,7 +218,8 @@ class Weir:
         def read() -> Iterator[Result]:
             for commit in self.table.commits():
                 if commit.matches:
-                    yield from (result for _, result in self._reader.read(self.table, commit, wanted))
+                    found = (result for _, result in self._reader.read(self.table, commit, wanted))
+                    yield from (r for r in found if wanted is not None or not r.query.startswith(DERIVED))
 
         return Results(read, lambda table: self.spark.createDataFrame(table))
 
@@ -307,7 +308,7 @@ class Weir:
         now = time.time()
         if self.catalog.expired(now):
             with self.catalog.change() as change:
-                change.expire(now)
+                Registration(change, self.actions, Path.cwd()).expire(now)
 
 
 def _queries(texts: Iterable[str]) -> Iterator[CreateQuery | CreateFeed]:

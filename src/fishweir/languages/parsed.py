@@ -40,6 +40,8 @@ class ParsedQuery:
     """Where the text itself names the query, as `publish NAME` does."""
     before: tuple[ParsedQuery, ...] = ()
     """The queries whose results it reads: the joins of a chain before its last one."""
+    text: str = ""
+    """Of such a query its own part of the text."""
 
 
 AnyParsed = ParsedQuery | Parsed[FeedQuery] | Parsed[Selection]

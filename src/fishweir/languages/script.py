@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from fishweir.algebra.feeds import CreateFeed
 from fishweir.algebra.nodes import CreateStream, DropQuery, Statement
 from fishweir.languages import niagaracq, roses, sql, streams, xscl
 from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
-from fishweir.languages.parsed import AnyParsed, to_statement
+from fishweir.languages.parsed import AnyParsed, ParsedQuery, to_statement
 from fishweir.languages.pieces import Piece, Rejected, split_script
 from fishweir.languages.skeleton import SkeletonCache
 
@@ -62,6 +62,8 @@ class Context:
     line: int
     now: float
     cache: SkeletonCache
+    earlier: list[Statement] = field(default_factory=list)
+    """Statements that come before the one that is parsed: the joins of a chain before its last one."""
 
 
 def _create_stream(piece: Piece, context: Context) -> Statement:
@@ -159,7 +161,12 @@ def parse_script(text: str, now: float | None = None, cache: SkeletonCache | Non
         line += text.count("\n", counted, piece.start)
         counted = piece.start
         statement = kept.find(piece.text, line, moment)
-        statements.append(statement or _parse(piece, Context(line, moment, kept)))
+        if statement is not None:
+            statements.append(statement)
+            continue
+        context = Context(line, moment, kept)
+        last = _parse(piece, context)
+        statements += [*context.earlier, last]
     return statements
 
 
@@ -181,6 +188,10 @@ def _query(piece: Piece, at: int, name: str | None, language: Language, context:
     def statement() -> Statement:
         query = parse(body)
         created = to_statement(query, name, piece.text, context.line, context.now)
+        if isinstance(query, ParsedQuery) and query.before:
+            made = (to_statement(one, None, one.text, context.line, context.now) for one in query.before)
+            context.earlier.extend(replace(one, derived=True) for one in made)
+            return created
         context.cache.keep(piece.text, replace(query, places=tuple(p.moved(at) for p in query.places)))  # type: ignore[arg-type]
         return created
 

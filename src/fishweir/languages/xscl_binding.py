@@ -77,6 +77,7 @@ class Binder:
         self._nodes: dict[str, Node] = {}
         self._side = 0
         self._sides: dict[str, int] = {}
+        self._prefix = "_"
         self._anonymous = 0
         self._conditions: list[Comparison] = []
         self._constants: list[Constant] = []
@@ -139,7 +140,7 @@ class Binder:
         """A variable of a node, a new one where it has none."""
         if not node.variables:
             self._anonymous += 1
-            node.variables.append(f"_{self._anonymous}")
+            node.variables.append(f"{self._prefix}{self._anonymous}")
         return node.variables[0]
 
     def _condition(self, node: Node, condition: ComparisonSyntax) -> None:

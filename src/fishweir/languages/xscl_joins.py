@@ -3,7 +3,8 @@
 In: a query of two or more blocks. Out: a Shape with two blocks and a window. Steps on a variable inside a
 join's predicate grow the pattern below the variable's node, each path by itself, so that what is left compares
 variables with each other (MMQJP section 2). A comparison within one block, or with a constant, is a condition
-of that block.
+of that block. Of several joins, each but the last is a query of its own, whose results the next one reads
+(`xscl_chains`).
 """
 
 from __future__ import annotations
@@ -23,48 +24,119 @@ from fishweir.algebra.nodes import (
 )
 from fishweir.languages.parsed import ParsedQuery
 from fishweir.languages.pieces import Rejected
+from fishweir.languages.schedule import Clauses
 from fishweir.languages.xscl_binding import Binder, Node, at, operator_of, plain_name, variable_name
-from fishweir.languages.xscl_syntax import ComparisonSyntax, JoinSyntax, QuerySyntax, RelativeSyntax
-
-ROOT = "result"
-"""The new root of the default output."""
+from fishweir.languages.xscl_chains import ROOT, Derived, Kept, derived_name, holder, mentioned_after
+from fishweir.languages.xscl_syntax import BlockSyntax, ComparisonSyntax, JoinSyntax, QuerySyntax, RelativeSyntax
 
 
 def bind_joins(query: QuerySyntax, text: str) -> ParsedQuery:
-    """The shape and constants of a query with joins; Rejected for what does not bind."""
-    if len(query.joins) > 1:
-        raise Rejected("several joins in one query are not supported yet", at(query.joins[1].word))
-    return JoinBinder().bind(query)
+    """The shape and constants of the last join, with the joins before it; Rejected for what does not bind."""
+    before: list[ParsedQuery] = []
+    left: BlockSyntax | Derived = query.block
+    for number, join in enumerate(query.joins[:-1]):
+        binder = JoinBinder(number)
+        binder.bind_blocks(left, join)
+        start, end = at(query.block.source), at(query.joins[number + 1].word)
+        made, left = binder.to_derived(mentioned_after(query, number), query.select is None, text[start:end].rstrip())
+        before.append(made)
+    binder = JoinBinder(len(before))
+    binder.bind_blocks(left, query.joins[-1])
+    return binder.to_parsed(query, tuple(before))
 
 
 class JoinBinder(Binder):
-    """Binds the blocks first, then the predicate, which may name the variables of both."""
+    """Binds the blocks first, then the predicate, which may name the variables of both. Of a chain it is the join
+    of that number, counted from 0; the left side is then what the join before it made."""
 
     where = "the blocks do"
 
-    def bind(self, query: QuerySyntax) -> ParsedQuery:
-        (join,) = query.joins
-        roots, lasts = [], []
-        for self._side, block in enumerate(query.blocks):
-            root, last = self._block(block)
-            roots.append(root)
-            lasts.append(last)
-        window = self._join(join)
-        if query.select is None:
-            output = self._default(query, lasts)
-        else:
-            output = tuple(self._output(item) for item in query.select)
-        blocks = tuple(
-            Block(Source(plain_name(block.source)), root.frozen())
-            for block, root in zip(query.blocks, roots, strict=True)
-        )
-        shape = Shape(blocks, tuple(self._conditions), output, tuple(self._slots), "xscl", window)
-        return self._parsed(shape, query)
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._prefix = f"_{number}_" if number else "_"
+        self._blocks: list[tuple[str, Node]] = []
+        self._window = Window(None, None)
+        self._taken: tuple[str, ...] = ()
+        self._texts: set[str] = set()
+        """Variables that stand for the text of an attribute."""
+        self._lasts: list[tuple[Token, Node]] = []
+        """The results of the blocks, each with its place in the text."""
 
-    def _default(self, query: QuerySyntax, lasts: list[Node]) -> tuple[Output, ...]:
-        for block, last in zip(query.blocks, lasts, strict=True):
-            self._shown(last, block.last)
-        return (ElementOutput(ROOT, (), tuple(VariableOutput(self._variable(last)) for last in lasts)),)
+    def bind_blocks(self, left: BlockSyntax | Derived, join: JoinSyntax) -> None:
+        if isinstance(left, Derived):
+            self._derived(left)
+        else:
+            self._bind_block(left)
+        self._side = 1
+        self._bind_block(join.block)
+        self._window = self._join(join)
+
+    def to_parsed(self, query: QuerySyntax, before: tuple[ParsedQuery, ...]) -> ParsedQuery:
+        output = self._default() if query.select is None else tuple(self._output(item) for item in query.select)
+        name = None if query.name is None else plain_name(query.name)
+        return ParsedQuery(
+            self._shape(output), tuple(self._constants), tuple(self._places), query.clauses, name, before=before
+        )
+
+    def to_derived(self, wanted: dict[str, Token], lasts: bool, text: str) -> tuple[ParsedQuery, Derived]:
+        """The join as a query of its own, which keeps the variables that are wanted later, and what it makes."""
+        ends = {self._variable(node): (token, node) for token, node in self._lasts} if lasts else {}
+        places = {name: (token, self._nodes[name]) for name, token in wanted.items() if name in self._nodes} | ends
+        kept: list[Kept] = []
+        for name, (token, node) in places.items():
+            self._shown(node, token)
+            kept.append(Kept(f"v{len(kept) + 1}", name, name in self._texts or node.step.is_attribute))
+        parts = (ElementOutput(one.tag, (), (VariableOutput(one.variable, one.is_text),)) for one in kept)
+        shape = self._shape((ElementOutput(ROOT, (), tuple(parts)),))
+        text = f"{text} -- keeps {', '.join(one.variable for one in kept)}"
+        name = derived_name(text)
+        made = ParsedQuery(shape, tuple(self._constants), tuple(self._places), Clauses(), name, text=text)
+        found = tuple((name, token) for name, (token, _) in ends.items())
+        return made, Derived(name, tuple(kept), found, (*self._taken, *self._nodes))
+
+    def _shape(self, output: tuple[Output, ...]) -> Shape:
+        blocks = tuple(Block(Source(source), root.frozen()) for source, root in self._blocks)
+        return Shape(blocks, tuple(self._conditions), output, tuple(self._slots), "xscl", self._window)
+
+    def _bind_block(self, block: BlockSyntax) -> None:
+        root, last = self._block(block)
+        self._blocks.append((plain_name(block.source), root))
+        self._lasts.append((block.last, last))
+
+    def _derived(self, left: Derived) -> None:
+        """The left side of a later join: the variables that the document of the join before it has kept."""
+        root, nodes = Node(holder(ROOT)), dict[str, Node]()
+        for one in left.kept:
+            node = Node(holder(one.tag))
+            root.children.append(node)
+            if not one.is_text:
+                node.children.append(Node(holder("*")))
+                node = node.children[0]
+            nodes[one.variable] = node
+            self._texts |= {one.variable} if one.is_text else set()
+            node.variables.append(one.variable)
+            if one.variable[0] != "_":
+                self._nodes[one.variable], self._sides[one.variable] = node, 0
+        self._lasts += [(token, nodes[name]) for name, token in left.lasts]
+        self._taken = left.names
+        self._blocks.append((left.source, root))
+
+    def _declare(self, token: Token, node: Node) -> None:
+        name = variable_name(token)
+        if name in self._taken and name not in self._nodes:
+            reason = f"the variable {name} is bound in two blocks: write {name}' in one of them"
+            raise Rejected(reason, at(token))
+        super()._declare(token, node)
+
+    def _default(self) -> tuple[Output, ...]:
+        """A new root with the results of the blocks."""
+        for token, node in self._lasts:
+            self._shown(node, token)
+        parts = [self._variable_output(self._variable(node)) for _, node in self._lasts]
+        return (ElementOutput(ROOT, (), tuple(parts)),)
+
+    def _variable_output(self, name: str) -> VariableOutput:
+        return VariableOutput(name, name in self._texts)
 
     def _join(self, join: JoinSyntax) -> Window:
         between = [self._compare(condition) for condition in join.conditions]
@@ -106,6 +178,8 @@ class JoinBinder(Binder):
     def _operand(self, operand: RelativeSyntax) -> tuple[str, int]:
         """The variable at the end of an operand and the side that it is on."""
         name = self._bound(operand.start)
+        if name in self._texts and operand.steps:
+            raise Rejected("an attribute has nothing below it", at(operand.steps[0].name))
         node, self._side = self._nodes[name], self._sides[name]
         for condition in operand.conditions:
             self._condition(node, condition)
