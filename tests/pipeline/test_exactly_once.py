@@ -20,11 +20,14 @@ KILLS = 4
 FILES, ROWS = 30, 40
 
 SCRIPT = """
-create stream quotes from 'in' format xml split on Quote;
+create stream quotes from 'in' format xml split on Quote timestamp T;
 create equal where <Quotes><Quote><Symbol>"S3"</></> element_as $g </> in "quotes" construct $g;
 create above where <Quotes><Quote><Price>$p</></></> in "quotes", $p > 90 construct <up>$p</up> do append 'up.jsonl';
 create between where <Quote><Price>$p</><Symbol>$s</></> in "quotes", $p >= 10, $p < 20 construct $s;
+create query again as quotes//Quote[Symbol->s][Price->p] FOLLOWED BY{s = s2 AND p = p2, 100}
+    quotes//Quote[Symbol->s2][Price->p2];
 """
+REACH = 100
 
 
 def write_input(folder: Path, pick: random.Random) -> dict[str, str]:
@@ -33,8 +36,8 @@ def write_input(folder: Path, pick: random.Random) -> dict[str, str]:
     documents = {}
     for i in range(FILES):
         rows = [
-            f"<Quote><Symbol>S{pick.randint(1, 9)}</Symbol><Price>{pick.randint(0, 99)}</Price></Quote>"
-            for _ in range(ROWS)
+            f"<Quote><T>{i * ROWS + j}</T><Symbol>S{pick.randint(1, 9)}</Symbol><Price>{pick.randint(0, 99)}</Price></Quote>"
+            for j in range(ROWS)
         ]
         (folder / "in" / f"{i:03d}.xml").write_text(f"<Quotes>{''.join(rows)}</Quotes>")
         documents |= {f"quotes-{len(documents) + 1 + j}": row for j, row in enumerate(rows)}
@@ -44,10 +47,23 @@ def write_input(folder: Path, pick: random.Random) -> dict[str, str]:
 def expected(documents: dict[str, str]) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for statement in parse_script(SCRIPT):
-        for id, text in documents.items() if isinstance(statement, CreateQuery) else ():
+        if not isinstance(statement, CreateQuery) or statement.name == "again":
+            continue
+        for id, text in documents.items():
             document = Document(id, 0.0, parse_document(text.encode()), ("Quotes",))
             found[statement.name, id] += len(evaluate(statement.shape, statement.constants, document))
-    return +found
+    return +found + joined(list(documents.items()))
+
+
+def joined(documents: list[tuple[str, str]]) -> Counter[tuple[str, str]]:
+    """Pairs of quotes with the same symbol and price, at most REACH apart: their times are their places."""
+    what = [text.partition("</T>")[2] for _, text in documents]
+    return Counter(
+        ("again", f"{documents[i][0]} {documents[j][0]}")
+        for j in range(len(documents))
+        for i in range(max(0, j - REACH), j)
+        if what[i] == what[j]
+    )
 
 
 def start(folder: Path, *more: str) -> subprocess.Popen[bytes]:
@@ -74,7 +90,7 @@ def kill_after(folder: Path, commits: int, pause: float) -> None:
 
 def counted(lines: str) -> Counter[tuple[str, str]]:
     rows = [json.loads(line) for line in lines.splitlines()]
-    return Counter((row["query"], row["documents"][0]) for row in rows)
+    return Counter((row["query"], " ".join(row["documents"])) for row in rows)
 
 
 def test_killed_at_random_moments(tmp_path: Path) -> None:
