@@ -36,7 +36,8 @@ def write_input(folder: Path, pick: random.Random) -> dict[str, str]:
     documents = {}
     for i in range(FILES):
         rows = [
-            f"<Quote><T>{i * ROWS + j}</T><Symbol>S{pick.randint(1, 9)}</Symbol><Price>{pick.randint(0, 99)}</Price></Quote>"
+            f"<Quote><T>{i * ROWS + j}</T><Symbol>S{pick.randint(1, 9)}</Symbol>"
+            f"<Price>{pick.randint(0, 99)}</Price></Quote>"
             for j in range(ROWS)
         ]
         (folder / "in" / f"{i:03d}.xml").write_text(f"<Quotes>{''.join(rows)}</Quotes>")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.generators import feed_items, joins
-from tests.sharing.joins.support import expected, joined, parsed
+from tests.sharing.joins.runs_support import expected, joined, parsed
 
 times = st.sampled_from([0.0, 0.0, 1.0, 2.0, 3.0, 5.0, 8.0])
 
