@@ -1,0 +1,124 @@
+"""What the strategies' inner loops share: who may meet whom, comparisons, writing results.
+
+In: arrays of the two sides (see `Side.arrays`). Out: places in the order of time; results written one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fishweir.sharing.boxes.matches import Numbers
+from fishweir.sharing.boxes.regions import Floats
+from fishweir.sharing.jit import kernel
+from fishweir.sharing.windows.side import Ints
+
+
+@kernel
+def within_reach(
+    time: float,
+    place: int,
+    own_times: Floats,
+    other_times: Floats,
+    side: int,
+    seconds: Floats,
+    rows: Ints,
+    same: int,
+) -> tuple[int, int, int]:
+    """From and to which place of the other side the longest windows reach; and where those after `time` begin."""
+    first = np.searchsorted(other_times, time)
+    after = np.searchsorted(other_times, time, side="right")
+    start, end = first, after
+    if seconds[1 - side] >= 0:
+        low, high = 0, first
+        while low < high:
+            middle = (low + high) >> 1
+            if time - other_times[middle] <= seconds[1 - side]:
+                high = middle
+            else:
+                low = middle + 1
+        start = low
+    if rows[1 - side] > 0:
+        start = min(start, max(0, after - rows[1 - side] - same))
+    if seconds[side] >= 0:
+        low, high = after, len(other_times)
+        while low < high:
+            middle = (low + high) >> 1
+            if other_times[middle] - time <= seconds[side]:
+                low = middle + 1
+            else:
+                high = middle
+        end = low
+    if rows[side] > 0:
+        last = place + rows[side] + same
+        by_rows = len(other_times) if last >= len(own_times) else np.searchsorted(other_times, own_times[last])
+        end = max(end, by_rows)
+    return start, end, after
+
+
+@kernel
+def came_between(time: float, place: int, own_times: Floats, other_time: float, other: int, after: int, same: int) -> int:
+    """Tuples of the older one's side that came after it, not after the newer one."""
+    if other_time < time:
+        return after - 1 - other - same
+    if other_time > time:
+        return np.searchsorted(own_times, other_time, side="right") - 1 - place - same  # type: ignore[return-value]
+    return 0
+
+
+@kernel
+def meets(apart: float, between: int, side: int, seconds: Any, rows: Any) -> bool:
+    """One query's window: `apart` is the time of the tuple of `side` less that of the other."""
+    if apart > 0:
+        return apart <= seconds[1 - side] and between < rows[1 - side]
+    if apart < 0:
+        return -apart <= seconds[side] and between < rows[side]
+    return True
+
+
+@kernel
+def difference(left: float, right: float) -> float:
+    return 0.0 if left == right else left - right
+
+
+@kernel
+def in_bands(one: Any, other: Any, side: int, lefts: Any, rights: Any, low: Any, high: Any) -> bool:
+    """All comparisons of a pair; `one` is of `side`."""
+    for at in range(len(lefts)):
+        if side == 0:
+            apart = difference(one[lefts[at]], other[rights[at]])
+        else:
+            apart = difference(other[lefts[at]], one[rights[at]])
+        if not (low[at] <= apart <= high[at]):
+            return False
+    return True
+
+
+@kernel
+def value_range(value: float, side: int, low: float, high: float) -> tuple[float, float]:
+    """Values of the other side that a comparison may let pass, rather too many: the difference is rounded."""
+    if np.isinf(value):
+        return -np.inf, np.inf
+    least, most = (value - high, value - low) if side == 0 else (value + low, value + high)
+    if np.isfinite(least):
+        least -= 1e-15 * (abs(value) + abs(least))
+    if np.isfinite(most):
+        most += 1e-15 * (abs(value) + abs(most))
+    return least, most
+
+
+@kernel
+def with_room(array: Any, used: int, more: int) -> Any:
+    """The array, or a longer one with the same beginning."""
+    if used + more <= len(array):
+        return array
+    wider = np.empty(max(2 * len(array), used + more), dtype=array.dtype)
+    wider[:used] = array[:used]
+    return wider
+
+
+@kernel
+def count_up(counts: Ints, numbers: Numbers, start: int, end: int) -> None:
+    for at in range(start, end):
+        counts[numbers[at]] += 1
