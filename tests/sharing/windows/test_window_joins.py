@@ -61,17 +61,14 @@ def test_strategies_equal_the_naive_join(name: str, work: Work):
 @settings(max_examples=30, deadline=None)
 def test_a_stream_with_itself(name: str, work: Work):
     """A tuple neither meets nor counts itself."""
-    lefts, rights = work.queries.selections
-    alike = JoinQueries.of(lefts, Boxes(lefts.low.copy(), lefts.high.copy()), same_attributes(work, rights),
-                           work.queries.seconds, work.queries.rows)  # fmt: skip
+    lefts, _ = work.queries.selections
+    c = work.queries.comparisons
+    rights = np.minimum(c.right, lefts.attributes - 1)
+    compared = Comparisons.bands(c.query, c.left, rights, c.low, c.high)
+    alike = JoinQueries.of(lefts, lefts, compared, work.queries.seconds, work.queries.rows)
     join, naive = MAKERS[name](alike, same=True), NaiveJoin(alike, same=True)
     for left, _ in work.batches:
         assert listed(join.process_both(left, left)) == naive.process_both(left, left)
-
-
-def same_attributes(work: Work, rights: Boxes) -> Comparisons:
-    c = work.queries.comparisons
-    return Comparisons.bands(c.query, c.left, np.minimum(c.right, work.queries.selections[0].attributes - 1), c.low, c.high)
 
 
 @pytest.mark.parametrize("name", ["shared", "sj-join", "ibs-js"])

@@ -20,7 +20,15 @@ from fishweir.sharing.boxes.regions import NULL, Boxes, Keys, float_keys
 from fishweir.sharing.jit import kernel
 from fishweir.sharing.windows.groups import Group, grouped
 from fishweir.sharing.windows.join import SlidingJoin
-from fishweir.sharing.windows.kernels import came_between, count_up, in_bands, meets, value_range, with_room, within_reach
+from fishweir.sharing.windows.kernels import (
+    came_between,
+    count_up,
+    in_bands,
+    meets,
+    value_range,
+    widened,
+    within_reach,
+)
 from fishweir.sharing.windows.queries import JoinQueries
 from fishweir.sharing.windows.side import Ints
 from fishweir.sharing.windows.triples import Triples
@@ -63,7 +71,7 @@ class IBSJS(SlidingJoin):
             if equality:
                 by_value = other.by_value(int((group.rights, group.lefts)[side][0]))
             windows = group.reach.seconds, group.reach.rows, group.reach.even, group.seconds, group.rows
-            comparisons = group.lefts, group.rights, group.low, group.high
+            comparisons = group.lefts, group.rights, group.low[None], group.high[None]
             found = join_then_select(
                 side, new, limit, own.arrays(), other.arrays(), own_keys, other_keys, equality, *by_value, comparisons,
                 windows, int(self.same), trees.arrays, group.members, counts,
@@ -98,18 +106,20 @@ def join_then_select(
     used, tree_values, bases, starts, queries, conditions, always = trees
     ones, others = np.empty(64, np.int64), np.empty(64, np.int64)
     offsets, numbers = np.zeros(65, np.int64), np.empty(1024, np.int32)
+    first: Any
+    last: Any
     pairs, written = 0, 0
     met = np.zeros(len(members), np.int16)
     of_left = own_columns.shape[1] if side == 0 else columns.shape[1]
     for place in new:
-        time, row = own_times[place], own_columns[own_slots[place]]
+        time, own_slot = own_times[place], own_slots[place]
         start, end, after = within_reach(time, place, own_times, times, side, longest, most, same)
         first, last = start, end
         if equality:
-            value = row[lefts[0]] if side == 0 else row[rights[0]]
+            value = own_columns[own_slot, lefts[0] if side == 0 else rights[0]]
             if np.isnan(value):
                 continue
-            least, greatest = value_range(value, side, low[0], high[0])
+            least, greatest = value_range(value, side, low[0, 0], high[0, 0])
             first, last = np.searchsorted(values, least), np.searchsorted(values, greatest, side="right")
         for candidate in range(first, last):
             slot = value_slots[candidate] if equality else slots[candidate]
@@ -118,10 +128,11 @@ def join_then_select(
                 continue
             if same and tuple_numbers[at] == own_numbers[place]:
                 continue
-            if not in_bands(row, columns[slot], side, lefts, rights, low, high):
+            if not in_bands(own_columns, own_slot, columns, slot, side, lefts, rights, low, high, 0):
                 continue
             before = written
-            numbers = with_room(numbers, written, len(members))
+            if written + len(members) > len(numbers):
+                numbers = widened(numbers, written, len(members))
             met[:] = 0
             for entry in range(len(always)):
                 numbers[written] = always[entry]
@@ -130,7 +141,7 @@ def join_then_select(
                 on_left = used[tree] < of_left
                 attribute = used[tree] if on_left else used[tree] - of_left
                 own_attribute = on_left == (side == 0)
-                key = own_keys[own_slots[place], attribute] if own_attribute else other_keys[slot, attribute]
+                key = own_keys[own_slot, attribute] if own_attribute else other_keys[slot, attribute]
                 if key == NULL:
                     continue
                 written = walk(key, tree, tree_values, bases, starts, queries, conditions, met, numbers, written)
@@ -141,7 +152,7 @@ def join_then_select(
                 for entry in range(before, written):
                     query = numbers[entry]
                     numbers[kept] = query
-                    kept += meets(apart, between, side, seconds[query], rows[query])
+                    kept += meets(apart, between, side, seconds, rows, query)
                 written = kept
             if written == before:
                 continue
@@ -151,12 +162,13 @@ def join_then_select(
                 count_up(counts, numbers, before, written)
                 written = before
                 continue
-            ones, others = with_room(ones, pairs, 1), with_room(others, pairs, 1)
-            offsets = with_room(offsets, pairs + 1, 1)
+            if pairs == len(ones):
+                ones, others = widened(ones, pairs, 1), widened(others, pairs, 1)
+                offsets = widened(offsets, pairs + 1, 1)
             ones[pairs], others[pairs] = own_numbers[place], tuple_numbers[at]
             pairs += 1
             offsets[pairs] = written
-    return ones[:pairs].copy(), others[:pairs].copy(), offsets[: pairs + 1].copy(), numbers[:written].copy()
+    return ones[:pairs], others[:pairs], offsets[: pairs + 1], numbers[:written]
 
 
 @kernel

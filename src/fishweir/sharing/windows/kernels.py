@@ -27,9 +27,12 @@ def within_reach(
     same: int,
 ) -> tuple[int, int, int]:
     """From and to which place of the other side the longest windows reach; and where those after `time` begin."""
-    first = np.searchsorted(other_times, time)
-    after = np.searchsorted(other_times, time, side="right")
-    start, end = first, after
+    first: Any = np.searchsorted(other_times, time)
+    after: Any = np.searchsorted(other_times, time, side="right")
+    start: Any = first
+    end: Any = after
+    low: Any
+    high: Any
     if seconds[1 - side] >= 0:
         low, high = 0, first
         while low < high:
@@ -58,7 +61,9 @@ def within_reach(
 
 
 @kernel
-def came_between(time: float, place: int, own_times: Floats, other_time: float, other: int, after: int, same: int) -> int:
+def came_between(
+    time: float, place: int, own_times: Floats, other_time: float, other: int, after: int, same: int
+) -> int:
     """Tuples of the older one's side that came after it, not after the newer one."""
     if other_time < time:
         return after - 1 - other - same
@@ -68,12 +73,12 @@ def came_between(time: float, place: int, own_times: Floats, other_time: float, 
 
 
 @kernel
-def meets(apart: float, between: int, side: int, seconds: Any, rows: Any) -> bool:
-    """One query's window: `apart` is the time of the tuple of `side` less that of the other."""
+def meets(apart: float, between: int, side: int, seconds: Floats, rows: Ints, of: int) -> bool:
+    """The window of the query `of`: `apart` is the time of the tuple of `side` less that of the other."""
     if apart > 0:
-        return apart <= seconds[1 - side] and between < rows[1 - side]
+        return apart <= seconds[of, 1 - side] and between < rows[of, 1 - side]
     if apart < 0:
-        return -apart <= seconds[side] and between < rows[side]
+        return -apart <= seconds[of, side] and between < rows[of, side]
     return True
 
 
@@ -83,14 +88,20 @@ def difference(left: float, right: float) -> float:
 
 
 @kernel
-def in_bands(one: Any, other: Any, side: int, lefts: Any, rights: Any, low: Any, high: Any) -> bool:
-    """All comparisons of a pair; `one` is of `side`."""
+def in_bands(
+    own: Floats, one: int, columns: Floats, other: int, side: int, lefts: Ints, rights: Ints, low: Floats, high: Floats,
+    of: int,
+) -> bool:  # fmt: skip
+    """All comparisons of a pair, `one` being of `side`; low[of] and high[of] have their ends.
+
+    Whole arrays and places in them, here and below: a row taken out of an array is counted as a reference, with
+    instructions that cost more than the comparison."""
     for at in range(len(lefts)):
         if side == 0:
-            apart = difference(one[lefts[at]], other[rights[at]])
+            apart = difference(own[one, lefts[at]], columns[other, rights[at]])
         else:
-            apart = difference(other[lefts[at]], one[rights[at]])
-        if not (low[at] <= apart <= high[at]):
+            apart = difference(columns[other, lefts[at]], own[one, rights[at]])
+        if not (low[of, at] <= apart <= high[of, at]):
             return False
     return True
 
@@ -109,10 +120,8 @@ def value_range(value: float, side: int, low: float, high: float) -> tuple[float
 
 
 @kernel
-def with_room(array: Any, used: int, more: int) -> Any:
-    """The array, or a longer one with the same beginning."""
-    if used + more <= len(array):
-        return array
+def widened(array: Any, used: int, more: int) -> Any:
+    """A longer array with the same beginning."""
     wider = np.empty(max(2 * len(array), used + more), dtype=array.dtype)
     wider[:used] = array[:used]
     return wider

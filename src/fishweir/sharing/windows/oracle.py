@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from fishweir.sharing.boxes.regions import float_keys
 from fishweir.sharing.windows.join import Arrivals
 from fishweir.sharing.windows.queries import ALL_ROWS, JoinQueries
@@ -55,12 +57,11 @@ class NaiveJoin:
 
     def compared(self, query: int, r: Row, s: Row) -> bool:
         c = self.queries.comparisons
-        return all(
-            c.low[i] <= (0.0 if r.values[c.left[i]] == s.values[c.right[i]] else r.values[c.left[i]] - s.values[c.right[i]])
-            <= c.high[i]
-            for i in range(len(c.query))
-            if c.query[i] == query
-        )  # fmt: skip
+        for i in np.flatnonzero(c.query == query).tolist():
+            one, other = r.values[c.left[i]], s.values[c.right[i]]
+            if not c.low[i] <= (0.0 if one == other else one - other) <= c.high[i]:
+                return False
+        return True
 
     def meet(self, query: int, r: Row, s: Row) -> bool:
         if r.time == s.time:

@@ -56,8 +56,9 @@ class Comparisons:
     def bands(
         cls, query: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike, low: npt.ArrayLike, high: npt.ArrayLike
     ) -> Comparisons:
-        ints = [np.asarray(x, dtype=np.int64).ravel() for x in (query, left, right)]
-        return cls(*ints, *(np.asarray(x, dtype=np.float64).ravel() for x in (low, high)))
+        which, one, other = (np.asarray(x, dtype=np.int64).ravel() for x in (query, left, right))
+        least, most = (np.asarray(x, dtype=np.float64).ravel() for x in (low, high))
+        return cls(which, one, other, least, most)
 
     def and_also(self, others: Comparisons) -> Comparisons:
         names = ("query", "left", "right", "low", "high")
@@ -66,7 +67,8 @@ class Comparisons:
     def by_query(self) -> Comparisons:
         """Sorted, so that equal sets of comparisons look the same; equalities and narrow bands come first."""
         order = np.lexsort((self.high, self.low, self.right, self.left, self.high - self.low, self.query))
-        return Comparisons(*(x[order] for x in (self.query, self.left, self.right, self.low, self.high)))
+        which, one, other = self.query[order], self.left[order], self.right[order]
+        return Comparisons(which, one, other, self.low[order], self.high[order])
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from fishweir.sharing.boxes.matches import Numbers
-from fishweir.sharing.jit import kernel, trailing_zeros
+from fishweir.sharing.jit import kernel, population, trailing_zeros
 from fishweir.sharing.windows.groups import NO_ANCHOR, grouped
 from fishweir.sharing.windows.join import SlidingJoin
-from fishweir.sharing.windows.kernels import came_between, count_up, in_bands, meets, value_range, with_room, within_reach
+from fishweir.sharing.windows.kernels import (
+    came_between,
+    count_up,
+    in_bands,
+    meets,
+    value_range,
+    widened,
+    within_reach,
+)
 from fishweir.sharing.windows.queries import JoinQueries
 from fishweir.sharing.windows.query_sets import QuerySets
 from fishweir.sharing.windows.side import Ints
@@ -56,7 +64,7 @@ class SharedJoin(SlidingJoin):
             anchored = group.anchor != NO_ANCHOR
             attribute = int((group.rights, group.lefts)[side][0]) if anchored else 0
             by_value = other.by_value(attribute) if anchored else nothing
-            comparisons = group.lefts, group.rights, group.low, group.high, group.own_low, group.own_high
+            comparisons = group.lefts, group.rights, group.low[None], group.high[None], group.own_low, group.own_high
             windows = group.reach.seconds, group.reach.rows, group.reach.even, group.seconds, group.rows
             found = probe_group(
                 side, new, limit, own.arrays(), other.arrays(), *by_value, comparisons, windows, int(self.same),
@@ -92,21 +100,25 @@ def probe_group(
     checked = banded or not even
     ones, others = np.empty(64, np.int64), np.empty(64, np.int64)
     offsets, numbers = np.zeros(65, np.int64), np.empty(1024, np.int32)
-    pairs, written = 0, 0
+    first: Any
+    last: Any
+    written: Any = 0
+    pairs = 0
     mine = np.zeros((len(members) + 63) >> 6, dtype=np.uint64)
+    both, filled = np.empty_like(mine), np.empty(len(mine), np.int64)
     for place in new:
-        time, row = own_times[place], own_columns[own_slots[place]]
+        time, own_slot = own_times[place], own_slots[place]
         start, end, after = within_reach(time, place, own_times, times, side, longest, most, same)
         first, last, by_time = start, end, True
         if len(lefts) > 0:
-            value = row[lefts[0]] if side == 0 else row[rights[0]]
+            value = own_columns[own_slot, lefts[0] if side == 0 else rights[0]]
             if np.isnan(value):
                 continue
-            least, greatest = value_range(value, side, low[0], high[0])
+            least, greatest = value_range(value, side, low[0, 0], high[0, 0])
             begin, finish = np.searchsorted(values, least), np.searchsorted(values, greatest, side="right")
             if finish - begin < end - start:
                 first, last, by_time = begin, finish, False
-        if first >= last or not load(own_sets, own_slots[place], mine):
+        if first >= last or not load(own_sets, own_slot, mine):
             continue
         for candidate in range(first, last):
             slot = slots[candidate] if by_time else value_slots[candidate]
@@ -115,18 +127,20 @@ def probe_group(
                 continue
             if same and tuple_numbers[at] == own_numbers[place]:
                 continue
-            if not in_bands(row, columns[slot], side, lefts, rights, low, high):
+            if not in_bands(own_columns, own_slot, columns, slot, side, lefts, rights, low, high, 0):
                 continue
             before = written
             if listed:
-                numbers = with_room(numbers, written, ends[slot] - starts[slot])
+                if written + ends[slot] - starts[slot] + 1 > len(numbers):
+                    numbers = widened(numbers, written, ends[slot] - starts[slot] + 1)
                 for entry in range(starts[slot], ends[slot]):
                     query = np.uint64(lists[entry])
                     numbers[written] = lists[entry]
                     written += np.int64((mine[query >> np.uint64(6)] >> (query & LOW_BITS)) & ONE)
             else:
-                numbers = with_room(numbers, written, len(members))
-                written = intersect(mine, words[slot], numbers, written)
+                if written + len(members) + 2 > len(numbers):
+                    numbers = widened(numbers, written, len(members) + 2)
+                written = intersect(mine, words, slot, both, filled, numbers, written)
             if checked and written > before:
                 apart = time - times[at]
                 between = came_between(time, place, own_times, times[at], at, after, same)
@@ -134,10 +148,10 @@ def probe_group(
                 for entry in range(before, written):
                     query = numbers[entry]
                     numbers[kept] = query
-                    if (even or meets(apart, between, side, seconds[query], rows[query])) and (
-                        not banded or in_bands(row, columns[slot], side, lefts, rights, own_low[query], own_high[query])
-                    ):
-                        kept += 1
+                    kept += (even or meets(apart, between, side, seconds, rows, query)) and (
+                        not banded
+                        or in_bands(own_columns, own_slot, columns, slot, side, lefts, rights, own_low, own_high, query)
+                    )
                 written = kept
             if written == before:
                 continue
@@ -147,12 +161,13 @@ def probe_group(
                 count_up(counts, numbers, before, written)
                 written = before
                 continue
-            ones, others = with_room(ones, pairs, 1), with_room(others, pairs, 1)
-            offsets = with_room(offsets, pairs + 1, 1)
+            if pairs == len(ones):
+                ones, others = widened(ones, pairs, 1), widened(others, pairs, 1)
+                offsets = widened(offsets, pairs + 1, 1)
             ones[pairs], others[pairs] = own_numbers[place], tuple_numbers[at]
             pairs += 1
             offsets[pairs] = written
-    return ones[:pairs].copy(), others[:pairs].copy(), offsets[: pairs + 1].copy(), numbers[:written].copy()
+    return ones[:pairs], others[:pairs], offsets[: pairs + 1], numbers[:written]
 
 
 @kernel
@@ -173,12 +188,27 @@ def load(sets: Any, slot: int, into: npt.NDArray[np.uint64]) -> bool:
 
 
 @kernel
-def intersect(one: Any, other: Any, numbers: Numbers, written: int) -> int:
-    here = np.uint64(written)
+def intersect(one: Any, words: Any, slot: int, both: Any, filled: Any, numbers: Numbers, written: int) -> int:
+    """Write the numbers of the bits that both have. Words without any are left out first, without a branch; of the
+    others two bits are written at a time, what is too much is written over next."""
     for at in range(len(one)):
-        word = one[at] & other[at]
-        while word != NOTHING:
-            numbers[here] = (at << 6) + trailing_zeros(word)
-            here += ONE
+        both[at] = one[at] & words[slot, at]
+    count = np.uint64(0)
+    for at in range(len(one)):
+        filled[count] = at
+        count += np.uint64(both[at] != NOTHING)
+    here = np.uint64(written)
+    for entry in range(count):
+        word = both[filled[entry]]
+        base = np.int32(filled[entry] << 6)
+        after = here + np.uint64(population(word))
+        while True:
+            numbers[here] = base + np.int32(trailing_zeros(word))
             word &= word - ONE
+            numbers[here + ONE] = base + np.int32(trailing_zeros(word))
+            word &= word - ONE
+            here += np.uint64(2)
+            if word == NOTHING:
+                break
+        here = after
     return np.int64(here)  # type: ignore[return-value]

@@ -96,7 +96,7 @@ def widened(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
     return wider
 
 
-def merged(values: Floats, slots: Ints, more: Floats, more_slots: Ints) -> tuple[Floats, Ints]:
+def merged(values: Any, slots: Ints, more: Any, more_slots: Ints) -> tuple[Any, Ints]:
     """Sorted values with more put in, without NaN."""
     order = np.argsort(more, kind="stable")
     order = order[: len(order) - int(np.isnan(more).sum())]

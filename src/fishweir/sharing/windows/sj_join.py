@@ -82,7 +82,7 @@ class SJJoin(SlidingJoin):
         self.pieces, self.given_size = pieces, cluster_size
         self.near = tuple(Proximity(boxes.used_attributes()) for boxes in queries.selections)
         self._fitted = 0
-        self._found: dict[int, tuple[int, int]] = {}
+        self.found_sizes: dict[int, tuple[int, int]] = {}
         c = queries.comparisons
         self._comparisons = queries.starts, c.left, c.right, c.low, c.high
 
@@ -105,7 +105,7 @@ class SJJoin(SlidingJoin):
         if self.given_size is not None:
             return self.given_size
         window = len(self.sides[1 - side])
-        found_for, size = self._found.get(side, (0, 0))
+        found_for, size = self.found_sizes.get(side, (0, 0))
         if not found_for / 2 <= window <= found_for * 2:
             some = new[np.linspace(0, len(new) - 1, min(TRIED, len(new))).astype(np.int64)]
             costs = {}
@@ -114,13 +114,13 @@ class SJJoin(SlidingJoin):
                 if tried > window or costs[tried] > 1.5 * min(costs.values()):
                     break
             size = min(costs, key=lambda tried: costs[tried])
-            self._found[side] = window, size
+            self.found_sizes[side] = window, size
         return size
 
     def _join(self, side: int, new: Ints, limit: int, size: int, counts: Ints) -> tuple[Any, ...]:
         own, other = self.sides[side], self.sides[1 - side]
         reach = self.queries.reach
-        return join_clusters(  # type: ignore[no-any-return]
+        return join_clusters(
             side, new, limit, size, own.arrays(), other.arrays(), float_keys(own.columns), float_keys(other.columns),
             self.near[1 - side].slots, reach.seconds, reach.rows, int(self.same), self.index.arrays(),
             np.asarray(self.index.used, np.int64), self.of_region, self._comparisons, counts,

@@ -15,7 +15,7 @@ from fishweir.sharing.boxes.matches import Numbers
 from fishweir.sharing.boxes.query_index import retrieve_positions
 from fishweir.sharing.boxes.regions import HIGHEST, LOWEST, Floats, Keys
 from fishweir.sharing.jit import kernel
-from fishweir.sharing.windows.kernels import came_between, count_up, in_bands, with_room, within_reach
+from fishweir.sharing.windows.kernels import came_between, count_up, difference, widened, within_reach
 from fishweir.sharing.windows.side import Ints
 
 MOST = int(HIGHEST)
@@ -28,7 +28,7 @@ def time_key(seconds: float, cell: Floats) -> int:
     """As float_keys, of one number; the cell lets its bits be read."""
     cell[0] = seconds + 0.0
     bits = cell.view(np.int64)[0]
-    return bits ^ SIGN if bits < 0 else bits  # type: ignore[return-value]
+    return bits ^ SIGN if bits < 0 else bits
 
 
 @kernel
@@ -64,7 +64,7 @@ def join_clusters(
             rest[axes] = axis
             axes += 1
     left, right = np.empty(len(used), np.int64), np.empty(len(used), np.int64)
-    near, close = np.empty(len(low), np.int64), np.empty(len(low), np.int64)
+    near, close, held = np.empty(len(low), np.int64), np.empty(len(low), np.int64), np.empty(len(low), np.int64)
     near_low, near_high = np.empty((axes, len(low)), np.int64), np.empty((axes, len(low)), np.int64)
     close_low, close_high = np.empty((axes, len(low)), np.int64), np.empty((axes, len(low)), np.int64)
     inside = np.empty(len(low), np.uint8)
@@ -132,33 +132,37 @@ def join_clusters(
             tested += found + members * count
             for member in range(members):
                 slot = block_slots[member]
+                left_row, right_row = (row, columns[slot]) if side == 0 else (columns[slot], row)
                 inside[:count] = 1
                 for axis in range(axes):
                     key = block[member, axis]
                     mark(close_low[axis], close_high[axis], key, key, inside, count)
                 before = written
-                numbers = with_room(numbers, written, count)
+                if written + count + 1 > len(numbers):
+                    numbers = widened(numbers, written, count + 1)
+                hits = 0
                 for at in range(count):
-                    if inside[at] == 0:
-                        continue
-                    query = of_region[near[close[at]]]
-                    begin, finish = starts[query], starts[query + 1]
-                    if in_bands(
-                        row, columns[slot], side, lefts[begin:finish], rights[begin:finish],
-                        band_low[begin:finish], band_high[begin:finish],
-                    ):  # fmt: skip
-                        numbers[written] = query
-                        written += 1
+                    held[hits] = at
+                    hits += inside[at]
+                for hit in range(hits):
+                    query = of_region[near[close[held[hit]]]]
+                    numbers[written] = query
+                    passed = True
+                    for c in range(starts[query], starts[query + 1]):
+                        apart = difference(left_row[lefts[c]], right_row[rights[c]])
+                        passed &= (band_low[c] <= apart) & (apart <= band_high[c])
+                    written += passed
                 if len(counts) > 0:
                     count_up(counts, numbers, before, written)
                     written = before
                 elif written > before:
-                    ones, others = with_room(ones, pairs, 1), with_room(others, pairs, 1)
-                    offsets = with_room(offsets, pairs + 1, 1)
+                    if pairs == len(ones):
+                        ones, others = widened(ones, pairs, 1), widened(others, pairs, 1)
+                        offsets = widened(offsets, pairs + 1, 1)
                     ones[pairs], others[pairs] = own_numbers[place], tuple_numbers[position[slot]]
                     pairs += 1
                     offsets[pairs] = written
-    return ones[:pairs].copy(), others[:pairs].copy(), offsets[: pairs + 1].copy(), numbers[:written].copy(), tested
+    return ones[:pairs], others[:pairs], offsets[: pairs + 1], numbers[:written], tested
 
 
 @kernel
