@@ -139,8 +139,8 @@ def test_quick_run_shows_tables_and_writes_files(tmp_path):
         assert len(list(csv.DictReader(file))) == len(outcome.points) == len(written["points"])
     for picture in ("spatialjoin.png", "spatialjoin-joins.png", "spatialjoin-contest.png"):
         assert (out / picture).read_bytes().startswith(b"\x89PNG")
-    shown = screen.getvalue()
-    for words in ("Figure 15", "Figure 16", "Figure 17", "Figure 18", "Table 3", "Targets", "DuckDB join", "SQLite R*Tree"):
+    shown, newer = screen.getvalue(), ("Figure 18", "SJ-Join vs IBS-JS")
+    for words in ("Figure 15", "Figure 16", "Figure 17", "Table 3", "Targets", "DuckDB join", "SQLite R*Tree", *newer):
         assert words in shown
     assert f"{paper.QUICK.queries[-1]:,} x 8" in shown
     contested = {p.contestant for p in outcome.points if p.experiment in (contest.WIDE, contest.NARROW)}

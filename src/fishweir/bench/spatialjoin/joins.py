@@ -1,8 +1,8 @@
 """Figure 18: sliding window joins of two streams, as the number of queries and the size of the windows vary.
 
 SJ-Join and IBS-JS as in the paper, and the shared strategy. Queries as in section 7.1: on every attribute of both
-streams a random condition, and one comparison of the first attributes by an operator drawn from = < <= > >=; all windows
-are of the same number of rows. Both windows are full when the clock starts; then tuples of the two streams arrive in
+streams a random condition, and one comparison of the first attributes by an operator drawn from = < <= > >=; all
+windows have as many rows. Both windows are full when the clock starts; then tuples of the two streams arrive in
 turn, in batches, each probing the whole window of the other stream, and all (query, r, s) are listed.
 Answers are checked first: on a small window against each query and pair tried naively, and at each point the number of
 results of every query on the same tuples, by all contestants.

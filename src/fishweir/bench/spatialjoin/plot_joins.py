@@ -47,7 +47,8 @@ def draw_joins(outcome: Outcome, path: Path) -> None:
 def _ratios(panel: Any, points: list[Point], windows: list[int]) -> None:
     for window, color in zip(windows, ("tab:gray", "tab:olive", "tab:green"), strict=False):
         line = [p for p in points if (p.window, p.contestant) == (window, "sj-join")]
-        panel.plot([p.queries for p in line], [p.ratio for p in line], color=color, marker="^", label=f"Sizesw = {window:,}")
+        label = f"Sizesw = {window:,}"
+        panel.plot([p.queries for p in line], [p.ratio for p in line], color=color, marker="^", label=label)
         if window in PAPER:
             label = f"paper, at most: {PAPER[window]}"
             panel.axhline(PAPER[window], color=color, linestyle=":", linewidth=1.2, label=label)
