@@ -141,18 +141,16 @@ def test_larger_sets_agree_with_each_other(name: str):
     assert total > 1_000
 
 
-def test_restored_state_goes_on():
-    queries = sample_queries(50, 6, rows=np.full((50, 2), 8))
-    draw = np.random.default_rng(2)
-    first = [Arrivals.of(np.arange(20), draw.random((20, 2))) for _ in range(2)]
-    more = [Arrivals.of(20 + np.arange(5), draw.random((5, 2))) for _ in range(2)]
-    one = SharedJoin(queries)
-    one.process_both(*first)
-    two = SharedJoin(queries)
-    for side in (LEFT, RIGHT):
-        kept = one.sides[side]
-        two.restore(side, kept.times, kept.columns[kept.slots], kept.numbers)
-    assert listed(two.process_both(*more)) == listed(one.process_both(*more))
+@pytest.mark.parametrize("name", ["shared", "sj-join", "ibs-js"])
+@given(work=works())
+@settings(max_examples=30, deadline=None)
+def test_restored_state_goes_on(name: str, work: Work):
+    """A join that is taken up anew before each batch gives what the uninterrupted one does."""
+    join, other = MAKERS[name](work.queries), MAKERS[name](work.queries)
+    for left, right in work.batches:
+        state, other = other.state(), MAKERS[name](work.queries)
+        other.restore(state)
+        assert listed(other.process_both(left, right)) == listed(join.process_both(left, right))
 
 
 def test_what_is_no_batch_is_refused():
@@ -165,3 +163,12 @@ def test_what_is_no_batch_is_refused():
         join.process(LEFT, [0.0, 1.0], [[1.0], [1.0]], numbers=[3, 2])
     with pytest.raises(ValueError, match="at least one row"):
         one_query(rows=0)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_without_queries_nothing_is_kept(name: str):
+    free = Boxes.from_ranges(np.empty((0, 2)), np.empty((0, 2)))
+    join = MAKERS[name](JoinQueries.of(free, free, Comparisons.of([], [], [], [])))
+    both = Arrivals.of([0.0, 1.0], np.zeros((2, 2)))
+    assert len(join.process_both(both, both)) == 0
+    assert join.state_size() == 0

@@ -23,7 +23,16 @@ from fishweir.bench.contestants import Disagreement
 from fishweir.bench.spatialjoin.measure import Point
 from fishweir.bench.spatialjoin.work import Floats, paper_work, uniform_tuples
 from fishweir.sharing.boxes import Boxes
-from fishweir.sharing.windows import OPERATORS, STRATEGIES, Arrivals, Comparisons, JoinQueries, SlidingJoin, Triples
+from fishweir.sharing.windows import (
+    OPERATORS,
+    STRATEGIES,
+    Arrivals,
+    Comparisons,
+    JoinQueries,
+    SlidingJoin,
+    State,
+    Triples,
+)
 from fishweir.sharing.windows.oracle import NaiveJoin
 
 Say = Callable[[str], None]
@@ -81,8 +90,8 @@ class Running:
         self.join: SlidingJoin = STRATEGIES[name](work.queries)
         self.build = time.perf_counter() - began
         full = np.arange(work.window)
-        for side in (0, 1):
-            self.join.restore(side, 2.0 * full + side, work.tuples[side][: work.window], full)
+        kept = [Arrivals.of(2.0 * full + side, work.tuples[side][: work.window], full) for side in (0, 1)]
+        self.join.restore(State(kept[0], kept[1], (work.window, work.window), 2.0 * work.window - 1))
 
     def batch(self, side: int, count: int) -> Arrivals:
         """The next tuples of a stream; after the last ones the first come again."""

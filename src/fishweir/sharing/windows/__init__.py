@@ -9,7 +9,7 @@ Paper: Spatial Join CQ, section 6.
 from collections.abc import Callable
 
 from fishweir.sharing.windows.ibs_js import IBSJS
-from fishweir.sharing.windows.join import Arrivals, SlidingJoin, WindowJoin
+from fishweir.sharing.windows.join import Arrivals, SlidingJoin, State, WindowJoin
 from fishweir.sharing.windows.queries import ALL_ROWS, LEFT, OPERATORS, RIGHT, Comparisons, JoinQueries
 from fishweir.sharing.windows.shared import SharedJoin
 from fishweir.sharing.windows.sj_join import SJJoin
@@ -34,6 +34,7 @@ __all__ = [
     "SJJoin",
     "SharedJoin",
     "SlidingJoin",
+    "State",
     "Triples",
     "WindowJoin",
 ]

@@ -61,6 +61,16 @@ class Arrivals:
         return cls(np.empty(0), np.empty((0, attributes)))
 
 
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a join remembers: the retained tuples, the number that is next on each side, the latest time seen."""
+
+    left: Arrivals
+    right: Arrivals
+    next: tuple[int, int]
+    clock: float
+
+
 class SlidingJoin:
     """Strategies fill in `_remember`, `_probe` and, where they keep more than the tuples, `_forget`."""
 
@@ -88,9 +98,19 @@ class SlidingJoin:
         self._run(left, right, counts)
         return counts
 
-    def restore(self, side: int, times: npt.ArrayLike, columns: npt.ArrayLike, numbers: npt.ArrayLike) -> None:
-        """Retained tuples of an earlier run, taken in without probing."""
-        self._insert(side, Arrivals.of(times, columns, numbers))
+    def state(self) -> State:
+        """For a checkpoint, or for a join with other queries."""
+        kept = []
+        for side in self.sides:
+            order = np.argsort(side.numbers)
+            kept.append(Arrivals(side.times[order], side.columns[side.slots[order]], side.numbers[order]))
+        return State(kept[LEFT], kept[RIGHT], (self._next[LEFT], self._next[RIGHT]), self._clock)
+
+    def restore(self, state: State) -> None:
+        """Go on where another join was; this one has seen nothing yet."""
+        self._insert(LEFT, state.left)
+        self._insert(RIGHT, state.right)
+        self._next, self._clock = list(state.next), state.clock
         self._invalidate()
 
     def state_size(self) -> int:
