@@ -53,9 +53,9 @@ def _ratios(panel: Any, points: list[Point], windows: list[int]) -> None:
             label = f"paper, at most: {PAPER[window]}"
             panel.axhline(PAPER[window], color=color, linestyle=":", linewidth=1.2, label=label)
     panel.set_title("IBS-JS / SJ-Join")
-    panel.set_ylim(bottom=0)
+    panel.set_ylim(0, 1.35 * max((p.ratio or 0 for p in points if p.contestant == "sj-join"), default=1.0))
     panel.set_ylabel("times faster")
-    panel.legend(frameon=False, fontsize=9)
+    panel.legend(frameon=False, fontsize=9, loc="upper left", ncols=2)
     _queries_axis(panel, points)
 
 

@@ -35,8 +35,9 @@ class Regions:
 def decomposed(queries: JoinQueries, cuts: Floats) -> Regions:
     """`cuts[a]`: where the axis of attribute a of R is cut, ascending."""
     left, right = queries.selections
-    low = np.concatenate((left.low, right.low, *_window_axes(queries)[0]), axis=1)
-    high = np.concatenate((left.high, right.high, *_window_axes(queries)[1]), axis=1)
+    starts, stops = _window_axes(queries)
+    low = np.concatenate((left.low, right.low, *starts), axis=1)
+    high = np.concatenate((left.high, right.high, *stops), axis=1)
     satisfiable = queries.satisfiable()
     compared = satisfiable & (np.diff(queries.starts) > 0)
     whole = np.flatnonzero(satisfiable & ~compared)
@@ -72,7 +73,10 @@ def _other_axis(start: Floats, end: Floats, low: Floats, high: Floats) -> tuple[
 
 
 def _window_axes(queries: JoinQueries) -> tuple[list[Keys], list[Keys]]:
-    """Lower and upper ends on the three axes."""
+    """Lower and upper ends on the three axes; free where all windows are the same, as the probe reaches no further."""
+    if queries.reach.even:
+        shape = (queries.count, 3)
+        return [np.full(shape, LOWEST)], [np.full(shape, HIGHEST)]
     reach = np.maximum(queries.seconds, 0.0)
     before = np.where(np.isinf(reach[:, RIGHT]), LOWEST, float_keys(-reach[:, RIGHT]))
     behind = np.where(np.isinf(reach[:, LEFT]), HIGHEST, float_keys(reach[:, LEFT]))
