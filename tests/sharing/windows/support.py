@@ -13,6 +13,7 @@ from fishweir.sharing.windows import ALL_ROWS, OPERATORS, Arrivals, Comparisons,
 
 INF = math.inf
 VALUES = [-INF, -1.0, -0.0, 0.0, 0.5, 1.0, 1.0 + 2**-52, 2.0, INF, math.nan]
+"""NULL comes last."""
 Batch = tuple[Arrivals, Arrivals]
 
 
@@ -23,68 +24,53 @@ class Work:
     lateness: float
 
 
-values = st.sampled_from(VALUES) | st.floats(-3, 3)
-constants = st.sampled_from([v for v in VALUES if not math.isnan(v)])
-ends = st.one_of(
-    st.just((-INF, INF)),
-    st.tuples(constants, constants),
-    constants.map(lambda c: (c, INF)),
-    constants.map(lambda c: (-INF, c)),
-)
-bands = st.sampled_from(list(OPERATORS.values())) | st.tuples(
-    st.sampled_from([-INF, -1.0, -0.5, 0.0]), st.sampled_from([0.0, 0.5, 1.0, INF])
-)
-windows = st.one_of(
-    st.tuples(st.sampled_from([0.0, 1.0, 2.0, 2.5, 4.0]), st.just(ALL_ROWS)),
-    st.tuples(st.just(INF), st.sampled_from([1, 2, 3, 7])),
-    st.tuples(st.sampled_from([1.0, 3.0]), st.sampled_from([1, 3])),
-    st.just((-1.0, ALL_ROWS)),
-    st.just((INF, ALL_ROWS)),
-)
+BANDS = [*OPERATORS.values(), (-1.0, 1.0), (-0.5, 0.5), (0.0, 1.0), (-INF, 0.5), (-INF, INF)]
+WINDOWS = [
+    *((seconds, ALL_ROWS) for seconds in (0.0, 1.0, 2.0, 2.5, 4.0, INF, -1.0)),
+    *((INF, rows) for rows in (1, 2, 3, 7)),
+    (1.0, 3),
+    (3.0, 2),
+]
 
 
-@st.composite
-def join_queries(draw: st.DrawFn, attributes: tuple[int, int]) -> JoinQueries:
-    count = draw(st.integers(1, 6))
-    some = st.lists(windows, min_size=2, max_size=2)
-    one_window = draw(st.booleans())
-    each = [draw(some)] * count if one_window else [draw(some) for _ in range(count)]
+def drawn_queries(draw: np.random.Generator, attributes: tuple[int, int]) -> JoinQueries:
+    """Most ranges hold much, few comparisons occur in many queries, so that there are results to differ in."""
+    count = int(draw.integers(1, 9))
     sides = []
     for number in attributes:
-        ranges = np.array([[draw(ends) for _ in range(number)] for _ in range(count)]).reshape(count, number, 2)
-        sides.append(Boxes.from_ranges(ranges[:, :, 0], ranges[:, :, 1], draw(st.booleans()), draw(st.booleans())))
-    few = draw(st.lists(st.tuples(*(st.integers(0, n - 1) for n in attributes), bands), min_size=1, max_size=3))
-    compared = [
-        (query, *one) for query in range(count) for one in draw(st.lists(st.sampled_from(few), max_size=2, unique=True))
-    ]
-    columns = [[c[i] for c in compared] for i in range(3)]
-    comparisons = Comparisons.bands(*columns, [c[3][0] for c in compared], [c[3][1] for c in compared])
+        ends = np.sort(draw.choice(VALUES[:-1], (count, number, 2)), axis=2)
+        ends[draw.random((count, number)) < 0.6] = (-INF, INF)
+        opened = draw.random((2, count, number)) < 0.3
+        sides.append(Boxes.from_ranges(ends[:, :, 0], ends[:, :, 1], opened[0], opened[1]))
+    few = [(*(int(draw.integers(n)) for n in attributes), *BANDS[draw.integers(len(BANDS))]) for _ in range(3)]
+    compared = [(query, *few[i]) for query in range(count) for i in draw.permutation(3)[: draw.integers(3)]]
+    columns = [[row[i] for row in compared] for i in range(5)]
+    windows = np.array([WINDOWS[i] for i in draw.integers(len(WINDOWS), size=2 * count)]).reshape(count, 2, 2)
+    if draw.random() < 0.4:
+        windows[:] = windows[0]
     return JoinQueries.of(
-        sides[0], sides[1], comparisons,
-        seconds=[[w[0] for w in pair] for pair in each], rows=[[w[1] for w in pair] for pair in each],
-    )  # fmt: skip
+        sides[0], sides[1], Comparisons.bands(*columns), windows[:, :, 0], windows[:, :, 1].astype(np.int64)
+    )
 
 
 @st.composite
 def works(draw: st.DrawFn, late: bool = True) -> Work:
-    """Batches of either side; times ascend, with many equal ones, or come as they like."""
+    """Batches of both sides, from a seed: times ascend, with many equal ones; if `late`, some are earlier."""
+    random = np.random.default_rng(draw(st.integers(0, 1 << 30)))
     attributes = draw(st.sampled_from([(1, 1), (2, 1), (2, 3)]))
-    queries = draw(join_queries(attributes))
     clock, batches = 0.0, []
     for _ in range(draw(st.integers(1, 5))):
-        both = []
-        began = clock
+        both, began = [], clock
         for number in attributes:
-            rows = draw(st.lists(st.lists(values, min_size=number, max_size=number), max_size=4))
-            steps = [draw(st.sampled_from([0.0, 0.0, 1.0, 2.0])) for _ in rows]
-            times = [began + sum(steps[: i + 1]) for i in range(len(rows))]
+            count = int(random.integers(0, 8))
+            times = began + np.cumsum(random.choice([0.0, 0.0, 1.0, 2.0], count))
             if late:
-                times = [max(0.0, time - draw(st.sampled_from([0.0, 0.0, 0.0, 2.0, 5.0]))) for time in times]
+                times = np.maximum(0.0, times - random.choice([0.0, 0.0, 0.0, 2.0, 5.0], count))
             clock = max([clock, *times])
-            both.append(Arrivals.of(times, np.array(rows).reshape(-1, number)))
+            both.append(Arrivals.of(times, random.choice(VALUES, (count, number))))
         batches.append((both[0], both[1]))
-        clock += draw(st.sampled_from([0.0, 1.0, 3.0])) if late else 1.0
-    return Work(queries, batches, draw(st.sampled_from([0.0, 0.0, 2.0])))
+        clock += random.choice([0.0, 1.0, 3.0]) if late else 1.0
+    return Work(drawn_queries(random, attributes), batches, float(random.choice([0.0, 0.0, 2.0])))
 
 
 def sample_queries(count: int, seed: int, rows: object = ALL_ROWS, seconds: object = INF) -> JoinQueries:

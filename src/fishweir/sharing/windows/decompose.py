@@ -49,12 +49,13 @@ def decomposed(queries: JoinQueries, cuts: Floats) -> Regions:
     every = np.arange(len(members))
     for piece in range(cuts.shape[1] + 1):
         start = ends[c.left[first], piece]
-        start = np.nextafter(start, np.inf) if piece else start
         end = ends[c.left[first], piece + 1]
         least, most = _other_axis(start, end, c.low[first], c.high[first])
         piece_low, piece_high = low[members], high[members]
-        for axis, begin, finish in ((on_left, start, end), (on_right, least, most)):
-            piece_low[every, axis] = np.maximum(piece_low[every, axis], float_keys(begin))
+        # The key after that of the cut, not the float: there is none after infinity, and pieces must not overlap.
+        begins = float_keys(start) + (piece > 0), float_keys(least)
+        for axis, begin, finish in ((on_left, begins[0], end), (on_right, begins[1], most)):
+            piece_low[every, axis] = np.maximum(piece_low[every, axis], begin)
             piece_high[every, axis] = np.minimum(piece_high[every, axis], float_keys(finish))
         some = (piece_low <= piece_high).all(axis=1)
         lows.append(piece_low[some])
