@@ -12,7 +12,7 @@ from rich.console import Console
 
 from fishweir.bench.contestants import Disagreement
 from fishweir.bench.data import VARIABLE, data_folder
-from fishweir.bench.spatialjoin import contest, paper, report, run
+from fishweir.bench.spatialjoin import contest, joins, paper, report, run
 from fishweir.bench.spatialjoin.contestants import Batchwise, Chosen, Factorized, Strategy, check_agreement
 from fishweir.bench.spatialjoin.measure import Outcome, time_matching
 from fishweir.bench.spatialjoin.nested_loop import NestedLoopJoin
@@ -28,6 +28,7 @@ from fishweir.bench.spatialjoin.work import (
     uniform_tuples,
 )
 from fishweir.sharing.boxes import STRATEGIES
+from fishweir.sharing.windows import SJJoin
 
 pytest.importorskip("duckdb")
 pytest.importorskip("polars")
@@ -68,6 +69,25 @@ def test_a_wrong_contestant_is_found_out():
     scan.highs[0] = np.where(np.isinf(scan.highs[0]), np.inf, scan.highs[0] - 0.1)
     with pytest.raises(Disagreement, match="numba scan finds"):
         check_agreement(work, [Chosen(work), scan], 40)
+
+
+def test_a_wrong_window_join_is_found_out():
+    work = joins.join_work(300, 20, 4, 40)
+    running = [joins.Running(name, work) for name in ("shared", "sj-join")]
+    assert joins.check_counts(running, work, 5) > 0
+    sj_join = running[1].join
+    assert isinstance(sj_join, SJJoin)
+    sj_join.index.high[:] -= 1 << 50
+    with pytest.raises(Disagreement, match="sj-join and shared differ"):
+        joins.check_counts(running, work, 5)
+
+
+def test_windows_are_full_when_the_clock_starts():
+    work = joins.join_work(100, 30, 4, 40)
+    running = joins.Running("shared", work)
+    assert running.join.state_size() == 60
+    running.once(5)
+    assert (running.join.state_size(), running.at) == (60, 35)
 
 
 def test_works_are_what_the_paper_says():
@@ -117,10 +137,10 @@ def test_quick_run_shows_tables_and_writes_files(tmp_path):
     assert written["about"]["checked_pairs"] > 0
     with (out / "spatialjoin.csv").open() as file:
         assert len(list(csv.DictReader(file))) == len(outcome.points) == len(written["points"])
-    for picture in ("spatialjoin.png", "spatialjoin-contest.png"):
+    for picture in ("spatialjoin.png", "spatialjoin-joins.png", "spatialjoin-contest.png"):
         assert (out / picture).read_bytes().startswith(b"\x89PNG")
-    shown = screen.getvalue()
-    for words in ("Figure 15", "Figure 16", "Figure 17", "Table 3", "Targets", "DuckDB join", "SQLite R*Tree"):
+    shown, newer = screen.getvalue(), ("Figure 18", "SJ-Join vs IBS-JS")
+    for words in ("Figure 15", "Figure 16", "Figure 17", "Table 3", "Targets", "DuckDB join", "SQLite R*Tree", *newer):
         assert words in shown
     assert f"{paper.QUICK.queries[-1]:,} x 8" in shown
     contested = {p.contestant for p in outcome.points if p.experiment in (contest.WIDE, contest.NARROW)}

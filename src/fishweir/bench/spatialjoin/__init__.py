@@ -1,6 +1,6 @@
-"""`fishweir bench spatialjoin`: selections over tuples as query regions, after section 7 of Spatial Join CQ.
+"""`fishweir bench spatialjoin`: selections and window joins as query regions, after section 7 of Spatial Join CQ.
 
 `work` makes queries and tuples; `contestants` are Fishweir's strategies, `outsiders`, `scan` and `nested_loop` what
-others have; `measure` times them; `paper` and `contest` are the experiments; `report` and `plot` show them; `run` is
-the whole.
+others have; `measure` times them; `paper`, `joins` (figure 18) and `contest` are the experiments; `report`, `plot` and
+`plot_joins` show them; `run` is the whole.
 """

@@ -44,6 +44,7 @@ class Point:
     rskew: float | None = None
     ndc: int | None = None
     batch: int | None = None
+    window: int | None = None
     ratio: float | None = None
     note: str = ""
 
@@ -79,6 +80,12 @@ class Timed:
     seconds_a_tuple: float
     tuples: int
     repetitions: int
+
+
+def time_label(seconds: float) -> str:
+    if seconds >= 1:
+        return f"{seconds:.3g} s"
+    return f"{1e3 * seconds:.3g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.3g} µs"
 
 
 def timed_build(make: Callable[[], Contestant]) -> tuple[Contestant, float]:

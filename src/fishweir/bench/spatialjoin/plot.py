@@ -1,4 +1,4 @@
-"""Figures 15 to 17 of Spatial Join CQ drawn anew, Ndc, and the contest with outsiders."""
+"""Figures 15 to 17 of Spatial Join CQ drawn anew, Ndc, and the contest with outsiders; 18 is in `plot_joins`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from fishweir.bench.plot import load_pyplot
 from fishweir.bench.spatialjoin.contest import NARROW, WIDE
-from fishweir.bench.spatialjoin.measure import Outcome, Point
+from fishweir.bench.spatialjoin.measure import Outcome, Point, time_label
+from fishweir.bench.spatialjoin.plot_joins import draw_joins
 
 LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "ibs": ("IBS", {"color": "tab:red", "marker": "s"}),
@@ -18,9 +19,10 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def draw(outcome: Outcome, folder: Path, name: str) -> list[Path]:
-    paths = [folder / f"{name}.png", folder / f"{name}-contest.png"]
+    paths = [folder / f"{name}{which}.png" for which in ("", "-joins", "-contest")]
     draw_paper(outcome, paths[0])
-    draw_contest(outcome, paths[1])
+    draw_joins(outcome, paths[1])
+    draw_contest(outcome, paths[2])
     return paths
 
 
@@ -71,12 +73,6 @@ def _time_axis(panel: Any) -> None:
 def _one_decade(panel: Any) -> bool:
     low, high = panel.get_ylim()
     return bool(high < 12 * low)
-
-
-def time_label(seconds: float) -> str:
-    if seconds >= 1:
-        return f"{seconds:.3g} s"
-    return f"{1e3 * seconds:.3g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.3g} µs"
 
 
 def _figure_16(panel: Any, points: list[Point]) -> None:

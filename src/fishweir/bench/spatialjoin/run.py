@@ -1,6 +1,6 @@
 """The whole experiment: first checks that all contestants find the same pairs, then measures them in one run.
 
-Tables on the terminal; CSV, JSON and two pictures in the folder.
+Tables on the terminal; CSV, JSON and three pictures in the folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rich.console import Console
 
 from fishweir.bench.figures import about_run, pin_threads
 from fishweir.bench.plot import load_pyplot
-from fishweir.bench.spatialjoin import contest, paper, plot, report
+from fishweir.bench.spatialjoin import contest, joins, paper, plot, report
 from fishweir.bench.spatialjoin.measure import Outcome
 from fishweir.bench.spatialjoin.work import load_climate
 from fishweir.errors import FishweirError
@@ -47,8 +47,9 @@ def run(out: Path, quick: bool, console: Console, session: Any = None) -> Outcom
     outcome = Outcome(about_run(climate.source, quick))
     outcome.about["versions"] |= {package: version(package) for package in OTHERS}
     with console.status("") as status:
-        experiments: list[paper.Paper | contest.Contest] = [
+        experiments: list[paper.Paper | joins.Joins | contest.Contest] = [
             paper.Paper(paper.QUICK if quick else paper.Sizes(), climate, status.update),
+            joins.Joins(joins.QUICK if quick else joins.Sizes(), status.update),
             contest.Contest(contest.QUICK if quick else contest.Sizes(), climate, status.update, session),
         ]
         for experiment in experiments:
