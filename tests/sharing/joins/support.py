@@ -24,7 +24,6 @@ from fishweir.algebra.nodes import (
 from fishweir.sharing.joins.join_graph import to_join_graph, to_minor
 from fishweir.sharing.joins.relations import ATTRIBUTE
 from fishweir.sharing.joins.templates import to_template
-from tests import generators
 
 WL = Slot(0, "number")
 FOLLOWED_BY, JOIN = Window(WL, None, strict=True), Window(WL, WL)
@@ -72,33 +71,56 @@ Q3 = join(
 # Random joins. Few names and values, so that they meet often; times on a small grid, so that windows end exactly.
 
 
+VALUES = ["", "1", "1", "2", "x"]
+
+
 @st.composite
 def documents(draw):
+    """Up to five documents, which may come late or at the same time: r over a's over b's, c's and attributes."""
     times = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0])
-    texts = draw(st.lists(st.tuples(generators.documents(2), times), min_size=2, max_size=5))
+    texts = draw(st.lists(st.tuples(trees(3), times), min_size=2, max_size=5))
     return [
         (Source("S"), Document(f"d{i}", time, parse_document(text.encode()))) for i, (text, time) in enumerate(texts)
     ]
 
 
 @st.composite
-def queries(draw, ops=("=", "=", "=", "!=", "<", ">=")):
+def trees(draw, depth):
+    name = {3: "r", 2: "a"}.get(depth) or draw(st.sampled_from("bc"))
+    own = draw(st.sampled_from(VALUES))
+    if depth == 1 and draw(st.integers(0, 5)):
+        return f"<{name}>{own}</{name}>"
+    below = draw(st.lists(trees(max(depth - 1, 1)), min_size=depth > 1, max_size=3 if depth > 1 else 1))
+    return f'<{name} k="{own}">{"".join(below)}</{name}>'
+
+
+@st.composite
+def queries(draw, ops=("=", "=", "=", "=", "=", "!=", "<", ">=")):
     sides, names = [], []
     for side in "lr":
-        pattern = numbered(draw(generators.patterns(iter(range(1000)), 2, deep=draw(st.booleans()))), side, count())
-        sides.append(pattern)
-        names.append([n.variables[0] for n in pattern.walk() if n.step.name != "*" or not n.step.is_attribute])
-    on = draw(st.lists(st.tuples(*(st.sampled_from(some) for some in names)), min_size=1, max_size=3))
+        sides.append(numbered(draw(patterns()), side, count()))
+        names.append([n.variables[0] for n in sides[-1].walk()])
+    on = draw(st.lists(st.tuples(*(st.sampled_from(some[1:]) for some in names)), min_size=1, max_size=3))
     edges = [(a, draw(st.sampled_from(ops)), b) for a, b in on]
     shown = draw(st.lists(st.sampled_from(names[0] + names[1]), max_size=1))
     more, slots, constants = [], [], [draw(st.sampled_from([1.0, 1.5, 2.0, float("inf")]))]
     if draw(st.integers(0, 3)) == 0:
         slots.append(Slot(1, draw(st.sampled_from(["string", "number"]))))
         more.append(Comparison(draw(st.sampled_from(names[0] + names[1])), draw(st.sampled_from(OPERATORS)), slots[0]))
-        constants.append(draw(st.sampled_from(generators.NUMBERS if slots[0].type == "number" else generators.TEXTS)))
-    window = draw(st.sampled_from([FOLLOWED_BY, JOIN, Window(None, WL)]))
+        constants.append(draw(st.sampled_from([1.0, 2.0] if slots[0].type == "number" else VALUES)))
+    window = draw(st.sampled_from([FOLLOWED_BY, JOIN, JOIN, Window(None, WL)]))
     output = tuple(VariableOutput(name) for name in shown)
     return join(sides[0], edges, sides[1], window, output, more=tuple(more), slots=tuple(slots)), tuple(constants)
+
+
+@st.composite
+def patterns(draw):
+    """r, or a below it at any depth, over branches that such documents mostly have."""
+    leaf = st.builds(node, st.sampled_from(["//b", "//c", "//@k", "//b", "//c"]))
+    near = st.builds(node, st.sampled_from(["b", "c", "@k", "//b", "//*"]))
+    middle = st.lists(near, min_size=1, max_size=3).map(lambda below: node("a", *below))
+    below = draw(st.lists(st.one_of(leaf, middle, middle), min_size=1, max_size=2))
+    return draw(st.one_of(st.just(node("r", *below)), middle.map(lambda one: node("//a", *one.children))))
 
 
 def numbered(pattern, side, numbers):

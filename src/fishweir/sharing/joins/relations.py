@@ -92,6 +92,8 @@ class WitnessFinder:
             paths = wanted.setdefault(variable.source, {})
             paths[variable.path] = True
             for depth, part in enumerate(variable.parts):
+                if part.tests:
+                    paths[variable.path[: depth + 1]] = True
                 _branch_paths(variable.path[: depth + 1], part, paths)
         for source, paths in wanted.items():
             self.paths[source] = SharedPaths()
@@ -99,32 +101,30 @@ class WitnessFinder:
 
     def _relations(self, source: Source, tables: Mapping[Path, PathTable]) -> tuple[pa.Table, pa.Table]:
         numbered = list(self.templates.variables)
-        rows = {}
+        rows: dict[int, tuple[PathTable, Ints]] = {}
+        for number, variable in enumerate(numbered):
+            table = tables.get(variable.path) if variable.source == source else None
+            if table is not None:
+                rows[number] = table, _rows(variable, table, tables)
         bins, docs = [], []
         for above, below in self.templates.pairs:
-            variable = numbered[below]
-            table = tables.get(variable.path) if variable.source == source else None
-            if table is None:
-                continue
             if below not in rows:
-                rows[below] = _rows(variable, table, tables)
-            depth, at = len(numbered[above].parts) - 1, rows[below]
-            lower, upper = self._nodes(variable, table, at), table.nodes[at, depth]
-            upper = lower if above == below else upper
+                continue
+            table, at = rows[below]
+            depth, lower = len(numbered[above].parts) - 1, self._nodes(numbered[below], table, at)
+            upper = lower if above == below else table.nodes[at, depth]
             once = _distinct(table.documents[at], upper, lower)
-            count = len(once)
+            documents, upper, lower = table.documents[at][once], upper[once], lower[once]
             bins.append(pa.table({
-                "docid": table.documents[at][once], "var1": np.full(count, above, np.int32),
-                "var2": np.full(count, below, np.int32), "node1": upper[once], "node2": lower[once],
+                "docid": documents, "var1": np.full(len(once), above, np.int32),
+                "var2": np.full(len(once), below, np.int32), "node1": upper, "node2": lower,
             }, schema=BIN))  # fmt: skip
-            docs += self._values(table, at, below, lower)
-            if above != below:
-                docs.append(_doc(table.documents[at], upper, None))
+            docs += [_doc(documents, upper, None), _doc(documents, lower, None)]
+        for number in self.templates.compared.keys() & rows.keys():
+            table, at = rows[number]
+            nodes = self._nodes(numbered[number], table, at)
+            docs.append(_doc(table.documents[at], nodes, table.texts.take(pa.array(at))))
         return _all(BIN, bins), _distinct_values(_all(DOC, docs))
-
-    def _values(self, table: PathTable, at: Ints, variable: int, nodes: Ints) -> list[pa.Table]:
-        texts = table.texts.take(pa.array(at)) if variable in self.templates.compared else None
-        return [_doc(table.documents[at], nodes, texts)]
 
     def _nodes(self, variable: Variable, table: PathTable, at: Ints) -> Ints:
         nodes, step = table.nodes[at, -1], variable.path[-1]
