@@ -106,22 +106,31 @@ class QueryTemplates:
     ) -> tuple[TemplateRelation, tuple[int, ...], tuple[float, ...]]:
         """Where a query belongs: the relation of its template, and its row there without the id."""
         assert shape.window is not None
-        minor = to_minor(to_join_graph(shape, constants))
-        template, order = to_template(minor, shape.window)
+        slots = [slot.index for slot in (shape.window.left, shape.window.right) if slot is not None]
+        others = tuple(None if i in slots else constant for i, constant in enumerate(constants))
+        template, definitions = _placed(shape, others)
         relation = self.relations.setdefault(template, TemplateRelation(len(self.relations) + 1, template))
-        nodes = (*minor.left, *minor.right)
-        variables = tuple(self._number(nodes[node].variable) for node in order)
+        variables = tuple(self._number(definition) for definition in definitions)
         for side in (0, 1):
             self.pairs |= {(variables[a], variables[b]): None for a, b in template.structural_edges(side)}
         self.compared |= {variables[node]: None for e in template.value_joins for node in (e.left, e.right)}
-        slots = (shape.window.left, shape.window.right)
-        return relation, variables, tuple(float(constants[slot.index]) for slot in slots if slot is not None)
+        return relation, variables, tuple(float(constants[slot]) for slot in slots)
 
     def _number(self, variable: Variable) -> int:
         return self.variables.setdefault(variable, len(self.variables))
 
     def __len__(self) -> int:
         return len(self.relations)
+
+
+@lru_cache(maxsize=200_000)
+def _placed(shape: Shape, constants: tuple[Constant | None, ...]) -> tuple[QueryTemplate, tuple[Variable, ...]]:
+    """The template of a query and the variable at each of its nodes; the window's ends are left out."""
+    assert shape.window is not None
+    minor = to_minor(to_join_graph(shape, constants))  # type: ignore[arg-type]  # no condition reads a window's end
+    template, order = to_template(minor, shape.window)
+    nodes = (*minor.left, *minor.right)
+    return template, tuple(nodes[node].variable for node in order)
 
 
 def to_template(minor: JoinGraph, window: Window) -> tuple[QueryTemplate, tuple[int, ...]]:
