@@ -10,13 +10,12 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from fishweir.bench.mmqjp.contestants import Contestant, Entry, Relational, compare, oracle_counts
 from fishweir.bench.mmqjp.work import Items, Work
 from fishweir.sharing.joins.relational import Counts, JoinQuery
+from fishweir.sharing.joins.relations import Arrival
 from fishweir.sharing.joins.templates import up_to_exchange
 
 CHECKED = 40
@@ -63,37 +62,40 @@ def measure_work(experiment: str, x: float, work: Work, entries: Sequence[Entry]
             contestant.close()
         compare(f"{experiment}, {work.name}, {x:g}", entry.name, counts, expected)
         expected = counts if len(counts) == len(work.queries) else expected
-        points.append(_point(experiment, x, entry, contestant, queries, work.queries, registered, spent, rest, counts, views))
+        points.append(_point(experiment, x, entry, contestant, queries, work.queries, registered, spent, rest,
+                             counts, views))  # fmt: skip
     return points
 
 
 def measure_items(
-    experiment: str, queries: Sequence[JoinQuery], items: Items, batch: int, entries: Sequence[Entry], sampled: int
-) -> list[Point]:
-    """The stream in batches. Who takes a sample of the queries takes a sample of the batches too, the last ones."""
+    experiment: str, queries: Sequence[JoinQuery], items: Items, batch: int, entries: Sequence[Entry],
+    share_equal: bool, sample: int,
+) -> list[Point]:  # fmt: skip
+    """The stream in batches, all of it; who takes a sample of the queries takes `sample`."""
     batches = [items.arrivals[i : i + batch] for i in range(0, len(items.arrivals), batch)]
     points: list[Point] = []
     expected: Counts | None = None
     for entry in entries:
         if len(queries) > entry.most_queries:
             continue
-        contestant, taken, registered = _registered(entry, queries, True)
+        few = entry if entry.sample is None else replace(entry, sample=sample)
+        contestant, taken, registered = _registered(few, queries, share_equal)
         try:
-            timed = batches if entry.sample is None else batches[-sampled:]
-            before = np.zeros(len(taken), np.int64)
-            for some in batches[: len(batches) - len(timed)] if entry.sample is None else ():
-                before += contestant.process(some)
-            counts, spent, rest, views = _timed(contestant, timed)
+            counts, spent, rest, views = _timed(contestant, batches)
         finally:
             contestant.close()
-        if entry.sample is None:
-            if expected is not None:
-                compare(experiment, entry.name, counts, expected)
-            expected = counts
-        spent *= len(batches) / len(timed)
-        points.append(_point(experiment, len(queries), entry, contestant, taken, queries, registered, spent, rest,
+        if expected is not None:
+            compare(experiment, entry.name, counts, expected)
+        expected = counts if expected is None else expected
+        if share_equal:
+            spent *= _distinct(queries) / _distinct(taken) * len(taken) / len(queries)
+        points.append(_point(experiment, len(queries), few, contestant, taken, queries, registered, spent, rest,
                              counts, views, len(items.arrivals)))  # fmt: skip
     return points
+
+
+def _distinct(queries: Sequence[JoinQuery]) -> int:
+    return len({id(shape) for shape, _ in queries})
 
 
 def _registered(
@@ -107,15 +109,15 @@ def _registered(
 
 
 def _timed(
-    contestant: Contestant, batches: Sequence[Sequence[object]]
+    contestant: Contestant, batches: Sequence[Sequence[Arrival]]
 ) -> tuple[Counts, float, float, float | None]:
     """Counts, seconds of the join, seconds of all else, seconds for views."""
     gc.collect()
     join, views = contestant.seconds.get("join", 0.0), contestant.seconds.get("views")
     began = time.perf_counter()
-    counts = contestant.process(batches[0])  # type: ignore[arg-type]
+    counts = contestant.process(batches[0])
     for some in batches[1:]:
-        counts = counts + contestant.process(some)  # type: ignore[arg-type]
+        counts += contestant.process(some)
     whole = time.perf_counter() - began
     joined = contestant.seconds["join"] - join
     made = None if views is None else contestant.seconds["views"] - views

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fishweir.bench.mmqjp.contestants import Entry
 from fishweir.bench.mmqjp.measure import Point, measure_items, measure_work
-from fishweir.bench.mmqjp.work import Items, Work, rss_queries, three_level, two_level
+from fishweir.bench.mmqjp.work import Items, Work, rss_queries, three_level, two_level, two_level_stream
 
 Say = Callable[[str], None]
 SMALL = 1_000
@@ -26,12 +26,14 @@ class Sizes:
     batch: int = 1_000
     sample: int = 20
     """Queries that Sequential is timed with."""
-    sampled_batches: int = 1
+    stream_queries: int = 100_000
+    stream: int = 2_000
+    """Documents of the two-level stream."""
 
 
 QUICK = Sizes(
     queries=(10, 100), leaves=(4,), joins=(2, 3), zipf=(0.8,), small=50, rss_queries=(10, 50), items=120, batch=40,
-    sample=5,
+    sample=5, stream_queries=50, stream=60,
 )  # fmt: skip
 
 
@@ -69,8 +71,11 @@ def run(sizes: Sizes, items: Items, entries: list[Entry], say: Say) -> Iterator[
         yield measure_work(one.name, one.x, one.make(), entries)
     for count in sizes.rss_queries:
         say(f"figure 16: {count:,} queries over the RSS stream")
-        yield measure_items("figure 16", rss_queries(count), items, sizes.batch, entries, sizes.sampled_batches)
+        yield measure_items("figure 16", rss_queries(count), items, sizes.batch, entries, True, sizes.sample)
+    say(f"stream: {sizes.stream_queries:,} queries")
+    queries, documents = two_level(sizes.stream_queries).queries, two_level_stream(sizes.stream)
+    yield measure_items("stream", queries, documents, sizes.batch, entries, False, sizes.sample)
 
 
 def steps(sizes: Sizes) -> int:
-    return len(experiments(sizes)) + len(sizes.rss_queries)
+    return len(experiments(sizes)) + len(sizes.rss_queries) + 1

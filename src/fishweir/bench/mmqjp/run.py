@@ -55,7 +55,7 @@ def run(
     console.print(f"Data: generated documents; {items.source}", markup=False, soft_wrap=True)
     outcome = Outcome(about_run(items.source, quick))
     outcome.about["versions"] |= {"duckdb": version("duckdb")}
-    outcome.about["sequential"] = f"extrapolated from {sizes.sample} queries, on the stream from the first of them alone"
+    outcome.about["sequential"] = f"extrapolated from {100 * sizes.sample} queries, with statements from {sizes.sample}"
     contestants = [*entries(sizes.sample, session, SPARK_QUERIES), *more]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:

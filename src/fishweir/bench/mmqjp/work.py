@@ -8,7 +8,7 @@ without end; real items of the same shape as the paper's where they are, else ge
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -66,6 +66,18 @@ def _work(
         for i, prefix in ((1, "value"), (3, "value"), (2, "other"))
     )
     return Work(name, draw_queries(places, count, most, zipf, seed), first, second, other, parameters)
+
+
+def two_level_stream(count: int, leaves: int = 6, values: int = 5_000, seed: int = 3) -> Items:
+    """Documents of the two-level schema whose values, of all leaves alike, are drawn uniformly, a second apart."""
+    drawn = np.random.default_rng(seed).integers(0, values, (count, leaves))
+    arrivals = []
+    for i, row in enumerate(drawn.tolist()):
+        root = etree.Element("item")
+        for leaf, value in enumerate(row):
+            etree.SubElement(root, f"leaf{leaf}").text = f"value {value}"
+        arrivals.append((SOURCE, Document(f"S-{i + 1}", float(i), root)))
+    return Items(arrivals, f"{count:,} generated documents of {leaves} leaves, {values:,} values")
 
 
 def _tree(places: Sequence[Place], prefix: str) -> etree._Element:
@@ -158,13 +170,14 @@ def _generated(count: int, seed: int) -> list[Arrival]:
     arrivals = []
     for i in range(count):
         title, description = (int(earlier[i]) if repeats[i, j] else i for j in (0, 1))
-        row = {"item_url": f"http://c{channels[i]}.example/{i}", "channel_url": f"http://c{channels[i]}.example/feed",
-               "title": f"title {title}", "timestamp": f"t{i // 3}", "description": f"words of {description}"}  # fmt: skip
+        site = f"http://c{channels[i]}.example"
+        row = {"item_url": f"{site}/{i}", "channel_url": f"{site}/feed", "title": f"title {title}",
+               "timestamp": f"t{i // 3}", "description": f"words of {description}"}  # fmt: skip
         arrivals.append(_item(i, float(i // 3), row))
     return arrivals
 
 
-def _item(number: int, time: float, row: dict[str, object]) -> Arrival:
+def _item(number: int, time: float, row: Mapping[str, object]) -> Arrival:
     root = etree.Element("item")
     for leaf in LEAVES:
         etree.SubElement(root, leaf).text = xml_text(str(row[leaf] or ""))

@@ -120,13 +120,16 @@ class RelationalJoin:
         with self.timed("witnesses"):
             batch = self.finder.find(arrivals, self.documents)
         with self.timed("load"):
-            for name, table in batch.named("W").items():
-                self.engine.create(name, table)
+            self.load(batch)
         with self.timed("join"):
             found = [f for f in self.evaluate(batch, head) if len(f.rows)]
         with self.timed("maintain"):
             self.maintain(batch)
         yield from found
+
+    def load(self, batch: Relations) -> None:
+        for name, table in batch.named("W").items():
+            self.engine.create(name, table)
 
     def evaluate(self, batch: Relations, head: Callable[[str], str]) -> Iterator[Found]:
         raise NotImplementedError
