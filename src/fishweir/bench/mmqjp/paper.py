@@ -17,7 +17,7 @@ SMALL = 1_000
 @dataclass(frozen=True)
 class Sizes:
     queries: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000)
-    leaves: tuple[int, ...] = (4, 6, 8, 10)
+    leaves: tuple[int, ...] = (2, 4, 6, 8)
     joins: tuple[int, ...] = (2, 3, 4, 5)
     zipf: tuple[float, ...] = (0.0, 0.8, 1.6)
     small: int = SMALL

@@ -22,7 +22,6 @@ from fishweir.bench.plot import load_pyplot
 from fishweir.errors import FishweirError
 
 NAME = "mmqjp"
-SPARK_QUERIES = 100
 
 
 def main(out: Path, quick: bool = False) -> None:
@@ -56,7 +55,7 @@ def run(
     outcome = Outcome(about_run(items.source, quick))
     outcome.about["versions"] |= {"duckdb": version("duckdb")}
     outcome.about["sequential"] = f"extrapolated from {100 * sizes.sample} queries, with statements from {sizes.sample}"
-    contestants = [*entries(sizes.sample, session, SPARK_QUERIES), *more]
+    contestants = [*entries(sizes.sample, session), *more]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=paper.steps(sizes))

@@ -44,28 +44,25 @@ class Work:
     first: Arrival
     second: Arrival
     other: Arrival
-    parameters: dict[str, float]
+    most_joins: int
 
 
 def two_level(count: int, leaves: int = 6, zipf: float = 0.8, seed: int = 1) -> Work:
     places: list[Place] = [(f"leaf{i}",) for i in range(leaves)]
-    parameters = {"queries": count, "leaves": leaves, "zipf": zipf}
-    return _work("two-level", places, count, leaves, zipf, seed, parameters)
+    return _work("two-level", places, count, leaves, zipf, seed)
 
 
 def three_level(count: int, joins: int = 4, zipf: float = 0.8, seed: int = 1) -> Work:
     places: list[Place] = [(f"mid{i}", f"leaf{i}{j}") for i in range(BRANCHES) for j in range(BRANCHES)]
-    return _work("three-level", places, count, joins, zipf, seed, {"queries": count, "joins": joins, "zipf": zipf})
+    return _work("three-level", places, count, joins, zipf, seed)
 
 
-def _work(
-    name: str, places: Sequence[Place], count: int, most: int, zipf: float, seed: int, parameters: dict[str, float]
-) -> Work:
+def _work(name: str, places: Sequence[Place], count: int, most: int, zipf: float, seed: int) -> Work:
     first, second, other = (
         (SOURCE, Document(f"d{i}", float(i), _tree(places, prefix)))
         for i, prefix in ((1, "value"), (3, "value"), (2, "other"))
     )
-    return Work(name, draw_queries(places, count, most, zipf, seed), first, second, other, parameters)
+    return Work(name, draw_queries(places, count, most, zipf, seed), first, second, other, most)
 
 
 def two_level_stream(count: int, leaves: int = 6, values: int = 5_000, seed: int = 3) -> Items:
