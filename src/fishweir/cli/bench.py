@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 EXPERIMENTS = {
+    "mmqjp": "fishweir.bench.mmqjp.run",
     "niagaracq": "fishweir.bench.niagaracq",
     "paths": "fishweir.bench.paths",
     "roses": "fishweir.bench.roses.run",

@@ -65,12 +65,12 @@ def _lines(panel: Any, points: list[Point], across: list[Any], **style: Any) -> 
 def _time_axis(panel: Any) -> None:
     panel.set_yscale("log")
     panel.yaxis.set_major_formatter(lambda seconds, _: time_label(seconds))
-    panel.yaxis.set_minor_formatter(lambda seconds, _: time_label(seconds) if _one_decade(panel) else "")
+    panel.yaxis.set_minor_formatter(lambda seconds, _: time_label(seconds) if one_decade(panel) else "")
     panel.set_ylabel("time a tuple")
     panel.grid(True, which="major", alpha=0.35)
 
 
-def _one_decade(panel: Any) -> bool:
+def one_decade(panel: Any) -> bool:
     low, high = panel.get_ylim()
     return bool(high < 12 * low)
 

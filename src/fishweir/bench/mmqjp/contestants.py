@@ -1,0 +1,130 @@
+"""The strategies that take part, and the proof that they find the same.
+
+A contestant registers queries, then takes documents in batches and says how many results each query got by a batch.
+`seconds["join"]` is the time it spent on joins alone, without finding and loading witnesses and without keeping state,
+which is what the paper's figures show; what it does not tell apart it counts as join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from fishweir.algebra.join_oracle import evaluate_join
+from fishweir.bench.contestants import Disagreement
+from fishweir.bench.mmqjp.engines import DuckDBEngine
+from fishweir.sharing.joins.mmqjp import Mmqjp, Views
+from fishweir.sharing.joins.relational import Counts, JoinQuery, RelationalJoin
+from fishweir.sharing.joins.relations import Arrival
+from fishweir.sharing.joins.sequential import Sequential, SequentialSql
+
+
+class Contestant(Protocol):
+    """What a strategy has to offer to take part."""
+
+    name: str
+
+    @property
+    def seconds(self) -> Mapping[str, float]: ...
+
+    def register(self, queries: Sequence[JoinQuery]) -> None: ...
+
+    def process(self, documents: Sequence[Arrival]) -> Counts:
+        """The number of results that these documents add to each query, by the order of registration."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How a contestant is made. `sample`: how many queries it can be given at a time, the time of all is then
+    extrapolated. `most_joins`: with how many value joins a query it is tried at all."""
+
+    name: str
+    make: Callable[[bool], Contestant]
+    sample: int | None = None
+    most_joins: int = 99
+
+
+class Relational:
+    """A strategy on an engine."""
+
+    def __init__(self, name: str, strategy: RelationalJoin, close: Callable[[], None]) -> None:
+        self.name, self.strategy, self._close = name, strategy, close
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        return self.strategy.seconds
+
+    def register(self, queries: Sequence[JoinQuery]) -> None:
+        self.strategy.register(queries)
+
+    def process(self, documents: Sequence[Arrival]) -> Counts:
+        return self.strategy.count(documents)
+
+    def close(self) -> None:
+        self._close()
+
+
+def on_duckdb(name: str, views: Views) -> Callable[[bool], Contestant]:
+    def make(share_equal: bool) -> Contestant:
+        engine = DuckDBEngine()
+        return Relational(name, Mmqjp(engine, views, share_equal), engine.connection.close)
+
+    return make
+
+
+def on_spark(name: str, views: Views, session: Any) -> Callable[[bool], Contestant]:
+    def make(share_equal: bool) -> Contestant:
+        from fishweir.pipeline.mmqjp_spark import SparkEngine
+
+        engine = SparkEngine(session)
+        return Relational(name, Mmqjp(engine, views, share_equal), engine.close)
+
+    return make
+
+
+def sequential(share_equal: bool) -> Contestant:
+    return Relational(SEQUENTIAL, Sequential(share_equal), lambda: None)
+
+
+def sequential_sql(share_equal: bool) -> Contestant:
+    engine = DuckDBEngine()
+    return Relational(SEQUENTIAL_SQL, SequentialSql(engine, share_equal), engine.connection.close)
+
+
+SEQUENTIAL, SEQUENTIAL_SQL = "Sequential", "Sequential, DuckDB"
+PLAIN, VIEWS = "MMQJP, DuckDB", "MMQJP with views, DuckDB"
+SPARK_PLAIN, SPARK_VIEWS = "MMQJP, Spark SQL", "MMQJP with views, Spark SQL"
+FAST = "Fishweir"
+SPARK_JOINS = 2
+
+
+def entries(sample: int, session: Any = None) -> list[Entry]:
+    """All who take part. Sequential gets a hundred times the sample of the one that sends statements. Spark is there
+    where there is a session, and for two value joins at most: a statement of six takes it minutes."""
+    found = [
+        Entry(VIEWS, on_duckdb(VIEWS, "recomputed")), Entry(PLAIN, on_duckdb(PLAIN, "none")),
+        Entry(SEQUENTIAL, sequential, 100 * sample), Entry(SEQUENTIAL_SQL, sequential_sql, sample),
+    ]  # fmt: skip
+    if session is not None:
+        found += [Entry(SPARK_PLAIN, on_spark(SPARK_PLAIN, "none", session), None, SPARK_JOINS),
+                  Entry(SPARK_VIEWS, on_spark(SPARK_VIEWS, "recomputed", session), None, SPARK_JOINS)]  # fmt: skip
+    return found
+
+
+def oracle_counts(queries: Sequence[JoinQuery], documents: Sequence[Arrival]) -> Counts:
+    given = [document for _, document in documents]
+    return np.array([len(evaluate_join(shape, constants, given, given)) for shape, constants in queries], np.int64)
+
+
+def compare(what: str, name: str, given: Counts, expected: Counts) -> None:
+    """Raises Disagreement unless the counts are equal; the expected ones may be of the first queries only."""
+    same = given[: len(expected)] == expected[: len(given)]
+    if not same.all():
+        query = int(np.flatnonzero(~same)[0])
+        raise Disagreement(f"{what}: {name} finds {given[query]:,} results of query {query}, not {expected[query]:,}")

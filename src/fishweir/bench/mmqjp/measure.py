@@ -1,0 +1,138 @@
+"""One measured point, and how it is measured.
+
+Registration is timed apart; of a document or batch the time of the join alone counts, as in the paper, without the
+witnesses, their loading and the upkeep of the state (`rest_seconds`). A document without a common value comes first,
+so that nobody is timed at his first statement. Who gets only a sample of the queries is extrapolated to all of them.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from fishweir.bench.mmqjp.contestants import Contestant, Entry, Relational, compare, oracle_counts
+from fishweir.bench.mmqjp.work import Items, Work
+from fishweir.sharing.joins.relational import Counts, JoinQuery
+from fishweir.sharing.joins.relations import Arrival
+from fishweir.sharing.joins.templates import up_to_exchange
+
+CHECKED = 40
+"""Queries that are compared with the oracle."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Of one contestant at one work; `x` is what the figure varies."""
+
+    experiment: str
+    x: float
+    queries: int
+    contestant: str
+    register_seconds: float
+    seconds: float
+    """For the second document, or for all items of the stream."""
+    rest_seconds: float
+    results: int
+    extrapolated: bool = False
+    documents: int = 1
+    templates: int | None = None
+    templates_exchanged: int | None = None
+    views_seconds: float | None = None
+
+    @property
+    def documents_a_second(self) -> float:
+        return self.documents / self.seconds if self.seconds else float("inf")
+
+
+def measure_work(experiment: str, x: float, work: Work, entries: Sequence[Entry]) -> list[Point]:
+    """All contestants at one work; the first one is compared with the oracle, the others with the first."""
+    expected = oracle_counts(work.queries[:CHECKED], [work.first, work.second])
+    points = []
+    for entry in entries:
+        if work.most_joins > entry.most_joins:
+            continue
+        contestant, queries, registered = _registered(entry, work.queries, False)
+        try:
+            contestant.process([work.first])
+            contestant.process([work.other])
+            counts, spent, rest, views = _timed(contestant, [[work.second]])
+        finally:
+            contestant.close()
+        compare(f"{experiment}, {work.name}, {x:g}", entry.name, counts, expected)
+        expected = counts if len(counts) == len(work.queries) else expected
+        points.append(_point(experiment, x, entry, contestant, queries, work.queries, registered, spent, rest,
+                             counts, views))  # fmt: skip
+    return points
+
+
+def measure_items(
+    experiment: str, queries: Sequence[JoinQuery], items: Items, batch: int, entries: Sequence[Entry],
+    share_equal: bool, sample: int,
+) -> list[Point]:  # fmt: skip
+    """The stream in batches, all of it; who takes a sample of the queries takes `sample`."""
+    batches = [items.arrivals[i : i + batch] for i in range(0, len(items.arrivals), batch)]
+    points: list[Point] = []
+    expected: Counts | None = None
+    for entry in entries:
+        if max(len(shape.conditions) for shape, _ in queries) > entry.most_joins:
+            continue
+        few = entry if entry.sample is None else replace(entry, sample=sample)
+        contestant, taken, registered = _registered(few, queries, share_equal)
+        try:
+            counts, spent, rest, views = _timed(contestant, batches)
+        finally:
+            contestant.close()
+        if expected is not None:
+            compare(experiment, entry.name, counts, expected)
+        expected = counts if expected is None else expected
+        if share_equal:
+            spent *= _distinct(queries) / _distinct(taken) * len(taken) / len(queries)
+        points.append(_point(experiment, len(queries), few, contestant, taken, queries, registered, spent, rest,
+                             counts, views, len(items.arrivals)))  # fmt: skip
+    return points
+
+
+def _distinct(queries: Sequence[JoinQuery]) -> int:
+    return len({id(shape) for shape, _ in queries})
+
+
+def _registered(
+    entry: Entry, queries: Sequence[JoinQuery], share_equal: bool
+) -> tuple[Contestant, Sequence[JoinQuery], float]:
+    contestant = entry.make(share_equal)
+    taken = queries if entry.sample is None else queries[: entry.sample]
+    began = time.perf_counter()
+    contestant.register(taken)
+    return contestant, taken, time.perf_counter() - began
+
+
+def _timed(
+    contestant: Contestant, batches: Sequence[Sequence[Arrival]]
+) -> tuple[Counts, float, float, float | None]:
+    """Counts, seconds of the join, seconds of all else, seconds for views."""
+    gc.collect()
+    join, views = contestant.seconds.get("join", 0.0), contestant.seconds.get("views")
+    began = time.perf_counter()
+    counts = contestant.process(batches[0])
+    for some in batches[1:]:
+        counts += contestant.process(some)
+    whole = time.perf_counter() - began
+    joined = contestant.seconds["join"] - join
+    made = None if views is None else contestant.seconds["views"] - views
+    return counts, joined, whole - joined, made
+
+
+def _point(
+    experiment: str, x: float, entry: Entry, contestant: Contestant, taken: Sequence[JoinQuery],
+    queries: Sequence[JoinQuery], registered: float, spent: float, rest: float, counts: Counts,
+    views: float | None, documents: int = 1,
+) -> Point:  # fmt: skip
+    whole = len(taken) == len(queries)
+    templates = list(contestant.strategy.templates.relations) if isinstance(contestant, Relational) and whole else None
+    return Point(
+        experiment, x, len(queries), entry.name, registered, spent * len(queries) / len(taken), rest, int(counts.sum()),
+        not whole, documents, None if templates is None else len(templates),
+        None if templates is None else len({up_to_exchange(t) for t in templates}), views,
+    )  # fmt: skip

@@ -1,0 +1,81 @@
+"""The experiments: figures 8 to 15 with two documents, figure 16 on the RSS stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from fishweir.bench.mmqjp.contestants import Entry
+from fishweir.bench.mmqjp.measure import Point, measure_items, measure_work
+from fishweir.bench.mmqjp.work import Items, Work, rss_queries, three_level, two_level, two_level_stream
+
+Say = Callable[[str], None]
+SMALL = 1_000
+"""Queries where the number of queries is not what varies, as in table 5."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    queries: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000)
+    leaves: tuple[int, ...] = (2, 4, 6, 8)
+    joins: tuple[int, ...] = (2, 3, 4, 5)
+    zipf: tuple[float, ...] = (0.0, 0.8, 1.6)
+    small: int = SMALL
+    rss_queries: tuple[int, ...] = (10, 1_000, 100_000)
+    items: int = 4_000
+    batch: int = 1_000
+    sample: int = 20
+    """Queries that Sequential is timed with."""
+    stream_queries: int = 100_000
+    stream: int = 2_000
+    """Documents of the two-level stream."""
+
+
+QUICK = Sizes(
+    queries=(10, 100), leaves=(4,), joins=(2, 3), zipf=(0.8,), small=50, rss_queries=(10, 50), items=120, batch=40,
+    sample=5, stream_queries=50, stream=60,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Experiment:
+    name: str
+    """Figure and schema."""
+    across: str
+    x: float
+    make: Callable[[], Work]
+
+
+def experiments(sizes: Sizes) -> list[Experiment]:
+    """Figures 14 and 15 are the largest points of 8 and 11: with views and without."""
+    n, found = sizes.small, []
+    for count in sizes.queries:
+        found.append(Experiment("figure 8", "queries", count, lambda count=count: two_level(count)))  # type: ignore[misc]
+    for leaves in sizes.leaves:
+        found.append(Experiment("figure 9", "leaves", leaves, lambda leaves=leaves: two_level(n, leaves)))  # type: ignore[misc]
+    for zipf in sizes.zipf:
+        found.append(Experiment("figure 10", "Zipf", zipf, lambda zipf=zipf: two_level(n, zipf=zipf)))  # type: ignore[misc]
+    for count in sizes.queries:
+        found.append(Experiment("figure 11", "queries", count, lambda count=count: three_level(count)))  # type: ignore[misc]
+    for joins in sizes.joins:
+        found.append(Experiment("figure 12", "value joins", joins, lambda joins=joins: three_level(n, joins)))  # type: ignore[misc]
+    for zipf in sizes.zipf:
+        found.append(Experiment("figure 13", "Zipf", zipf, lambda zipf=zipf: three_level(n, zipf=zipf)))  # type: ignore[misc]
+    return found
+
+
+def run(sizes: Sizes, items: Items, entries: list[Entry], say: Say) -> Iterator[list[Point]]:
+    """One step after the other, for a bar to follow: those of `steps`."""
+    for one in experiments(sizes):
+        say(f"{one.name}: {one.across} = {one.x:g}")
+        yield measure_work(one.name, one.x, one.make(), entries)
+    for count in sizes.rss_queries:
+        say(f"figure 16: {count:,} queries over the RSS stream")
+        yield measure_items("figure 16", rss_queries(count), items, sizes.batch, entries, True, sizes.sample)
+    say(f"stream: {sizes.stream_queries:,} queries")
+    queries, documents = two_level(sizes.stream_queries).queries, two_level_stream(sizes.stream)
+    yield measure_items("stream", queries, documents, sizes.batch, entries, False, sizes.sample)
+
+
+def steps(sizes: Sizes) -> int:
+    return len(experiments(sizes)) + len(sizes.rss_queries) + 1

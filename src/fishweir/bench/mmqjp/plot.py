@@ -1,0 +1,74 @@
+"""Figures 8 to 16 of MMQJP drawn anew from what was measured; 14 and 15 as bars."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fishweir.bench.figures import Outcome
+from fishweir.bench.mmqjp.contestants import SEQUENTIAL, SEQUENTIAL_SQL
+from fishweir.bench.mmqjp.measure import Point
+from fishweir.bench.mmqjp.report import STYLES, TITLES
+from fishweir.bench.plot import load_pyplot
+from fishweir.bench.spatialjoin.plot import one_decade, time_label
+
+FIGURES = [experiment for experiment in TITLES if experiment != "stream"]
+LOGARITHMIC = ("figure 8", "figure 11", "figure 16")
+
+
+def draw(outcome: Outcome, path: Path) -> None:
+    pyplot = load_pyplot()
+    picture, axes = pyplot.subplots(3, 3, figsize=(16, 13))
+    panels = axes.ravel()
+    for panel, experiment in zip(panels[:7], FIGURES, strict=True):
+        _lines(panel, experiment, outcome.find(experiment=experiment))
+    _bars(panels[7], outcome.find(experiment="figure 8"), "Figure 14: views, two-level")
+    _bars(panels[8], outcome.find(experiment="figure 11"), "Figure 15: views, three-level")
+    handles: dict[str, Any] = {}
+    for panel in panels[:7]:
+        handles |= dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
+    picture.legend(handles.values(), handles.keys(), loc="lower center", ncols=6, frameon=False, fontsize=11)
+    about = outcome.about
+    heading = f"MMQJP, section 6, with Fishweir: one core of {about['cores']}; RSS: {about['data']}"
+    picture.suptitle(heading, fontsize=12)
+    picture.tight_layout(rect=(0, 0.03, 1, 0.98))
+    picture.savefig(path, dpi=100)
+    pyplot.close(picture)
+
+
+def _lines(panel: Any, experiment: str, points: list[Point]) -> None:
+    title, across = TITLES[experiment]
+    stream = experiment == "figure 16"
+    for name in dict.fromkeys(p.contestant for p in points):
+        line = [p for p in points if p.contestant == name]
+        sampled = any(p.extrapolated for p in line)
+        panel.plot(
+            [p.x for p in line], [p.documents_a_second if stream else p.seconds for p in line],
+            label=f"{name} (extrapolated)" if sampled else name,
+            linestyle="--" if sampled else "-", **STYLES.get(name, {}),
+        )  # fmt: skip
+    panel.set_title(title)
+    panel.set_xlabel(across)
+    panel.set_yscale("log")
+    if experiment in LOGARITHMIC:
+        panel.set_xscale("log")
+    if stream:
+        panel.set_ylabel("documents a second")
+    else:
+        panel.set_ylabel("time of the join")
+        panel.yaxis.set_major_formatter(lambda seconds, _: time_label(seconds))
+        panel.yaxis.set_minor_formatter(lambda seconds, _: time_label(seconds) if one_decade(panel) else "")
+    panel.grid(True, which="major", alpha=0.35)
+
+
+def _bars(panel: Any, points: list[Point], title: str) -> None:
+    largest = max((p.queries for p in points), default=0)
+    shown = [p for p in points if p.queries == largest and p.contestant not in (SEQUENTIAL, SEQUENTIAL_SQL)]
+    names = [p.contestant.replace(", ", "\n") for p in shown]
+    views = [1000 * (p.views_seconds or 0.0) for p in shown]
+    rest = [1000 * p.seconds - v for p, v in zip(shown, views, strict=True)]
+    panel.bar(names, views, color="tab:gray", label="STR, RL and RR")
+    panel.bar(names, rest, bottom=views, color="tab:cyan", label="conjunctive queries")
+    panel.set_title(f"{title}, {largest:,} queries")
+    panel.set_ylabel("milliseconds")
+    panel.legend(frameon=False)
