@@ -14,7 +14,7 @@ from fishweir.bench.contestants import Disagreement
 from fishweir.bench.data import VARIABLE, data_folder
 from fishweir.bench.figures import Outcome
 from fishweir.bench.mmqjp import paper, report, run
-from fishweir.bench.mmqjp.contestants import PLAIN, SEQUENTIAL, SEQUENTIAL_SQL, VIEWS, Entry, Relational
+from fishweir.bench.mmqjp.contestants import FAST, PLAIN, SEQUENTIAL, SEQUENTIAL_SQL, VIEWS, Entry, Relational
 from fishweir.bench.mmqjp.measure import measure_work
 from fishweir.bench.mmqjp.work import LEAVES, load_items, rss_queries, three_level, two_level
 from fishweir.sharing.joins.sequential import Sequential
@@ -92,6 +92,6 @@ def test_quick_run_shows_tables_and_writes_files(tmp_path):
     shown = screen.getvalue()
     for words in (*(f"Figure {n}" for n in range(8, 17)), "Targets", "Written"):
         assert words in shown
-    assert {p.contestant for p in outcome.figures} == {SEQUENTIAL, SEQUENTIAL_SQL, PLAIN, VIEWS}
+    assert {p.contestant for p in outcome.figures} == {FAST, SEQUENTIAL, SEQUENTIAL_SQL, PLAIN, VIEWS}
     assert all(p.extrapolated == (p.contestant == SEQUENTIAL_SQL or p.experiment in report.STREAMS)
                for p in outcome.figures if p.contestant in (SEQUENTIAL, SEQUENTIAL_SQL))  # fmt: skip

@@ -16,6 +16,8 @@ import numpy as np
 from fishweir.algebra.join_oracle import evaluate_join
 from fishweir.bench.contestants import Disagreement
 from fishweir.bench.mmqjp.engines import DuckDBEngine
+from fishweir.bench.mmqjp.fast import NAME as FAST
+from fishweir.bench.mmqjp.fast import Fast
 from fishweir.sharing.joins.mmqjp import Mmqjp, Views
 from fishweir.sharing.joins.relational import Counts, JoinQuery, RelationalJoin
 from fishweir.sharing.joins.relations import Arrival
@@ -100,7 +102,6 @@ def sequential_sql(share_equal: bool) -> Contestant:
 SEQUENTIAL, SEQUENTIAL_SQL = "Sequential", "Sequential, DuckDB"
 PLAIN, VIEWS = "MMQJP, DuckDB", "MMQJP with views, DuckDB"
 SPARK_PLAIN, SPARK_VIEWS = "MMQJP, Spark SQL", "MMQJP with views, Spark SQL"
-FAST = "Fishweir"
 SPARK_JOINS = 2
 
 
@@ -108,6 +109,7 @@ def entries(sample: int, session: Any = None) -> list[Entry]:
     """All who take part. Sequential gets a hundred times the sample of the one that sends statements. Spark is there
     where there is a session, and for two value joins at most: a statement of six takes it minutes."""
     found = [
+        Entry(FAST, lambda _: Fast()),
         Entry(VIEWS, on_duckdb(VIEWS, "recomputed")), Entry(PLAIN, on_duckdb(PLAIN, "none")),
         Entry(SEQUENTIAL, sequential, 100 * sample), Entry(SEQUENTIAL_SQL, sequential_sql, sample),
     ]  # fmt: skip

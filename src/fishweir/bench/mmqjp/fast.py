@@ -64,7 +64,7 @@ class Fast:
     def _run(self, documents: Sequence[Arrival]) -> Run:
         runs = []
         for stream, (source, paths) in enumerate(self.paths.items()):
-            walk, numbers, times = paths.start(), [], []
+            walk, numbers, times = paths.start(), list[int](), list[float]()
             for own, document in documents:
                 if own == source:
                     walk.add(len(numbers), document.root, document.context)

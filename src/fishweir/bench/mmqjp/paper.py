@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from fishweir.bench.mmqjp.contestants import Entry
 from fishweir.bench.mmqjp.measure import Point, measure_items, measure_work
-from fishweir.bench.mmqjp.work import Items, Work, rss_queries, three_level, two_level, two_level_stream
+from fishweir.bench.mmqjp.through_spark import measure_retained, measure_whole
+from fishweir.bench.mmqjp.work import Items, Work, load_items, rss_queries, three_level, two_level, two_level_stream
 
 Say = Callable[[str], None]
 SMALL = 1_000
@@ -29,11 +31,18 @@ class Sizes:
     stream_queries: int = 100_000
     stream: int = 2_000
     """Documents of the two-level stream."""
+    whole_queries: int = 100_000
+    whole_items: int = 24_000
+    whole_batch: int = 4_000
+    """The RSS stream through Spark."""
+    retained: int = 1_000_000
+    retained_batch: int = 25_000
 
 
 QUICK = Sizes(
     queries=(10, 100), leaves=(4,), joins=(2, 3), zipf=(0.8,), small=50, rss_queries=(10, 50), items=120, batch=40,
-    sample=5, stream_queries=50, stream=60,
+    sample=5, stream_queries=50, stream=60, whole_queries=50, whole_items=120, whole_batch=40, retained=400,
+    retained_batch=40,
 )  # fmt: skip
 
 
@@ -64,7 +73,7 @@ def experiments(sizes: Sizes) -> list[Experiment]:
     return found
 
 
-def run(sizes: Sizes, items: Items, entries: list[Entry], say: Say) -> Iterator[list[Point]]:
+def run(sizes: Sizes, items: Items, entries: list[Entry], session: Any, say: Say) -> Iterator[list[Point]]:
     """One step after the other, for a bar to follow: those of `steps`."""
     for one in experiments(sizes):
         say(f"{one.name}: {one.across} = {one.x:g}")
@@ -75,7 +84,13 @@ def run(sizes: Sizes, items: Items, entries: list[Entry], say: Say) -> Iterator[
     say(f"stream: {sizes.stream_queries:,} queries")
     queries, documents = two_level(sizes.stream_queries).queries, two_level_stream(sizes.stream)
     yield measure_items("stream", queries, documents, sizes.batch, entries, False, sizes.sample)
+    if session is not None:
+        say(f"through Spark: {sizes.whole_queries:,} queries over {sizes.whole_items:,} items")
+        whole = load_items(sizes.whole_items).arrivals
+        yield measure_whole(session, rss_queries(sizes.whole_queries), whole, sizes.whole_batch)
+        say(f"through Spark: up to {sizes.retained:,} documents retained")
+        yield measure_retained(session, sizes.retained, sizes.retained_batch)
 
 
-def steps(sizes: Sizes) -> int:
-    return len(experiments(sizes)) + len(sizes.rss_queries) + 1
+def steps(sizes: Sizes, session: Any) -> int:
+    return len(experiments(sizes)) + len(sizes.rss_queries) + (1 if session is None else 3)

@@ -12,7 +12,7 @@ from fishweir.bench.mmqjp.report import STYLES, TITLES
 from fishweir.bench.plot import load_pyplot
 from fishweir.bench.spatialjoin.plot import one_decade, time_label
 
-FIGURES = [experiment for experiment in TITLES if experiment != "stream"]
+FIGURES = [experiment for experiment in TITLES if experiment.startswith("figure")]
 LOGARITHMIC = ("figure 8", "figure 11", "figure 16")
 
 

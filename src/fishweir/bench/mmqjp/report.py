@@ -10,6 +10,7 @@ from fishweir.bench.closing import show_targets, warn_if_busy
 from fishweir.bench.figures import Outcome, Target
 from fishweir.bench.mmqjp.contestants import FAST, SEQUENTIAL, SEQUENTIAL_SQL, SPARK_PLAIN, SPARK_VIEWS, VIEWS
 from fishweir.bench.mmqjp.measure import Point
+from fishweir.bench.mmqjp.through_spark import STREAM_JOIN
 
 TITLES = {
     "figure 8": ("Figure 8: two-level schema", "queries"),
@@ -20,8 +21,10 @@ TITLES = {
     "figure 13": ("Figure 13: three-level schema", "Zipf"),
     "figure 16": ("Figure 16: the RSS stream", "queries"),
     "stream": ("A stream of the two-level schema", "queries"),
+    "through Spark": ("The RSS stream through Spark, all of the way", "queries"),
+    "retained": ("Through Spark, by documents retained", "documents"),
 }
-STREAMS = ("figure 16", "stream")
+STREAMS = ("figure 16", "stream", "through Spark", "retained")
 LEGEND = """\
 Milliseconds of the join for the second of two documents; of streams: documents a second.
 ~: extrapolated, Sequential from a sample of the queries (and of the batches). -: not run at that size. templates: with
@@ -93,7 +96,27 @@ def targets(outcome: Outcome, queries: int = 100_000) -> list[Target]:
     return [
         *(_faster(outcome, figure, queries, SEQUENTIAL, 1000) for figure in ("figure 8", "figure 11", "stream")),
         *(_faster(outcome, figure, queries, VIEWS, 10) for figure in ("figure 8", "figure 11", "stream")),
+        _than_spark(outcome), _flat(outcome),
     ]  # fmt: skip
+
+
+def _than_spark(outcome: Outcome, least: float = 5) -> Target:
+    name = f"RSS through Spark: at least {least:g}x the documents a second of {STREAM_JOIN}"
+    rates = {p.contestant: p.documents_a_second for p in outcome.find(experiment="through Spark")}
+    if not rates:
+        return Target(name, "", None)
+    ratio = rates[FAST] / rates[STREAM_JOIN]
+    return Target(name, f"{rates[STREAM_JOIN]:,.0f} to {rates[FAST]:,.0f}: {ratio:.1f}x", ratio >= least)
+
+
+def _flat(outcome: Outcome, least: float = 0.7) -> Target:
+    name = f"ten times the documents retained: at least {least:g} of the documents a second"
+    points = sorted(outcome.find(experiment="retained"), key=lambda p: p.x)
+    if len(points) < 2:
+        return Target(name, "", None)
+    few, many = (p.documents_a_second for p in points)
+    words = f"{few:,.0f} at {points[0].x:,.0f}, {many:,.0f} at {points[1].x:,.0f}: {many / few:.2f}"
+    return Target(name, words, many / few >= least)
 
 
 def _faster(outcome: Outcome, figure: str, queries: int, other: str, least: float) -> Target:

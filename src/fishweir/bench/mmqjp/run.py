@@ -34,7 +34,7 @@ def main(out: Path, quick: bool = False) -> None:
         return
     from fishweir.pipeline.session import open_session
 
-    session = open_session("local[1]")
+    session = open_session("local[*]")
     try:
         outcome = run(out, quick, Console(), session)
     finally:
@@ -58,8 +58,12 @@ def run(
     contestants = [*entries(sizes.sample, session), *more]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=paper.steps(sizes))
-        for points in paper.run(sizes, items, contestants, lambda words: progress.update(task, description=words)):
+        task = progress.add_task("", total=paper.steps(sizes, session))
+
+        def say(words: str) -> None:
+            progress.update(task, description=words)
+
+        for points in paper.run(sizes, items, contestants, session, say):
             outcome.figures.extend(points)
             outcome.write(out, NAME)
             progress.advance(task)

@@ -4,6 +4,9 @@ Fishweir: items published to a stream, a hundred thousand join queries, the real
 seconds of its micro-batches (reading, parsing, matching, joining, writing results and state). Spark: the same items as
 rows (document, leaf, value) in Parquet files, one file per micro-batch, joined with themselves on leaf and value, pairs
 counted. Spark finds the pairs with an equal value at an equal leaf; which queries want them nobody tells it.
+
+Then the job again, over tuples each of which meets about one earlier one however many are retained: documents a second
+while a tenth of them are retained, and while nearly all are.
 """
 
 from __future__ import annotations
@@ -16,14 +19,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from lxml import etree
 
 from fishweir.algebra.documents import Document
+from fishweir.algebra.nodes import Shape
+from fishweir.bench.mmqjp.fast import NAME as FAST
+from fishweir.bench.mmqjp.measure import Point
 from fishweir.bench.mmqjp.work import LEAVES
+from fishweir.pipeline.commits import Commit
+from fishweir.sharing.joins.relational import JoinQuery
 
 Arrivals = Sequence[tuple[Any, Document]]
+STREAM_JOIN = "Spark's stream-stream join"
 
 
 @dataclass(frozen=True)
@@ -39,19 +49,65 @@ class Throughput:
         return self.documents / self.seconds
 
 
-def queries_text(
-    rows: Sequence[tuple[Sequence[str], Sequence[str]]], source: str = "S", root: str = "item"
-) -> list[str]:
+def query_text(number: int, shape: Shape) -> str:
     """XSCL of value joins between leaves, without end."""
-    texts = []
-    for number, (lefts, rights) in enumerate(rows):
-        sides = [
-            f"{source}/{root}" + "".join(f"[{leaf}->{v}{i}]" for i, leaf in enumerate(leaves))
-            for v, leaves in (("x", lefts), ("y", rights))
-        ]
-        edges = " AND ".join(f"x{i}=y{i}" for i in range(len(lefts)))
-        texts.append(f"create query j{number} as {sides[0]} FOLLOWED BY{{{edges}, INF}} {sides[1]}")
-    return texts
+    sides = [
+        f"S/{block.pattern.step.name}->{block.pattern.variables[0]}"
+        + "".join(f"[{leaf.step.name}->{leaf.variables[0]}]" for leaf in block.pattern.children)
+        for block in shape.blocks
+    ]
+    edges = " AND ".join(f"{c.left}={c.right}" for c in shape.conditions)
+    return f"create query j{number} as {sides[0]} FOLLOWED BY{{{edges}, INF}} {sides[1]}"
+
+
+def measure_whole(session: Any, queries: Sequence[JoinQuery], items: Arrivals, batch: int) -> list[Point]:
+    texts = [query_text(number, shape) for number, (shape, _) in enumerate(queries)]
+    found = [(FAST, by_fishweir(session, texts, items, batch)), (STREAM_JOIN, by_spark(session, items, batch))]
+    n = len(queries)
+    return [
+        Point("through Spark", n, n, name, 0.0, one.seconds, 0.0, one.pairs, documents=one.documents)
+        for name, one in found
+    ]
+
+
+def measure_retained(session: Any, most: int, batch: int, seed: int = 5) -> list[Point]:
+    """Documents a second with a tenth of `most` retained, and with nearly all of them."""
+    rng, values = np.random.default_rng(seed), np.arange(most)
+    again = rng.random(most) < 0.5
+    values[again] = (rng.random(most) * np.arange(most)).astype(np.int64)[again]
+    home = Path(tempfile.mkdtemp(prefix="fishweir-bench-"))
+    try:
+        import fishweir
+
+        with fishweir.open(home / "home", spark=session, documents_per_batch=batch) as weir:
+            weir.execute("create stream R (a string, b string, c string)")
+            weir.execute(";\n".join(_tuple_query(i) for i in range(100)))
+            for start in range(0, most, 10 * batch):
+                some = values[start : start + 10 * batch].tolist()
+                rows = [{"a": f"a{v}", "b": f"b{v}", "c": f"c{v % 1000}"} for v in some]
+                weir.publish("R", rows, timestamps=[float(start + i) for i in range(len(rows))])
+            weir.run(until_idle=True)
+            return _by_retained(weir.table.commits(), most)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _tuple_query(number: int) -> str:
+    """Each query has a window of its own; a and b are what is looked up, c is checked."""
+    edges = ("x = u", "y = v", "x = u AND y = v", "x = u AND z = w", "y = v AND z = w")[number % 5]
+    left, right = "[a->x][b->y][c->z]", "[a->u][b->v][c->w]"
+    return f"create query r{number} as R/R{left} FOLLOWED BY{{{edges}, {10_000_000 + number}}} R/R{right}"
+
+
+def _by_retained(commits: Sequence[Commit], most: int) -> list[Point]:
+    ends = np.cumsum([commit.documents for commit in commits])
+    points = []
+    for retained in (most // 10, most):
+        chosen = [c for c, end in zip(commits, ends.tolist(), strict=True) if 0.8 * retained <= end <= 1.2 * retained]
+        documents, seconds = sum(c.documents for c in chosen), sum(c.seconds for c in chosen)
+        pairs = sum(c.matches for c in chosen)
+        points.append(Point("retained", retained, 100, FAST, 0.0, seconds, 0.0, pairs, documents=documents))
+    return points
 
 
 def by_fishweir(session: Any, texts: Sequence[str], items: Arrivals, batch: int) -> Throughput:
