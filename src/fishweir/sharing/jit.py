@@ -26,6 +26,22 @@ def kernel(function: Function) -> Function:
     return compiled
 
 
+def lean_kernel(function: Function) -> Function:
+    """As kernel, for one that makes no arrays: nothing is counted, which where there are many of them takes long."""
+    compiled: Any
+    try:
+        compiled = numba.njit(cache=True, nogil=True, _nrt=False)(function)
+    except RuntimeError:
+        compiled = numba.njit(nogil=True, _nrt=False)(function)
+    return compiled
+
+
+def inlined(function: Function) -> Function:
+    """A small function that becomes part of each kernel that calls it: no arrays are handed over."""
+    compiled: Any = numba.njit(inline="always")(function)
+    return compiled
+
+
 def _as_intrinsic(emit: Callable[[Any, Any], Any]) -> Any:
     """A function of one 64-bit word that becomes a single machine instruction."""
 

@@ -1,7 +1,8 @@
-"""Twigs, the loops: each pattern evaluated on the rows of a batch, from its anchor up and then down to its output.
+"""Twigs, the loops: each pattern evaluated on the rows of a batch, from its rarest node up and then down to its output.
 
 In: a program (twigs.py) and the rows of a batch as arrays. Out: pairs (query, row of its output node). Sets of rows
-are joined one step at a time, so an output node is found once, however many ways lead to it.
+are joined one step at a time, so an output node is found once, however many ways lead to it. The rarest node, by the
+rows that end there or have its constant, is found for each batch; where it has none the query is done with.
 """
 
 from __future__ import annotations
@@ -12,53 +13,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.sharing.arrays import Ints
-from fishweir.sharing.jit import kernel
+from fishweir.sharing.jit import inlined, lean_kernel
 
 EQUAL, UNEQUAL, LESS, AT_MOST, MORE, AT_LEAST = range(6)
+PLACE, PARENT, CHILD, SIBLING, DEEP, FIRST_TEST, END_TEST = range(7)
+OPERATOR, TEXT = range(2)
+TOP, END, OUTPUT = range(3)
+STATE, ABOVE, AFTER, CODE = range(4)
+TRIE_NODE, FIRST_STATE, END_STATE, COUNT = range(4)
+FIRST_NODE, END_NODE, FIRST_ROW, END_ROW = range(4)
+ROOM = 1 << 16
+TRIAL = 8
+"""Finding out whether a row ends at a place takes as long as going over this many rows."""
 
 
 class Program(NamedTuple):
-    """Nodes of all queries, one after the other, with numbers that count through: `parent`, `child` (the first),
-    `sibling` (the next), -1 for none. The conditions of a node lie between its two `tested`. `text` is the code of a
-    constant that is a text, -1 for a number. Of a query: the node it is looked up by, the condition that is looked
-    up (-1: all rows of that node), the node of its output, and the topmost node that has to be looked at."""
+    """`nodes` of all queries, one after the other: the place, the numbers of parent, first child and next sibling (-1
+    for none), whether the step is deep, and between which tests its own lie. `tests`: operator and code of the
+    constant, -1 where that is in `numbers`. `queries`: topmost node to look at, end of its nodes, output node."""
 
-    place: Ints
-    parent: Ints
-    child: Ints
-    sibling: Ints
-    deep: NDArray[np.bool_]
-    tested: Ints
-    op: Ints
-    text: Ints
-    number: NDArray[np.float64]
-    anchor: Ints
-    looked_up: Ints
-    output: Ints
-    top: Ints
+    nodes: Ints
+    tests: Ints
+    numbers: NDArray[np.float64]
+    queries: Ints
 
 
 class Found(NamedTuple):
-    """The rows of a batch. `states` of place p (a trie node of the program) lie between its two `state_starts`; of a
-    state, its trie nodes between two `node_starts` and its rows between two `row_starts`; rows with a text by code."""
+    """`rows` of the batch: state, row above, row after its subtree, code of its text. `places` of the program: the
+    trie node, between which entries of `place_states` its states lie, how many rows they have. `states`: between which
+    entries its `trie_nodes` (sorted) and its `state_rows` (sorted) lie. Rows with code c are those of `text_rows`
+    from `text_starts[c]` on."""
 
-    state: Ints
-    parents: Ints
-    ends: Ints
-    trie_nodes: Ints
-    state_starts: Ints
-    states: Ints
-    node_starts: Ints
-    nodes: Ints
-    row_starts: Ints
     rows: Ints
-    codes: Ints
     numbers: NDArray[np.float64]
+    places: Ints
+    place_states: Ints
+    states: Ints
+    trie_nodes: Ints
+    state_rows: Ints
     text_starts: Ints
     text_rows: Ints
 
 
-@kernel
+class Work(NamedTuple):
+    """Room for one query: the last mark of each row, two sets of rows, the way to the output (as long as there are
+    steps up and down), and the nodes that are being tried."""
+
+    seen: Ints
+    sets: Ints
+    way: Ints
+    stack: Ints
+
+
+@inlined
 def first_at_least(values: Ints, lo: int, hi: int, wanted: int) -> int:
     """The first place in a sorted part of an array that is not less."""
     while lo < hi:
@@ -70,184 +77,214 @@ def first_at_least(values: Ints, lo: int, hi: int, wanted: int) -> int:
     return lo
 
 
-@kernel
+@inlined
 def ends_at(found: Found, row: int, place: int) -> bool:
     """Whether a row ends the trie node at a place."""
-    state = found.state[row]
-    node, hi = found.trie_nodes[place], found.node_starts[state + 1]
-    at = first_at_least(found.nodes, found.node_starts[state], hi, node)
-    return at < hi and found.nodes[at] == node
+    state = found.rows[row, STATE]
+    node, hi = found.places[place, TRIE_NODE], found.states[state, END_NODE]
+    at = first_at_least(found.trie_nodes, found.states[state, FIRST_NODE], hi, node)
+    return at < hi and found.trie_nodes[at] == node
 
 
-@kernel
+@inlined
 def tests_hold(program: Program, found: Found, row: int, node: int) -> bool:
     """The conditions with constants of a node."""
-    for i in range(program.tested[node], program.tested[node + 1]):
-        op = program.op[i]
-        if program.text[i] >= 0:
-            if (found.codes[row] == program.text[i]) != (op == EQUAL):
-                return False
-            continue
-        value, constant = found.numbers[row], program.number[i]
-        if np.isnan(value) or np.isnan(constant):
-            return False
-        if (
-            (op == EQUAL and value != constant)
-            or (op == UNEQUAL and value == constant)
-            or (op == LESS and value >= constant)
-            or (op == AT_MOST and value > constant)
-            or (op == MORE and value <= constant)
-            or (op == AT_LEAST and value < constant)
-        ):
-            return False
-    return True
+    holds = True
+    for i in range(program.nodes[node, FIRST_TEST], program.nodes[node, END_TEST]):
+        op, text = program.tests[i, OPERATOR], program.tests[i, TEXT]
+        value, constant = found.numbers[row], program.numbers[i]
+        if text >= 0:
+            holds = holds and (found.rows[row, CODE] == text) == (op == EQUAL)
+        elif op == EQUAL:
+            holds = holds and value == constant
+        elif op == UNEQUAL:
+            holds = holds and (value < constant or value > constant)
+        elif op == LESS:
+            holds = holds and value < constant
+        elif op == AT_MOST:
+            holds = holds and value <= constant
+        elif op == MORE:
+            holds = holds and value > constant
+        else:
+            holds = holds and value >= constant
+    return holds
 
 
-@kernel
-def has_below(program: Program, found: Found, above: int, node: int) -> bool:
-    """Whether a node of the pattern, with all below it, lies somewhere under a row."""
-    place, end = program.place[node], found.ends[above]
-    for i in range(found.state_starts[place], found.state_starts[place + 1]):
-        last = found.row_starts[found.states[i] + 1]
-        at = first_at_least(found.rows, found.row_starts[found.states[i]], last, above + 1)
-        while at < last and found.rows[at] < end:
-            row = found.rows[at]
-            at += 1
-            if not program.deep[node] and found.parents[row] != above:
-                continue
-            if not tests_hold(program, found, row, node):
-                continue
-            child, whole = program.child[node], True
-            while child >= 0 and whole:
-                whole = has_below(program, found, row, child)
-                child = program.sibling[child]
-            if whole:
-                return True
-    return False
-
-
-@kernel
-def fits(program: Program, found: Found, row: int, node: int, known: int) -> bool:
-    """Whether a row satisfies a node and all below it, a child that is known to hold left aside."""
-    if not tests_hold(program, found, row, node):
-        return False
-    child = program.child[node]
-    while child >= 0:
-        if child != known and not has_below(program, found, row, child):
-            return False
-        child = program.sibling[child]
-    return True
-
-
-@kernel
-def with_room(values: Ints, size: int) -> Ints:
-    """The array, or a longer copy of it, that has room for one more."""
-    if size < len(values):
-        return values
-    longer = np.empty(2 * size + 64, np.int64)
-    longer[:size] = values
-    return longer
-
-
-@kernel
-def anchor_rows(program: Program, found: Found, query: int, sets: Ints) -> tuple[Ints, int]:
-    """The rows that a query begins with."""
-    node, size = program.anchor[query], 0
-    place = program.place[node]
-    if program.looked_up[query] >= 0:
-        code = program.text[program.looked_up[query]]
-        for i in range(found.text_starts[code], found.text_starts[code + 1]):
-            row = found.text_rows[i]
-            if ends_at(found, row, place) and fits(program, found, row, node, -1):
-                sets = with_room(sets, size)
-                sets[size] = row
-                size += 1
-        return sets, size
-    for i in range(found.state_starts[place], found.state_starts[place + 1]):
-        for at in range(found.row_starts[found.states[i]], found.row_starts[found.states[i] + 1]):
-            if fits(program, found, found.rows[at], node, -1):
-                sets = with_room(sets, size)
-                sets[size] = found.rows[at]
-                size += 1
-    return sets, size
-
-
-@kernel
-def rows_above(
-    program: Program, found: Found, node: int, lo: int, sets: Ints, size: int, seen: Ints, mark: int
-) -> tuple[Ints, int]:
-    """Appends the rows that fit the parent of a node and have one of the rows from `lo` on below them."""
-    parent, hi = program.parent[node], size
-    for i in range(lo, hi):
-        above = found.parents[sets[i]]
-        while above >= 0:
-            if seen[above] != mark and (not program.deep[node] or ends_at(found, above, program.place[parent])):
-                seen[above] = mark
-                if fits(program, found, above, parent, node):
-                    sets = with_room(sets, size)
-                    sets[size] = above
-                    size += 1
-            if not program.deep[node]:
+@lean_kernel
+def next_below(program: Program, found: Found, node: int, above: int, row: int) -> int:
+    """The next row after `row` that ends at a node and is a child of (or below) another; -1 where there is none."""
+    place, deep, end = program.nodes[node, PLACE], program.nodes[node, DEEP], found.rows[above, AFTER]
+    row = row + 1 if row == above or deep else found.rows[row, AFTER]
+    first, last = found.places[place, FIRST_STATE], found.places[place, END_STATE]
+    best = end
+    if not deep or end - row <= TRIAL * (last - first):
+        while row < end:
+            if ends_at(found, row, place):
+                best = row
                 break
-            above = found.parents[above]
-    return sets, size
+            row = row + 1 if deep else found.rows[row, AFTER]
+    else:
+        for i in range(first, last):
+            state = found.place_states[i]
+            hi = found.states[state, END_ROW]
+            at = first_at_least(found.state_rows, found.states[state, FIRST_ROW], hi, row)
+            if at < hi:
+                best = min(best, found.state_rows[at])
+    return best if best < end else -1
 
 
-@kernel
+@lean_kernel
+def branches_fit(program: Program, found: Found, row: int, node: int, known: int, stack: Ints) -> bool:
+    """Whether all below a node lies below a row, a child that is known to hold left aside."""
+    branch = program.nodes[node, CHILD]
+    while branch >= 0:
+        depth = -1 if branch == known else 0
+        stack[0, 0], stack[0, 1], stack[0, 2] = branch, row, row
+        while depth >= 0:
+            tried = stack[depth, 0]
+            at = next_below(program, found, tried, stack[depth, 1], stack[depth, 2])
+            if at < 0:
+                if depth == 0:
+                    return False
+                depth -= 1  # the node above has to try its next row
+                continue
+            stack[depth, 2] = at
+            if not tests_hold(program, found, at, tried):
+                continue
+            below = program.nodes[tried, CHILD]
+            if below >= 0:
+                depth += 1
+                stack[depth, 0], stack[depth, 1], stack[depth, 2] = below, at, at
+                continue
+            while depth > 0 and program.nodes[stack[depth, 0], SIBLING] < 0:
+                depth -= 1
+            if depth == 0:
+                break
+            stack[depth, 0], stack[depth, 2] = program.nodes[stack[depth, 0], SIBLING], stack[depth, 1]
+        branch = program.nodes[branch, SIBLING]
+    return True
+
+
+@inlined
+def fits(program: Program, found: Found, row: int, node: int, known: int, stack: Ints) -> bool:
+    """Whether a row satisfies a node and all below it; `stack` has room for the nodes of a query."""
+    return tests_hold(program, found, row, node) and (
+        program.nodes[node, CHILD] < 0 or branches_fit(program, found, row, node, known, stack)
+    )
+
+
+@lean_kernel
+def rarest(program: Program, found: Found, query: int) -> tuple[int, int, int]:
+    """The node with the least rows to look at, the code of its text (-1: all that end there), and their number."""
+    best, code, least = -1, -1, np.int64(1) << 60
+    for node in range(program.queries[query, TOP], program.queries[query, END]):
+        count = found.places[program.nodes[node, PLACE], COUNT]
+        if count < least:
+            best, code, least = node, -1, count
+        for i in range(program.nodes[node, FIRST_TEST], program.nodes[node, END_TEST]):
+            text = program.tests[i, TEXT]
+            if text >= 0 and program.tests[i, OPERATOR] == EQUAL:
+                count = TRIAL * (found.text_starts[text + 1] - found.text_starts[text])
+                if count < least:
+                    best, code, least = node, text, count
+    return best, code, least
+
+
+@lean_kernel
+def first_rows(program: Program, found: Found, node: int, code: int, work: Work) -> int:
+    """Puts down the rows that fit a node, among those with a text or those that end there; how many."""
+    place, size = program.nodes[node, PLACE], 0
+    first, end = found.places[place, FIRST_STATE], found.places[place, END_STATE]
+    if code >= 0:
+        first, end = 0, 1
+    for i in range(first, end):
+        rows, at, last = found.text_rows, found.text_starts[max(code, 0)], found.text_starts[max(code, 0) + 1]
+        if code < 0:
+            state = found.place_states[i]
+            rows, at, last = found.state_rows, found.states[state, FIRST_ROW], found.states[state, END_ROW]
+        for k in range(at, last):
+            row = rows[k]
+            if (code < 0 or ends_at(found, row, place)) and fits(program, found, row, node, -1, work.stack):
+                work.sets[size] = row
+                size += 1
+    return size
+
+
+@lean_kernel
+def rows_above(
+    program: Program, found: Found, node: int, lo: int, hi: int, start: int, work: Work, mark: int
+) -> int:
+    """Puts down, from `start` on, the rows that fit the parent of a node and have a row of lo..hi below them."""
+    parent, deep, size = program.nodes[node, PARENT], program.nodes[node, DEEP], start
+    place = program.nodes[parent, PLACE]
+    for i in range(lo, hi):
+        above = found.rows[work.sets[i], ABOVE]
+        while above >= 0 and work.seen[above] != mark:
+            work.seen[above] = mark
+            if (not deep or ends_at(found, above, place)) and fits(program, found, above, parent, node, work.stack):
+                work.sets[size] = above
+                size += 1
+            if not deep:
+                break
+            above = found.rows[above, ABOVE]
+    return size
+
+
+@lean_kernel
 def rows_below(
-    program: Program, found: Found, node: int, lo: int, sets: Ints, size: int, seen: Ints, mark: int
-) -> tuple[Ints, int]:
-    """Appends the rows that fit a node and are below one of the rows from `lo` on."""
-    place, hi = program.place[node], size
-    for k in range(lo, hi):
-        above = sets[k]
-        for i in range(found.state_starts[place], found.state_starts[place + 1]):
-            last = found.row_starts[found.states[i] + 1]
-            at = first_at_least(found.rows, found.row_starts[found.states[i]], last, above + 1)
-            while at < last and found.rows[at] < found.ends[above]:
-                row = found.rows[at]
-                at += 1
-                if seen[row] == mark or not (program.deep[node] or found.parents[row] == above):
-                    continue
-                seen[row] = mark
-                if fits(program, found, row, node, -1):
-                    sets = with_room(sets, size)
-                    sets[size] = row
+    program: Program, found: Found, node: int, lo: int, hi: int, start: int, work: Work, mark: int
+) -> int:
+    """Puts down, from `start` on, the rows that fit a node and are below a row of lo..hi."""
+    size = start
+    for i in range(lo, hi):
+        above = row = work.sets[i]
+        while row >= 0:
+            row = next_below(program, found, node, above, row)
+            if row >= 0 and work.seen[row] != mark:
+                work.seen[row] = mark
+                if fits(program, found, row, node, -1, work.stack):
+                    work.sets[size] = row
                     size += 1
-    return sets, size
+    return size
 
 
-@kernel
-def run_twigs(program: Program, found: Found) -> tuple[Ints, Ints]:
-    """All pairs (query, row of its output)."""
-    queries, outputs, count = np.empty(1024, np.int64), np.empty(1024, np.int64), 0
-    seen, mark = np.full(len(found.state), -1, np.int64), 0
-    sets = np.empty(1024, np.int64)
-    way = np.empty(256, np.int64)
-    for query in range(len(program.anchor)):
-        output, top = program.output[query], program.top[query]
-        node, lo = program.anchor[query], 0
-        sets, size = anchor_rows(program, found, query, sets)
-        while node != top and size > lo:
-            start = size
-            sets, size = rows_above(program, found, node, lo, sets, size, seen, mark)
+@lean_kernel
+def run_some(program: Program, found: Found, query: int, work: Work, pairs: Ints) -> tuple[int, int]:
+    """Runs queries from one on as long as there is room for the rows of one more; the next one, and how many pairs."""
+    rows = len(found.rows)
+    count, mark = 0, query * len(work.way)
+    while query < len(program.queries) and count + rows <= len(pairs):
+        node, code, least = rarest(program, found, query)
+        top, lo, hi = program.queries[query, TOP], 0, 0
+        if least > 0:
+            hi = first_rows(program, found, node, code, work)
+        while node != top and hi > lo:
+            start = rows - lo  # the other half: sets change places
+            lo, hi = start, rows_above(program, found, node, lo, hi, start, work, mark)
+            node, mark = program.nodes[node, PARENT], mark + 1
+        steps, node = 0, program.queries[query, OUTPUT]
+        while hi > lo and node != top:
+            work.way[steps] = node
+            steps, node = steps + 1, program.nodes[node, PARENT]
+        while steps > 0 and hi > lo:
+            start, steps = rows - lo, steps - 1
+            lo, hi = start, rows_below(program, found, work.way[steps], lo, hi, start, work, mark)
             mark += 1
-            lo, node = start, program.parent[node]
-        if size == lo:
-            continue
-        steps, node = 0, output
-        while node != top:
-            way[steps] = node
-            steps += 1
-            node = program.parent[node]
-        while steps > 0 and size > lo:
-            steps -= 1
-            start = size
-            sets, size = rows_below(program, found, way[steps], lo, sets, size, seen, mark)
-            mark += 1
-            lo = start
-        for i in range(lo, size):
-            queries, outputs = with_room(queries, count), with_room(outputs, count)
-            queries[count], outputs[count] = query, sets[i]
+        for i in range(lo, hi):
+            pairs[count, 0], pairs[count, 1] = query, work.sets[i]
             count += 1
-    return queries[:count], outputs[:count]
+        query += 1
+        mark = query * len(work.way)
+    return query, count
+
+
+def run_twigs(program: Program, found: Found) -> Ints:
+    """All pairs (query, row of its output)."""
+    rows, most = len(found.rows), int((program.queries[:, END] - program.queries[:, TOP]).max())
+    seen, sets = np.full(rows, -1, np.int64), np.empty(2 * rows, np.int64)
+    work = Work(seen, sets, np.empty(2 * most, np.int64), np.empty((most, 3), np.int64))
+    pairs, query, parts = np.empty((max(ROOM, rows), 2), np.int64), 0, []
+    while query < len(program.queries):
+        query, count = run_some(program, found, query, work, pairs)
+        parts.append(pairs[:count].copy())
+    return np.concatenate(parts)

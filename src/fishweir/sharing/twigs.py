@@ -3,8 +3,8 @@
 In: tables whose patterns differ, so that there is little to share in a table and one look-up each would be most of
 the work; a batch as the automaton found it. Out: Matches with lists of queries. The paths of all are one automaton
 already; here each query is a small tree of that automaton's nodes, all queries are one program of arrays, and a kernel
-runs them over the rows of the batch (twig_kernels.py): from the rows with the constant that the table is anchored
-at upwards, then down to the output. What is shared: rows, texts as codes and numbers are made once for all queries.
+runs them over the rows of the batch (twig_kernels.py): from the rows of a query's rarest node upwards, then down to
+its output. What is shared: rows, texts as codes and numbers are made once for all queries.
 It is the selection after the structure match that YFilter calls selection postponed, driven by the values.
 
 The rule: a table is a twig if it has at most `LARGEST` queries, one output and conditions that compare with constants,
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,7 @@ from fishweir.sharing.tables import Table
 from fishweir.sharing.twig_kernels import Found, Program, run_twigs
 from fishweir.sharing.witnesses import texts_to_numbers
 
-LARGEST, FEWEST = 8, 16
+LARGEST, FEWEST = 64, 16
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 
 
@@ -66,7 +67,7 @@ class Twigs:
         rows = witnesses.batch.rows
         if not len(rows):
             return None
-        queries, outputs = run_twigs(self.program, self._found(rows))
+        queries, outputs = run_twigs(self.program, self._found(rows)).T
         if not len(queries):
             return None
         distinct_rows, at = np.unique(outputs, return_inverse=True)
@@ -74,31 +75,34 @@ class Twigs:
         return with_members(documents, nodes, distinct(documents, nodes)[1], at, self.numbers[queries])
 
     def _found(self, rows: Rows) -> Found:
-        nodes, states = rows.states_of_nodes
+        nodes, of_nodes = rows.states_of_nodes
+        order, row_starts = rows.by_state
         node_starts = np.cumsum([0, *(len(state.nodes) for state in rows.states)])
         first, last = (np.searchsorted(nodes, self.trie_nodes, side) for side in ("left", "right"))
-        lengths = last - first
-        starts = np.append(0, np.cumsum(lengths))
-        at = np.repeat(first - starts[:-1], lengths) + np.arange(starts[-1])
-        order, row_starts = rows.by_state
+        entered = np.append(0, np.cumsum(np.diff(row_starts)[of_nodes]))
         codes = np.full(len(rows), -1, np.int64)
         valued = np.fromiter(rows.texts.keys(), np.int64, len(rows.texts))
         codes[valued] = [self.codes.get(text, -1) for text in rows.texts.values()]
         coded = np.flatnonzero(codes >= 0)
         coded = coded[np.argsort(codes[coded], kind="stable")]
-        text_starts = np.searchsorted(codes[coded], np.arange(len(self.codes) + 1))
-        all_nodes = np.concatenate([np.empty(0, np.int64), *(state.nodes for state in rows.states)])
-        numbers = self._numbers(rows, valued, starts, states[at])
         return Found(
-            rows.state, rows.parents, rows.ends, self.trie_nodes, starts, states[at], node_starts, all_nodes, row_starts,
-            order, codes, numbers, text_starts, coded,
-        )  # fmt: skip
+            np.column_stack([rows.state, rows.parents, rows.ends, codes]),
+            self._numbers(rows, valued, [of_nodes[first[place] : last[place]] for place in self.numeric.tolist()]),
+            np.column_stack([self.trie_nodes, first, last, entered[last] - entered[first]]),
+            of_nodes,
+            np.column_stack([node_starts[:-1], node_starts[1:], row_starts[:-1], row_starts[1:]]),
+            np.concatenate([np.empty(0, np.int64), *(state.nodes for state in rows.states)]),
+            order,
+            np.searchsorted(codes[coded], np.arange(max(len(self.codes), 1) + 1)),
+            coded,
+        )
 
-    def _numbers(self, rows: Rows, valued: Ints, starts: Ints, states: Ints) -> NDArray[np.float64]:
-        """The values of the rows that a condition on numbers can read."""
+    @staticmethod
+    def _numbers(rows: Rows, valued: Ints, states: Sequence[Ints]) -> NDArray[np.float64]:
+        """The values of the rows that a condition on numbers can read, by the states they can be in."""
         wanted = np.zeros(len(rows.states), np.bool_)
-        for place in self.numeric.tolist():
-            wanted[states[starts[place] : starts[place + 1]]] = True
+        for some in states:
+            wanted[some] = True
         numbers = np.full(len(rows), np.nan)
         read = valued[wanted[rows.state[valued]]]
         if len(read):
@@ -116,22 +120,18 @@ class _Builder:
         self.shared = shared
         self.places: dict[int, int] = {}
         self.codes: dict[str, int] = {}
-        self.nodes: list[tuple[int, int, int, int, bool]] = []
-        self.tests: list[tuple[int, int, float]] = []
-        self.tested = [0]
-        self.queries: list[tuple[int, int, int, int]] = []
         self.numeric: dict[int, None] = {}
+        self.nodes: list[tuple[int, ...]] = []
+        self.tests: list[tuple[int, int]] = []
+        self.numbers: list[float] = []
+        self.queries: list[tuple[int, int, int]] = []
 
     def build(self, placed: Sequence[tuple[int, Table]]) -> Twigs:
         indexes, tables = zip(*placed, strict=True)
         for table in tables:
             self._table(table)
-        place, parent, child, sibling, deep = zip(*self.nodes, strict=True)
-        op, text, number = zip(*self.tests, strict=True) if self.tests else ((), (), ())
-        columns = [np.array(column, np.int64) for column in zip(*self.queries, strict=True)]
-        ints = [np.array(column, np.int64) for column in (place, parent, child, sibling)]
-        tests = [np.array(column, np.int64) for column in (self.tested, op, text)]
-        program = Program(*ints, np.array(deep, np.bool_), *tests, np.array(number, np.float64), *columns)
+        tests = np.array(self.tests, np.int64).reshape(-1, 2)
+        program = Program(np.array(self.nodes), tests, np.array(self.numbers, np.float64), np.array(self.queries))
         numbers = np.concatenate([table.numbers for table in tables]).astype(np.int64)
         trie_nodes = np.array(list(self.places), np.int64)
         return Twigs(indexes, program, numbers, trie_nodes, self.codes, np.array(list(self.numeric), np.int64))
@@ -143,25 +143,19 @@ class _Builder:
         for i, node in enumerate(template.nodes):
             if node.parent >= 0:
                 children[node.parent].append(i)
-        following = {a: b for some in children for a, b in zip(some, some[1:], strict=False)}
-        (output,) = template.outputs
-        constants = [column.tolist() for column in table.columns]
+        following = {a: b for some in children for a, b in pairwise(some)}
+        constants = [column.tolist() if isinstance(column, np.ndarray) else column.to_pylist() for column in table.columns]
         for row in range(table.size):
             first = len(self.nodes)
-            looked_up: dict[int, int] = {}
             for i, node in enumerate(template.nodes):
-                self.nodes.append((
-                    places[i], first + node.parent if node.parent >= 0 else -1,
-                    first + children[i][0] if children[i] else -1,
-                    first + following[i] if i in following else -1, node.step.is_deep,
-                ))  # fmt: skip
-                for number, condition in enumerate(template.constants):
+                begin = len(self.tests)
+                for condition in template.constants:
                     if condition.node == i:
-                        looked_up[number] = len(self.tests)
                         self._test(condition, places[i], constants[condition.slot][row])
-                self.tested.append(len(self.tests))
-            anchor, test = self._anchor(table, looked_up)
-            self.queries.append((first + anchor, test, first + output, first + _top(template, children)))
+                links = (node.parent, children[i][0] if children[i] else -1, following.get(i, -1))
+                linked = (first + link if link >= 0 else -1 for link in links)
+                self.nodes.append((places[i], *linked, int(node.step.is_deep), begin, len(self.tests)))
+            self.queries.append((first + _top(template, children), len(self.nodes), first + template.outputs[0]))
 
     def _places_of(self, template: Template) -> list[int]:
         places = [-1] * len(template.nodes)
@@ -172,21 +166,11 @@ class _Builder:
         return places
 
     def _test(self, condition: ConstantCondition, place: int, constant: str | float) -> None:
-        op = OPERATORS.index(condition.op)
-        if isinstance(constant, str):
-            self.tests.append((op, self.codes.setdefault(constant, len(self.codes)), np.nan))
-        else:
-            self.tests.append((op, -1, constant))
+        code = self.codes.setdefault(constant, len(self.codes)) if isinstance(constant, str) else -1
+        self.tests.append((OPERATORS.index(condition.op), code))
+        self.numbers.append(np.nan if isinstance(constant, str) else constant)
+        if code < 0:
             self.numeric[place] = None
-
-    @staticmethod
-    def _anchor(table: Table, tests: dict[int, int]) -> tuple[int, int]:
-        """The node to begin at, and its test if that can be looked up: the table's anchor, or else an equality."""
-        equal = [i for i, c in enumerate(table.template.constants) if c.op == "=" and c.type == "string"]
-        preferred = [i for i in equal if i in table.anchor.conditions] or equal
-        if preferred:
-            return table.template.constants[preferred[0]].node, tests[preferred[0]]
-        return table.anchor.node, -1
 
 
 def _top(template: Template, children: Sequence[Sequence[int]]) -> int:
