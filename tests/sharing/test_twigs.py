@@ -39,7 +39,10 @@ TEXTS = (
     "S//a[b = 'x']", "S//a[b = 'x']/c", "S/r[a/b = 'x']//c[@k >= 2]", "S//*[. = 'x']", "S//a[b][c != 'y']//@k",
     "S/*/*[@k < 2]/*", "S//a[.//b = 'x' and c/d]", "S//a//a[b = 'x']/b", "S//a[@k = 1]/@k",
 )  # fmt: skip
-BODY = b"""<r><a k="1"><b>x</b><c k="3">y<d/></c><a k="2"><b>x</b><b>z</b><c>w<d>x</d></c></a></a><a k="one"><c k="2"/></a></r>"""
+BODY = (
+    b'<r><a k="1"><b>x</b><c k="3">y<d/></c><a k="2"><b>x</b><b>z</b><c>w<d>x</d></c></a></a>'
+    b'<a k="one"><c k="2"/></a></r>'
+)
 
 
 def test_patterns_with_branches_on_both_sides():

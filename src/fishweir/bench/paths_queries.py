@@ -3,9 +3,10 @@
 In: parsed documents and a seed. Out: XPath texts with prefixes, the same for all contestants. A query begins at the
 document element, or below it by `//`, and has up to DEPTH steps; a step goes by `//` with probability DEEP, passing
 over some levels, and its name becomes `*` with probability WILD, side by side or not. These are the parameters of the
-experiments in Diao et al., Path Sharing and Predicate Evaluation for High-Performance XML Filtering (TODS 2003, section
-5): D = 6, W = 0.2, DS = 0.2, names without skew. Some end in an attribute. Those with predicates have one or two (P):
-a comparison with the value of an attribute, of a child or of the element itself, as the document has it.
+experiments in Diao et al., Path Sharing and Predicate Evaluation for High-Performance XML Filtering (TODS 2003):
+D = 6, W = 0.2, DS = 0.2, names without skew, all queries distinct. Its generator reads a DTD; here the documents' own
+structure is walked, since both sets come without one. Some end in an attribute. Those with predicates have one or two
+(P): a comparison with the value of an attribute, of a child or of the element itself, as the document has it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ KINDS = ("plain", "predicates")
 DEPTH, WILD, DEEP, ATTRIBUTE = 6, 0.2, 0.2, 0.2
 FURTHER = 0.5
 """How likely a `//` passes over one more level."""
+PATIENCE = 100_000
+"""Draws without a new query after which there are no more."""
 LONGEST = 60
 """Characters of a value that a query may compare with."""
 
@@ -29,7 +32,7 @@ Compared = tuple[str, str]
 
 
 class Draw:
-    """An endless row of queries; the first n of them are the workload of n."""
+    """A row of distinct queries; the first n of them are the workload of n."""
 
     def __init__(self, roots: Sequence[Element], prefixes: dict[str, str], kind: str, seed: int = 1) -> None:
         self.random = random.Random(f"{kind} {seed}")
@@ -39,9 +42,14 @@ class Draw:
         self._below: dict[Element, list[list[Element]]] = {}
 
     def __iter__(self) -> Iterator[str]:
-        while True:
+        """Ends when the documents have no more to offer."""
+        drawn: set[str] = {""}
+        in_vain = 0
+        while in_vain < PATIENCE:
             text = self.query()
-            if text:
+            in_vain = in_vain + 1 if text in drawn else 0
+            if not in_vain:
+                drawn.add(text)
                 yield text
 
     def query(self) -> str:

@@ -144,7 +144,7 @@ class _Builder:
             if node.parent >= 0:
                 children[node.parent].append(i)
         following = {a: b for some in children for a, b in pairwise(some)}
-        constants = [column.tolist() if isinstance(column, np.ndarray) else column.to_pylist() for column in table.columns]
+        constants = [column.tolist() for column in table.columns]
         for row in range(table.size):
             first = len(self.nodes)
             for i, node in enumerate(template.nodes):
