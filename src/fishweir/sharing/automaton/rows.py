@@ -26,11 +26,10 @@ class Rows:
     """Row i: document, position, the row above, its state as an index of `states`."""
 
     def __init__(self, walk: Walk, all_states: list[State | None]) -> None:
-        firsts: Ints = np.array([*walk.firsts, len(walk.places)], np.int64)
+        places, self.parents = walk.rows()
+        firsts: Ints = np.array([*walk.firsts, len(places)], np.int64)
         self.documents: Ints = np.repeat(np.array(walk.documents, np.int64), firsts[1:] - firsts[:-1])
-        places = np.array(walk.places, np.int64)
         self.positions: Ints = (places & ((1 << PLACE) - 1)) - ABOVE
-        self.parents: Ints = np.array(walk.parents, np.int64)
         self.names, self.texts = walk.names, walk.texts
         self.state_ids: Ints = places >> PLACE
         present = np.zeros(len(all_states), np.bool_)
