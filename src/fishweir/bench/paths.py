@@ -1,9 +1,9 @@
 """`fishweir bench paths`: all path queries together against lxml's XPath, one path at a time.
 
 In: XMark and CDA documents, and path queries drawn from them as YFilter's generator does (paths_queries.py), 10 to
-100,000; plain ones and ones with predicates apart. First all contestants are shown to give the same nodes, then they are measured on one
-thread: registration, parsing, matching, each by itself, in seconds of the processor, which other processes on
-the machine do not lengthen as they do the clock's. Out: a table, CSV, JSON and a picture.
+100,000; plain ones and ones with predicates apart. First all contestants are shown to give the same nodes, then they
+are measured on one thread: registration, parsing, matching, each by itself, in seconds of the processor, which other
+processes on the machine do not lengthen as they do the clock's. Out: a table, CSV, JSON and a picture.
 """
 
 from __future__ import annotations

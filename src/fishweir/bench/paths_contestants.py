@@ -54,10 +54,10 @@ class Shared:
         _ = batch.factorized
         return batch
 
-    def expand(self, batch: Batch) -> None:
+    def expand(self, batch: Any) -> None:
         batch.expand()
 
-    def lengths(self, batch: Batch) -> dict[str, int]:
+    def lengths(self, batch: Any) -> dict[str, int]:
         """How many nodes each text has found."""
         found = batch.factorized
         rows = np.repeat(np.diff(found.row_offsets), np.diff(found.path_offsets))
@@ -107,7 +107,7 @@ class Planned:
             walk.add(i, root)
         return [(index, matches) for _, index, matches in self.plan.match(walk.tables())]
 
-    def expand(self, found: list[tuple[int, Matches]]) -> None:
+    def expand(self, found: Any) -> None:
         self._pairs(found)
 
     def _pairs(self, found: list[tuple[int, Matches]]) -> tuple[Ints, Ints, Ints]:
@@ -122,7 +122,7 @@ class Planned:
         queries, documents, nodes = np.concatenate(parts, axis=1)
         return queries, documents, nodes
 
-    def lengths(self, found: list[tuple[int, Matches]]) -> dict[str, int]:
+    def lengths(self, found: Any) -> dict[str, int]:
         queries, _, _ = self._pairs(found)
         return dict(zip(self.texts, np.bincount(queries, minlength=len(self.texts)).tolist(), strict=True))
 

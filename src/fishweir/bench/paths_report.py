@@ -70,7 +70,8 @@ def _contest(figures: list[Any], title: str) -> Table:
             f.type, f"{f.n:,}", f"{f.distinct:,}", _ms(f.register_seconds), _ms(other.register_seconds),
             _ms(f.first_seconds), _ms(f.extract_seconds), _ms(f.match_seconds), _ms(f.expand_seconds),
             _number(f.rate), guessed + _number(other.rate), f"{guessed}{_number(f.ratio)}x",
-            f"{guessed}{_number(f.ratio_trimmed)}x", f"{guessed}{_number(f.ratio_match)}x", f"{f.extract_seconds / f.seconds:.0%}",
+            f"{guessed}{_number(f.ratio_trimmed)}x", f"{guessed}{_number(f.ratio_match)}x",
+            f"{f.extract_seconds / f.seconds:.0%}",
         )  # fmt: skip
     for column in table.columns[1:]:
         column.justify, column.no_wrap = "right", True
@@ -157,4 +158,5 @@ def _ratios(panel: Any, shared: list[Any], alone: list[Any]) -> None:
 
 def _heading(outcome: Outcome) -> str:
     about = outcome.about
-    return f"Path queries, YFilter's parameters, with Fishweir and with lxml, one core of {about['cores']}\n{about['data']}"
+    contest = "Path queries, YFilter's parameters, with Fishweir and with lxml"
+    return f"{contest}, one core of {about['cores']}\n{about['data']}"

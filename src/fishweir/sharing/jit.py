@@ -18,21 +18,21 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def kernel(function: Function) -> Function:
     """Compile without the interpreter lock; the kernels start no threads, Spark has its own workers."""
-    compiled: Any
-    try:
-        compiled = numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # numba found no folder to cache in
-        compiled = numba.njit(nogil=True)(function)
-    return compiled
+    return _compiled(function)
 
 
 def lean_kernel(function: Function) -> Function:
-    """As kernel, for one that makes no arrays: nothing is counted, which where there are many of them takes long."""
+    """As kernel, for one that makes no arrays: references are not counted, which takes long where arrays are many."""
+    return _compiled(function, _nrt=False)
+
+
+def _compiled(function: Function, **options: Any) -> Function:
+    njit: Any = numba.njit
     compiled: Any
     try:
-        compiled = numba.njit(cache=True, nogil=True, _nrt=False)(function)
-    except RuntimeError:
-        compiled = numba.njit(nogil=True, _nrt=False)(function)
+        compiled = njit(cache=True, nogil=True, **options)(function)
+    except RuntimeError:  # numba found no folder to cache in
+        compiled = njit(nogil=True, **options)(function)
     return compiled
 
 

@@ -176,7 +176,7 @@ def fits(program: Program, found: Found, row: int, node: int, known: int, stack:
 @lean_kernel
 def rarest(program: Program, found: Found, query: int) -> tuple[int, int, int]:
     """The node with the least rows to look at, the code of its text (-1: all that end there), and their number."""
-    best, code, least = -1, -1, np.int64(1) << 60
+    best, code, least = -1, -1, 1 << 60
     for node in range(program.queries[query, TOP], program.queries[query, END]):
         count = found.places[program.nodes[node, PLACE], COUNT]
         if count < least:

@@ -53,8 +53,9 @@ def _is_simple(condition: ConstantCondition) -> bool:
 
 @dataclass(frozen=True)
 class Twigs:
-    """The program of some tables, with their places in the segment; `numbers` are the queries, `trie_nodes` the places of the program in the automaton,
-    `codes` the texts that it compares with, `numeric` the places whose values are read as numbers."""
+    """The program of some tables, with their places in the segment; `numbers` are the queries, `trie_nodes` the places
+    of the program in the automaton, `codes` the texts that it compares with, `numeric` the places whose values are
+    read as numbers."""
 
     indexes: tuple[int, ...]
     program: Program

@@ -26,8 +26,9 @@ class Rows:
     """Row i: document, position, the row above, its state as an index of `states`."""
 
     def __init__(self, walk: Walk, all_states: list[State | None]) -> None:
-        places, self.parents = walk.rows()
-        firsts: Ints = np.array([*walk.firsts, len(places)], np.int64)
+        firsts: Ints = np.array([*walk.firsts, len(walk.places)], np.int64)
+        places = np.array(walk.places, np.int64)
+        self.parents: Ints = np.array(walk.parents, np.int64)
         self.documents: Ints = np.repeat(np.array(walk.documents, np.int64), firsts[1:] - firsts[:-1])
         self.positions: Ints = (places & ((1 << PLACE) - 1)) - ABOVE
         self.names, self.texts = walk.names, walk.texts

@@ -16,7 +16,6 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from fishweir.sharing.automaton.transitions import Transitions
 from fishweir.sharing.automaton.trie import KINDS, ROOT, Kind, NewEdge, Trie
 
 Nodes = NDArray[np.int32]
@@ -102,7 +101,6 @@ class States:
         self.valued: dict[int, int] = {}
         self.newly_valued: set[int] = set()
         self.entered = self._unfolded = self._node_tokens = np.zeros(0, np.int64)
-        self.transitions = Transitions(self)
         self.clear()
 
     def clear(self) -> None:
@@ -117,7 +115,6 @@ class States:
         self.killed = self.trie.released = 0
         self.trie.new_edges.clear()
         self.newly_valued.clear()
-        self.transitions.clear()
 
     @property
     def start(self) -> State:
@@ -168,7 +165,6 @@ class States:
             self.clear()  # renewing one by one would cost more, and the dead are in the way
         elif (edges or valued) and self.all:
             self._renew(edges, valued)
-            self.transitions.clear()
         edges.clear()
         valued.clear()
 
