@@ -4,7 +4,7 @@ In: parsed documents and a seed. Out: XPath texts with prefixes, the same for al
 document element, or below it by `//`, and has up to DEPTH steps; a step goes by `//` with probability DEEP, passing
 over some levels, and its name becomes `*` with probability WILD, side by side or not. These are the parameters of the
 experiments in Diao et al., Path Sharing and Predicate Evaluation for High-Performance XML Filtering (TODS 2003):
-D = 6, W = 0.2, DS = 0.2, names without skew. The rest is chosen here: the documents' own structure is walked, not a DTD;
+D = 6, W = 0.2, DS = 0.2, names without skew. The rest is chosen here: the documents' own structure is walked, no DTD;
 lengths are uniform up to D; a query is drawn once only, so that N queries are N to evaluate (as drawn, 10,000 have
 about 3,000 different ones, which favours lxml); some end in an attribute. Those with predicates have one or two
 (P): a comparison with the value of an attribute, of a child or of the element itself, as the document has it.

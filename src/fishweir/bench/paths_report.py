@@ -18,7 +18,7 @@ from fishweir.bench.plot import load_pyplot
 
 LEGEND = """\
 N: path queries; paths: those that differ in more than the order of predicates. Drawn with the parameters of YFilter's
-experiments: at most 6 steps, '*' with probability 0.2 and '//' with 0.2 at each; each query once. Plain paths are run by
+experiments: at most 6 steps, '*' with probability 0.2 and '//' with 0.2 at each, no query twice. Plain paths are run by
 the automaton, those with predicates as XSCL selections by the shared plan. Milliseconds of one processor for one pass
 over all documents: parse, match (all hits, factorized), expand (every (node, path) pair written out, on top of match);
 first: the first match after registration, in which the automaton builds its states. register: reading the texts and
