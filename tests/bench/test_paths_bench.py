@@ -15,7 +15,7 @@ from fishweir.bench import paths
 from fishweir.bench.contestants import Disagreement
 from fishweir.bench.data import VARIABLE, data_folder
 from fishweir.bench.figures import Outcome
-from fishweir.bench.paths_contestants import Alone, Counts, Shared, check_agreement
+from fishweir.bench.paths_contestants import FAST, Alone, Planned, Shared, check_agreement, to_xscl
 from fishweir.bench.paths_documents import ARCHIVE, PREFIXES, auction_site, clinical_document, load_sets
 from fishweir.bench.paths_queries import KINDS, Draw
 from fishweir.bench.paths_report import targets
@@ -60,18 +60,33 @@ def test_queries_are_of_their_kind_and_find_something(roots, kind):
     assert texts == drawn(roots, kind), "the same in every run"
     assert ("[" in "".join(texts)) == (kind == "predicates")
     assert all(any(sign in text for text in texts) for sign in ("//", "*", "/@", "h:"))
-    shared = Shared(texts, PREFIXES)
-    assert shared.counts(shared.match(roots)).fired > len(set(texts)) / 2
+    assert len(set(texts)) == len(texts)
+    fast = FAST[kind](texts, PREFIXES)
+    assert sum(map(bool, fast.lengths(fast.match(roots)).values())) > len(texts) / 2
+
+
+def test_wildcards_stand_beside_descendants(roots):
+    assert any("//*" in text for text in drawn(roots, "plain", 400))
+
+
+def test_paths_as_xscl():
+    text = '//h:act[@xsi:type = "/a[b"]/*[code = "x"]/@id'
+    expected = (
+        'S//{urn:hl7-org:v3}act[@{http://www.w3.org/2001/XMLSchema-instance}type = "/a[b"]/*[{}code = "x"]/@{}id'
+    )
+    assert to_xscl(text, PREFIXES) == expected
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_contestants_agree(roots, kind):
-    assert check_agreement(drawn(roots, kind), roots, PREFIXES, kind) > 100
+    assert check_agreement(drawn(roots, kind), roots, PREFIXES, kind, (FAST[kind], Alone)) > 100
 
 
 def test_paths_that_differ_in_text_alone_are_one():
     shared = Shared(["/a[b][c]", "/a[c][b]", "/a[c][b]", "/a[b][b][c]", "/a"], PREFIXES)
     assert shared.distinct() == ["/a[b][c]", "/a"]
+    planned = Planned(["/a[b = 1][c = 2]", "/a[c = 2][b = 1]", "/a[c = 1][b = 2]"], PREFIXES)
+    assert planned.distinct() == ["/a[b = 1][c = 2]", "/a[c = 1][b = 2]"]
 
 
 class Forgetful(Alone):
@@ -86,19 +101,22 @@ def test_a_wrong_contestant_is_found_out(roots):
         check_agreement(drawn(roots, "plain"), roots, PREFIXES, "CDA", (Shared, Forgetful))
 
 
-def test_a_wrong_count_stops_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(Shared, "counts", lambda self, batch: Counts(0, 0))
-    with pytest.raises(Disagreement, match="XMark, plain, N=10"):
-        paths.run(tmp_path / "out", True, Console(file=io.StringIO()))
+@pytest.mark.parametrize(("kind", "fast"), FAST.items())
+def test_a_wrong_count_stops_the_run(roots, monkeypatch, kind, fast):
+    monkeypatch.setattr(fast, "lengths", lambda self, found: dict.fromkeys(texts, -1))
+    texts = drawn(roots, kind)
+    with pytest.raises(Disagreement, match="label: /"):
+        paths.measure_alone(Alone(texts, PREFIXES), fast(texts, PREFIXES), roots, "label")
 
 
 def test_a_sample_says_so(roots):
-    alone = Alone(drawn(roots, "plain"), PREFIXES)
-    whole = paths.measure_alone(alone, roots)
-    assert (whole.note, whole.counts) == ("", alone.match(roots))
-    part = paths.measure_alone(alone, roots, most=0.0, sample=0.0)
-    assert part.counts is None
-    assert part.note == f"extrapolated from 1 of 4 documents and 1 of {len(alone.compiled)} paths"
+    texts = drawn(roots, "plain")
+    alone, shared = Alone(texts, PREFIXES), Shared(texts, PREFIXES)
+    whole = paths.measure_alone(alone, shared, roots, "")
+    assert whole.note == ""
+    assert 0 < whole.trimmed < whole.seconds
+    part = paths.measure_alone(alone, shared, roots, "", most=0.0, sample=0.0)
+    assert part.note == "extrapolated from 1 of 4 documents"
 
 
 def test_targets_without_figures_are_not_measured():

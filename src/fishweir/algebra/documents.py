@@ -89,11 +89,14 @@ def elements(root: Element) -> Iterator[Element]:
     return root.iter(etree.Element)
 
 
+_string = etree.XPath("string()", smart_strings=False)
+
+
 def string_value(element: Element) -> str:
     """XPath's string value; a parser without comments keeps it a plain join of the text."""
     if len(element) == 0:
         return element.text or ""
-    return "".join(str(text) for text in element.itertext(etree.Element))
+    return str(_string(element))
 
 
 def item_text(root: Element) -> str:

@@ -1,9 +1,9 @@
-"""`fishweir bench paths`: the shared path automaton against lxml's XPath, one path at a time.
+"""`fishweir bench paths`: all path queries together against lxml's XPath, one path at a time.
 
-In: XMark and CDA documents, and path queries drawn from them, 10 to 100,000; plain ones and ones with
-predicates apart. First all contestants are shown to give the same nodes, then they are measured on one
-thread: registration, parsing, matching, each by itself, in seconds of the processor, which other processes on
-the machine do not lengthen as they do the clock's. Out: a table, CSV, JSON and a picture.
+In: XMark and CDA documents, and path queries drawn from them as YFilter's generator does (paths_queries.py), 10 to
+100,000; plain ones and ones with predicates apart. First all contestants are shown to give the same nodes, then they
+are measured on one thread: registration, parsing, matching, each by itself, in seconds of the processor, which other
+processes on the machine do not lengthen as they do the clock's. Out: a table, CSV, JSON and a picture.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from fishweir.algebra.documents import Element, parse_document
 from fishweir.bench import paths_report, plot
 from fishweir.bench.contestants import Disagreement
 from fishweir.bench.figures import Outcome, about_run, pin_threads, time_stages
-from fishweir.bench.paths_contestants import Alone, Counts, Shared, check_agreement
+from fishweir.bench.paths_contestants import FAST, Alone, Fast, Shared, check_agreement
 from fishweir.bench.paths_documents import PREFIXES, DocumentSet, load_sets
 from fishweir.bench.paths_queries import KINDS, Draw
 from fishweir.bench.paths_report import PathFigure
 
 NAME = "paths"
 SIZES, QUICK_SIZES = (10, 100, 1_000, 10_000, 100_000), (10, 100)
-CHECKED, QUICK_CHECKED = 500, 60
+CHECKED, QUICK_CHECKED = 300, 60
 CHECKED_DOCUMENTS = 25
 TOO_LONG = 40.0
 """Where lxml would take longer, it is run on a sample that takes a fraction of this, and the figure says so."""
-SAMPLE = 10.0
+SAMPLE, FEWEST = 10.0, 200
 EXPANDED_PAIRS = 50_000_000
 
 Say = Callable[[str], None]
@@ -79,7 +79,8 @@ def measure(outcome: Outcome, documents: DocumentSet, kind: str, sizes: Sequence
     texts = list(islice(Draw(roots, PREFIXES, kind), max(sizes)))
     say(f"checking {documents.name}, {kind}")
     few = roots[:: -(-len(roots) // CHECKED_DOCUMENTS)]
-    outcome.about["checked_pairs"] += check_agreement(texts[:checked], few, PREFIXES, f"{documents.name}, {kind}")
+    label = f"{documents.name}, {kind}"
+    outcome.about["checked_pairs"] += check_agreement(texts[:checked], few, PREFIXES, label, (FAST[kind], Alone))
     for n in sizes:
         say(f"{documents.name}, {kind}, N={n:,}")
         outcome.figures += compare(documents, roots, kind, texts[:n])
@@ -88,32 +89,32 @@ def measure(outcome: Outcome, documents: DocumentSet, kind: str, sizes: Sequence
 def compare(
     documents: DocumentSet, roots: Sequence[Element], kind: str, texts: Sequence[str]
 ) -> tuple[PathFigure, PathFigure]:
-    """Both contestants on the same texts and documents; the ratios stand with the automaton."""
+    """Both contestants on the same texts and documents; the ratios stand with Fishweir."""
     start = clock()
-    shared = Shared(texts, PREFIXES)
+    fast = FAST[kind](texts, PREFIXES)
     registered = clock()
-    shared.match(roots)
+    fast.match(roots)
     first = clock() - registered
-    timed = time_stages(_parsed, shared.match, documents.bodies, most=15, clock=clock)
-    counts = shared.counts(timed.found)
+    timed = time_stages(_parsed, fast.match, documents.bodies, most=15, clock=clock)
+    lengths = fast.lengths(timed.found)
+    pairs = sum(lengths.values())
     expanded = None
-    if counts.pairs <= EXPANDED_PAIRS:
+    if pairs <= EXPANDED_PAIRS:
         again = clock()
-        timed.found.expand()
+        fast.expand(timed.found)
         expanded = clock() - again
-    distinct = shared.distinct()
+    distinct = fast.distinct()
     compiling = clock()
     alone = Alone(distinct, PREFIXES)
     compiled = clock() - compiling
-    slow = measure_alone(alone, roots)
-    if slow.counts is not None and slow.counts != counts:
-        raise Disagreement(f"{documents.name}, {kind}, N={len(texts):,}: automaton {counts}, lxml {slow.counts}")
+    slow = measure_alone(alone, fast, roots, f"{documents.name}, {kind}, N={len(texts):,}")
     whole = timed.extract + slow.seconds
     figure = PathFigure(
         NAME, documents.name, kind, len(texts), Shared.name, timed.seconds, len(roots), timed.extract, timed.match,
-        counts.fired, counts.pairs, ratio=whole / timed.seconds, ratio_match=slow.seconds / timed.match,
-        repetitions=timed.repetitions, distinct=len(distinct), register_seconds=registered - start,
-        first_seconds=first, expand_seconds=expanded,
+        len(distinct) - sum(not lengths[text] for text in distinct), pairs, ratio=whole / timed.seconds,
+        ratio_match=slow.seconds / timed.match, repetitions=timed.repetitions, distinct=len(distinct),
+        register_seconds=registered - start, first_seconds=first, expand_seconds=expanded,
+        ratio_trimmed=(timed.extract + slow.trimmed) / timed.seconds,
     )  # fmt: skip
     other = PathFigure(
         NAME, documents.name, kind, len(texts), Alone.name, whole, len(roots), timed.extract, slow.seconds,
@@ -128,41 +129,50 @@ def _parsed(bodies: Sequence[bytes]) -> list[Element]:
 
 @dataclass(frozen=True)
 class Slow:
-    """How long all paths took on all documents; without counts where that is extrapolated."""
+    """How long all paths took on all documents, and without the slowest hundredth of them; a note where that is
+    extrapolated from a sample."""
 
     seconds: float
-    counts: Counts | None
+    trimmed: float
     note: str = ""
 
 
-def measure_alone(alone: Alone, roots: Sequence[Element], most: float = TOO_LONG, sample: float = SAMPLE) -> Slow:
-    """All of it where that takes less than `most` seconds; else a sample of about `sample` seconds."""
+def measure_alone(
+    alone: Alone, fast: Fast, roots: Sequence[Element], label: str, most: float = TOO_LONG, sample: float = SAMPLE
+) -> Slow:
+    """All of it where that takes less than `most` seconds; else a sample of about `sample` seconds. Whatever was run
+    is compared with what Fishweir finds."""
     draw = random.Random(5)
     texts = list(alone.compiled)
     few_texts = draw.sample(texts, min(len(texts), 100))
     few_roots = draw.sample(list(roots), min(len(roots), 10))
     factor = len(texts) / len(few_texts) * len(roots) / len(few_roots)
-    expected = factor * _seconds(alone, few_roots, few_texts)[0]
+    expected = factor * sum(_run(alone, fast, few_roots, few_texts, label))
     if expected <= most:
-        seconds, counts = _seconds(alone, roots, texts)
-        return Slow(seconds, counts)
+        return _slow(_run(alone, fast, roots, texts, label), 1.0)
     count = max(1, min(len(roots), int(len(roots) * sample / expected)))
     few_roots = draw.sample(list(roots), count)
     share = min(1.0, sample / (expected * count / len(roots)))
-    few_texts = draw.sample(texts, max(1, int(share * len(texts)))) if share < 0.5 else texts
-    factor = len(texts) / len(few_texts) * len(roots) / len(few_roots)
+    few_texts = draw.sample(texts, max(1, min(len(texts), FEWEST), int(share * len(texts)))) if share < 0.5 else texts
     of_texts = f" and {len(few_texts):,} of {len(texts):,} paths" if len(few_texts) < len(texts) else ""
     note = f"extrapolated from {len(few_roots):,} of {len(roots):,} documents{of_texts}"
-    guessed = factor * _seconds(alone, few_roots, few_texts)[0]
-    if guessed <= most:  # the first guess, by fewer, was too high
-        return Slow(*_seconds(alone, roots, texts))
-    return Slow(guessed, None, note)
+    factor = len(texts) / len(few_texts) * len(roots) / len(few_roots)
+    return _slow(_run(alone, fast, few_roots, few_texts, label), factor, note)
 
 
-def _seconds(alone: Alone, roots: Sequence[Element], texts: Sequence[str]) -> tuple[float, Counts]:
-    start = clock()
-    counts = alone.match(roots, texts)
-    return clock() - start, counts
+def _slow(seconds: list[float], factor: float, note: str = "") -> Slow:
+    kept = sorted(seconds)[: max(1, len(seconds) - -(-len(seconds) // 100))]
+    return Slow(factor * sum(seconds), factor * sum(kept) * len(seconds) / len(kept), note)
+
+
+def _run(alone: Alone, fast: Fast, roots: Sequence[Element], texts: Sequence[str], label: str) -> list[float]:
+    """How long each path takes on some documents."""
+    found, seconds = alone.match(roots, texts)
+    own = fast.lengths(fast.match(roots))
+    for text, length in found.items():
+        if own[text] != length:
+            raise Disagreement(f"{label}: {text} finds {own[text]:,} nodes here, {length:,} by itself")
+    return seconds
 
 
 def _advance(progress: Progress, task: object) -> Say:

@@ -18,11 +18,27 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def kernel(function: Function) -> Function:
     """Compile without the interpreter lock; the kernels start no threads, Spark has its own workers."""
+    return _compiled(function)
+
+
+def lean_kernel(function: Function) -> Function:
+    """As kernel, for one that makes no arrays: references are not counted, which takes long where arrays are many."""
+    return _compiled(function, _nrt=False)
+
+
+def _compiled(function: Function, **options: Any) -> Function:
+    njit: Any = numba.njit
     compiled: Any
     try:
-        compiled = numba.njit(cache=True, nogil=True)(function)
+        compiled = njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:  # numba found no folder to cache in
-        compiled = numba.njit(nogil=True)(function)
+        compiled = njit(nogil=True, **options)(function)
+    return compiled
+
+
+def inlined(function: Function) -> Function:
+    """A small function that becomes part of each kernel that calls it: no arrays are handed over."""
+    compiled: Any = numba.njit(inline="always")(function)
     return compiled
 
 

@@ -31,18 +31,25 @@ PathUses = Mapping[Path, bool]
 
 
 class SharedPaths:
-    """The automaton of some sources; new segments add their paths, gone ones take theirs out."""
+    """The automaton of some sources; new segments add their paths, gone ones take theirs out.
+
+    `held_since` has another number whenever a segment's paths are added again: what was made of their ids is void then.
+    """
 
     def __init__(self) -> None:
         self.automaton = PathAutomaton()
         self.ids: dict[Path, int] = {}
+        self.held_since: dict[str, int] = {}
         self._held: dict[str, PathUses] = {}
+        self._times = 0
 
     def hold(self, wanted: Mapping[str, PathUses]) -> None:
         """Brings the automaton to the paths of some segments, by their ids."""
         new = {segment: paths for segment, paths in wanted.items() if segment not in self._held}
         gone = [segment for segment in self._held if segment not in wanted]
-        for paths in new.values():
+        for segment, paths in new.items():
+            self._times += 1
+            self.held_since[segment] = self._times
             for path, valued in paths.items():
                 self.ids[path] = self.automaton.add(steps_to_pattern(path), valued) if path != ITEM else -1
         self._held |= new

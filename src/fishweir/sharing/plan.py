@@ -6,7 +6,7 @@ stream by name or, for `in "*"`, a DTD: a stream that conforms to one feeds both
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path as FilePath
@@ -17,12 +17,13 @@ from fishweir.sharing.filters import FilterTable, match_filters
 from fishweir.sharing.joins.stage import Joins, JoinStage
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.match import Matches, match_table
-from fishweir.sharing.paths import DocumentWalk, SharedPaths
+from fishweir.sharing.paths import DocumentWalk, FoundTables, SharedPaths
 from fishweir.sharing.pool_match import match_pool
 from fishweir.sharing.pooled import Pooled
 from fishweir.sharing.segments import Segment, read_segment
 from fishweir.sharing.statistics import PathStatistics, count_values, path_key
 from fishweir.sharing.tables import Table
+from fishweir.sharing.twigs import FEWEST, Twigs, build_twigs, is_twig
 from fishweir.sharing.witnesses import FirstValues, Path, PathTable
 
 
@@ -44,6 +45,7 @@ class SourcePlan:
     paths: dict[Path, bool] = field(default_factory=dict)
     worded: set[Path] = field(default_factory=set)
     by_segment: dict[str, dict[Path, bool]] = field(default_factory=dict)
+    _twigs: dict[str, tuple[int, Twigs | None]] = field(default_factory=dict)
 
     def add(self, segment: str, index: int, table: Table | FilterTable) -> None:
         self.tables.append((segment, index, table))
@@ -65,9 +67,15 @@ class SourcePlan:
         return self.shared.start()
 
     def match(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[str, int, Matches]]:
-        """The matches of a pool, which are lists of queries, are put down to its first table."""
+        """The matches of a pool, and of twigs, which are lists of queries, are put down to its first table."""
         columns = FirstValues(witnesses)
         together = {(segment, index) for segment, pool in self.pools for index in pool.indexes}
+        if isinstance(witnesses, FoundTables):
+            for segment, twigs in self._current_twigs(together):
+                together.update((segment, index) for index in twigs.indexes)
+                matches = twigs.match(witnesses)
+                if matches is not None:
+                    yield segment, twigs.indexes[0], matches
         for segment, index, table in self.tables:
             if (segment, index) in together:
                 continue
@@ -80,6 +88,18 @@ class SourcePlan:
         for segment, pool in self.pools:
             for matches in match_pool(pool, columns if pool.tables[0].template.columns else witnesses):
                 yield segment, pool.indexes[0], matches
+
+    def _current_twigs(self, pooled: Container[tuple[str, int]]) -> list[tuple[str, Twigs]]:
+        """The twigs of each segment, made anew when the automaton has taken its paths anew."""
+        for segment in self.by_segment:
+            held = self.shared.held_since[segment]
+            if segment not in self._twigs or self._twigs[segment][0] != held:
+                own = [
+                    (i, t) for s, i, t in self.tables
+                    if s == segment and (s, i) not in pooled and isinstance(t, Table) and is_twig(t)
+                ]  # fmt: skip
+                self._twigs[segment] = held, build_twigs(own, self.shared) if len(own) >= FEWEST else None
+        return [(segment, twigs) for segment, (_, twigs) in self._twigs.items() if twigs is not None]
 
     def count(
         self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]

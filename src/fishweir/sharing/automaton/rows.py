@@ -27,10 +27,10 @@ class Rows:
 
     def __init__(self, walk: Walk, all_states: list[State | None]) -> None:
         firsts: Ints = np.array([*walk.firsts, len(walk.places)], np.int64)
-        self.documents: Ints = np.repeat(np.array(walk.documents, np.int64), firsts[1:] - firsts[:-1])
         places = np.array(walk.places, np.int64)
-        self.positions: Ints = (places & ((1 << PLACE) - 1)) - ABOVE
         self.parents: Ints = np.array(walk.parents, np.int64)
+        self.documents: Ints = np.repeat(np.array(walk.documents, np.int64), firsts[1:] - firsts[:-1])
+        self.positions: Ints = (places & ((1 << PLACE) - 1)) - ABOVE
         self.names, self.texts = walk.names, walk.texts
         self.state_ids: Ints = places >> PLACE
         present = np.zeros(len(all_states), np.bool_)
@@ -51,7 +51,8 @@ class Rows:
         return order, np.searchsorted(self.state[order], np.arange(len(self.states) + 1))
 
     @cached_property
-    def _states_of_nodes(self) -> tuple[Ints, Ints]:
+    def states_of_nodes(self) -> tuple[Ints, Ints]:
+        """Trie nodes in ascending order, and a state that ends each."""
         nodes = np.concatenate([NONE, *(s.nodes for s in self.states)])
         states = np.repeat(np.arange(len(self.states)), [len(s.nodes) for s in self.states])
         order = np.argsort(nodes, kind="stable")
@@ -81,7 +82,7 @@ class Rows:
         """The rows that end at a trie node, in preorder."""
         rows = self._found.get(node)
         if rows is None:
-            nodes, states = self._states_of_nodes
+            nodes, states = self.states_of_nodes
             lo, hi = np.searchsorted(nodes, [node, node + 1])
             order, starts = self.by_state
             found = states[lo:hi]

@@ -1,0 +1,183 @@
+"""Twigs: many small tables, each with a tree pattern of its own, matched together.
+
+In: tables whose patterns differ, so that there is little to share in a table and one look-up each would be most of
+the work; a batch as the automaton found it. Out: Matches with lists of queries. The paths of all are one automaton
+already; here each query is a small tree of that automaton's nodes, all queries are one program of arrays, and a kernel
+runs them over the rows of the batch (twig_kernels.py): from the rows of a query's rarest node upwards, then down to
+its output. What is shared: rows, texts as codes and numbers are made once for all queries.
+It is the selection after the structure match that YFilter calls selection postponed, driven by the values.
+
+The rule: a table is a twig if it has at most `LARGEST` queries, one output and conditions that compare with constants,
+and if there are `FEWEST` such tables in a segment. Larger tables have an index over their constants, which is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fishweir.algebra.normal import ANY_ROOT, ConstantCondition, Template
+from fishweir.sharing.arrays import Ints
+from fishweir.sharing.automaton.rows import Rows
+from fishweir.sharing.match import Matches, distinct, with_members
+from fishweir.sharing.paths import FoundTables, SharedPaths
+from fishweir.sharing.tables import Table
+from fishweir.sharing.twig_kernels import Found, Program, run_twigs
+from fishweir.sharing.witnesses import texts_to_numbers
+
+LARGEST, FEWEST = 64, 16
+OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+def is_twig(table: Table) -> bool:
+    template = table.template
+    return (
+        table.size <= LARGEST
+        and len(template.outputs) == 1
+        and not (template.joins or template.negated or template.columns)
+        and template.nodes[0].step != ANY_ROOT
+        and all(_is_simple(condition) for condition in template.constants)
+    )
+
+
+def _is_simple(condition: ConstantCondition) -> bool:
+    if condition.type == "number":
+        return condition.part == "value" and condition.op in OPERATORS
+    return condition.type == "string" and condition.op in ("=", "!=")
+
+
+@dataclass(frozen=True)
+class Twigs:
+    """The program of some tables, with their places in the segment; `numbers` are the queries, `trie_nodes` the places
+    of the program in the automaton, `codes` the texts that it compares with, `numeric` the places whose values are
+    read as numbers."""
+
+    indexes: tuple[int, ...]
+    program: Program
+    numbers: Ints
+    trie_nodes: Ints
+    codes: dict[str, int]
+    numeric: Ints
+
+    def match(self, witnesses: FoundTables) -> Matches | None:
+        rows = witnesses.batch.rows
+        if not len(rows):
+            return None
+        queries, outputs = run_twigs(self.program, self._found(rows)).T
+        if not len(queries):
+            return None
+        distinct_rows, at = np.unique(outputs, return_inverse=True)
+        documents, nodes = rows.documents[distinct_rows], np.maximum(rows.positions[distinct_rows], 0)[:, None]
+        return with_members(documents, nodes, distinct(documents, nodes)[1], at, self.numbers[queries])
+
+    def _found(self, rows: Rows) -> Found:
+        nodes, of_nodes = rows.states_of_nodes
+        order, row_starts = rows.by_state
+        node_starts = np.cumsum([0, *(len(state.nodes) for state in rows.states)])
+        first, last = (np.searchsorted(nodes, self.trie_nodes, side) for side in ("left", "right"))
+        entered = np.append(0, np.cumsum(np.diff(row_starts)[of_nodes]))
+        codes = np.full(len(rows), -1, np.int64)
+        valued = np.fromiter(rows.texts.keys(), np.int64, len(rows.texts))
+        codes[valued] = [self.codes.get(text, -1) for text in rows.texts.values()]
+        coded = np.flatnonzero(codes >= 0)
+        coded = coded[np.argsort(codes[coded], kind="stable")]
+        return Found(
+            np.column_stack([rows.state, rows.parents, rows.ends, codes]),
+            self._numbers(rows, valued, [of_nodes[first[place] : last[place]] for place in self.numeric.tolist()]),
+            np.column_stack([self.trie_nodes, first, last, entered[last] - entered[first]]),
+            of_nodes,
+            np.column_stack([node_starts[:-1], node_starts[1:], row_starts[:-1], row_starts[1:]]),
+            np.concatenate([np.empty(0, np.int64), *(state.nodes for state in rows.states)]),
+            order,
+            np.searchsorted(codes[coded], np.arange(max(len(self.codes), 1) + 1)),
+            coded,
+        )
+
+    @staticmethod
+    def _numbers(rows: Rows, valued: Ints, states: Sequence[Ints]) -> NDArray[np.float64]:
+        """The values of the rows that a condition on numbers can read, by the states they can be in."""
+        wanted = np.zeros(len(rows.states), np.bool_)
+        for some in states:
+            wanted[some] = True
+        numbers = np.full(len(rows), np.nan)
+        read = valued[wanted[rows.state[valued]]]
+        if len(read):
+            numbers[read] = texts_to_numbers(pa.array(rows.texts_of(read), pa.large_string()))
+        return numbers
+
+
+def build_twigs(tables: Sequence[tuple[int, Table]], shared: SharedPaths) -> Twigs:
+    """The program of some tables, given with their places, whose paths the automaton holds."""
+    return _Builder(shared).build(tables)
+
+
+class _Builder:
+    def __init__(self, shared: SharedPaths) -> None:
+        self.shared = shared
+        self.places: dict[int, int] = {}
+        self.codes: dict[str, int] = {}
+        self.numeric: dict[int, None] = {}
+        self.nodes: list[tuple[int, ...]] = []
+        self.tests: list[tuple[int, int]] = []
+        self.numbers: list[float] = []
+        self.queries: list[tuple[int, int, int]] = []
+
+    def build(self, placed: Sequence[tuple[int, Table]]) -> Twigs:
+        indexes, tables = zip(*placed, strict=True)
+        for table in tables:
+            self._table(table)
+        tests = np.array(self.tests, np.int64).reshape(-1, 2)
+        program = Program(np.array(self.nodes), tests, np.array(self.numbers, np.float64), np.array(self.queries))
+        numbers = np.concatenate([table.numbers for table in tables]).astype(np.int64)
+        trie_nodes = np.array(list(self.places), np.int64)
+        return Twigs(indexes, program, numbers, trie_nodes, self.codes, np.array(list(self.numeric), np.int64))
+
+    def _table(self, table: Table) -> None:
+        template = table.template
+        places = self._places_of(template)
+        children: list[list[int]] = [[] for _ in template.nodes]
+        for i, node in enumerate(template.nodes):
+            if node.parent >= 0:
+                children[node.parent].append(i)
+        following = {a: b for some in children for a, b in pairwise(some)}
+        constants = [column.tolist() for column in table.columns]
+        for row in range(table.size):
+            first = len(self.nodes)
+            for i, node in enumerate(template.nodes):
+                begin = len(self.tests)
+                for condition in template.constants:
+                    if condition.node == i:
+                        self._test(condition, places[i], constants[condition.slot][row])
+                links = (node.parent, children[i][0] if children[i] else -1, following.get(i, -1))
+                linked = (first + link if link >= 0 else -1 for link in links)
+                self.nodes.append((places[i], *linked, int(node.step.is_deep), begin, len(self.tests)))
+            self.queries.append((first + _top(template, children), len(self.nodes), first + template.outputs[0]))
+
+    def _places_of(self, template: Template) -> list[int]:
+        places = [-1] * len(template.nodes)
+        for leaf in template.leaves:
+            trunk = self.shared.automaton.paths[self.shared.ids[template.path(leaf)]].trunk
+            for node, trie_node in zip(template.chain(leaf), trunk.nodes, strict=True):
+                places[node] = self.places.setdefault(trie_node, len(self.places))
+        return places
+
+    def _test(self, condition: ConstantCondition, place: int, constant: str | float) -> None:
+        code = self.codes.setdefault(constant, len(self.codes)) if isinstance(constant, str) else -1
+        self.tests.append((OPERATORS.index(condition.op), code))
+        self.numbers.append(np.nan if isinstance(constant, str) else constant)
+        if code < 0:
+            self.numeric[place] = None
+
+
+def _top(template: Template, children: Sequence[Sequence[int]]) -> int:
+    """The topmost node that has to be looked at: all above are there where it is."""
+    looked_at = {*template.outputs, *(condition.node for condition in template.constants)}
+    node = 0
+    while node not in looked_at and len(children[node]) == 1:
+        (node,) = children[node]
+    return node
