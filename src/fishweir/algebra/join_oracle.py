@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from fishweir.algebra.column_joins import pair_holds
 from fishweir.algebra.documents import Document
 from fishweir.algebra.joins import admits, named, row_variables
 from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot
@@ -48,6 +49,8 @@ def evaluate_join(
 
 def pairs(shape: Shape, constants: Sequence[Constant], left: Document, right: Document) -> Iterator[Pair]:
     """The results of two documents, whatever their times: one per binding of the variables that a result is over."""
+    if shape.formula is not None and not pair_holds(shape.formula, constants, (left.root, right.root)):
+        return
     over = [name for side in (0, 1) for name in row_variables(shape, side)]
     found: dict[tuple[tuple[int, str], ...], Mapping[str, Node]] = {}
     patterns = [named(block.pattern, f"_n{i}") for i, block in enumerate(shape.blocks)]

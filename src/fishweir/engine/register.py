@@ -13,11 +13,13 @@ from itertools import groupby
 from pathlib import Path
 
 from fishweir.algebra.clauses import to_normals
+from fishweir.algebra.column_joins import block_of
 from fishweir.algebra.documents import xml_name
 from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe, Unsubscribe
-from fishweir.algebra.formula import paths_of
+from fishweir.algebra.formula import RelativePath, paths_of
 from fishweir.algebra.nodes import (
     Action,
+    ColumnOutput,
     CreateQuery,
     CreateStream,
     DropQuery,
@@ -144,16 +146,12 @@ class Registration:
 
     def _check_columns(self, statement: CreateQuery) -> None:
         """What SQL reads of declared tuples must be among their columns."""
-        shape = statement.shape
-        if not isinstance(shape, Selection) or shape.language != "sql":
-            return
-        for part in shape.filters:
-            stream = self.streams.get(part.source.name)
+        for source, paths in columns_read(statement.shape):
+            stream = self.streams.get(source.name)
             if stream is None or not stream.is_tuples:
                 continue
             known = {xml_name(name) for name, _ in stream.columns}
-            shown = tuple(path for _, path in shape.output.columns) if shape.output else ()
-            for path in (*shown, *paths_of(part.formula)):
+            for path in paths:
                 if path and (len(path) > 1 or path[0].is_attribute or path[0].name not in known):
                     name, columns = "/".join(map(str, path)), ", ".join(name for name, _ in stream.columns)
                     raise self._refused(statement, f"reads {name}; the columns of {stream.name} are {columns}", name)
@@ -207,6 +205,19 @@ def to_query(statement: CreateQuery | CreateFeed) -> CreateQuery:
     return CreateQuery(
         statement.query, statement.constants, statement.name, text=statement.text, line=statement.line, published=True
     )
+
+
+def columns_read(shape: Shape | Selection | FeedQuery) -> Iterator[tuple[Source, list[RelativePath]]]:
+    """The columns that a query in SQL reads of each of its sources."""
+    if isinstance(shape, Selection) and shape.language == "sql":
+        shown = [path for _, path in shape.output.columns] if shape.output else []
+        for part in shape.filters:
+            yield part.source, [*shown, *paths_of(part.formula)]
+    if isinstance(shape, Shape) and shape.formula is not None:
+        read = list(paths_of(shape.formula))
+        for i, block in enumerate(shape.blocks):
+            own = [column.path for column in shape.columns if isinstance(column, ColumnOutput) and column.block == i]
+            yield block.source, [*own, *(path[1:] for path in read if block_of(path) == i)]
 
 
 def sources_of(shape: Shape | Selection | FeedQuery) -> list[Source]:

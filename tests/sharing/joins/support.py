@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fishweir.algebra.clauses import constants_of, has_several, to_normals
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.join_oracle import evaluate_join, pairs
 from fishweir.algebra.joins import row_variables, to_join
@@ -13,10 +14,10 @@ def tables_of(queries, statistics=None):
     """One table per template; query numbers are places in the list."""
     grouped = {}
     for number, (shape, constants) in enumerate(queries):
-        normal = to_join(shape)
-        numbers, rows = grouped.setdefault(normal.template, ([], []))
-        numbers.append(number)
-        rows.append([constants[i] for i in normal.slots])
+        for normal in to_normals(shape):
+            numbers, rows = grouped.setdefault(normal.template, ([], []))
+            numbers.append(number)
+            rows.append(constants_of(normal, constants))
     return [build_join(template, *both, statistics or {}) for template, both in grouped.items()]
 
 
@@ -44,12 +45,12 @@ def expected(queries, documents):
     return sorted(found)
 
 
-def joined(queries, batches, parts=1, merge=None):
+def joined(queries, batches, parts=1, merge=None, statistics=None):
     """The same by runs; `batches` are lists of (source, document). `merge` may replace the retained runs."""
     from fishweir.algebra.nodes import Source
     from fishweir.sharing.plan import SourcePlan
 
-    stage = JoinStage(tables_of(queries))
+    stage = JoinStage(tables_of(queries, statistics))
     sources = sorted({block.source.name for shape, _ in queries for block in shape.blocks})
     by_place, retained, found = {}, [], []
     for version, batch in enumerate(batches):
@@ -74,7 +75,8 @@ def joined(queries, batches, parts=1, merge=None):
         retained.append(new)
         if merge is not None:
             retained = merge(stage, retained)
-    return sorted(found)
+    once = {number for number, (shape, _) in enumerate(queries) if has_several(shape)}
+    return sorted([*(row for row in found if row[0] not in once), *{row for row in found if row[0] in once}])
 
 
 def _rows(queries, block, by_place):
@@ -92,7 +94,9 @@ def _rows(queries, block, by_place):
 
 
 def _with_names(shape, nodes):
-    """Node ids as the oracle writes them, in the order of row_variables."""
+    """Node ids as the oracle writes them, in the order of row_variables; a join by SQL has none."""
+    if shape.formula is not None:
+        return ()
     normal = to_join(shape)
     places = {name: (side, node) for name, side, node in normal.variables}
     shown = []

@@ -17,8 +17,9 @@ from fishweir.algebra.nodes import Source
 from fishweir.sharing.arrays import Ints
 from fishweir.sharing.joins.edges import Contained, EdgeSets
 from fishweir.sharing.joins.pairs import Doubt, Met, join_runs
+from fishweir.sharing.joins.ranks import Ranks, newest_times
 from fishweir.sharing.joins.rows import Joined, join_rows, side_rows, verify
-from fishweir.sharing.joins.state import Hashes, Run, build_run, concatenated_rows, merge_runs
+from fishweir.sharing.joins.state import Hashes, Needed, Run, build_run, concatenated_rows, merge_runs
 from fishweir.sharing.joins.tables import JoinTable, Variable
 from fishweir.sharing.witnesses import Path, PathTable
 
@@ -51,13 +52,41 @@ class JoinStage:
 
     @cached_property
     def reach(self) -> float:
-        """The longest window: what is older than that meets nothing any more."""
-        return max((float(r.max(initial=-1.0)) for table in self.tables for r in table.reaches), default=-1.0)
+        """The longest window in seconds: what is older than that, and no longer counted by rows, meets nothing."""
+        return self._longest(False)
 
-    def merged(self, runs: Sequence[Run], after: float = -np.inf) -> Run:
+    @cached_property
+    def rows(self) -> float:
+        """The longest window in rows; 0 where none counts rows."""
+        return max(self._longest(True), 0.0)
+
+    def _longest(self, rows: bool) -> float:
+        sides = ((t.template.window, t.reaches) for t in self.tables)
+        ends = [
+            float(reach.max(initial=-1.0))
+            for window, reaches in sides
+            for is_rows, reach in zip((window.left_rows, window.right_rows), reaches, strict=True)
+            if is_rows == rows
+        ]
+        return max(ends, default=-1.0)
+
+    def needed(self, now: float, runs: Sequence[Run]) -> Needed:
+        """Which documents may still meet others; of `runs`, all there are, the newest are kept for windows of rows."""
+        after = now - self.reach
+        counted = newest_times(runs, self.rows) if self.rows else {}
+
+        def is_needed(run: Run) -> NDArray[np.bool_]:
+            kept: NDArray[np.bool_] = run.times >= after
+            for stream, least in counted.items():
+                kept |= (run.streams == stream) & (run.times >= least)
+            return kept
+
+        return is_needed
+
+    def merged(self, runs: Sequence[Run], needed: Needed | None = None) -> Run:
         """One run of several, without what no query needs any more."""
         compared = {variable.key: compared for variable, compared in self.sets.variables.items()}
-        return merge_runs(runs, compared, self.classes, after)
+        return merge_runs(runs, compared, self.classes, needed or (lambda run: np.ones(len(run), np.bool_)))
 
 
 def batch_run(
@@ -108,14 +137,18 @@ class Block:
         return self.members[self.member_starts[row] : self.member_starts[row + 1]]
 
 
-def find_pairs(stage: JoinStage, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1) -> Iterator[Block]:
-    """What the new documents meet, among themselves and among the old ones; `part` of `parts` of it."""
+def find_pairs(
+    stage: JoinStage, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1, ranks: Ranks | None = None
+) -> Iterator[Block]:
+    """What the new documents meet, among themselves and among the old ones; `part` of `parts` of it. Where windows
+    count rows, `ranks` are over all documents of the micro-batch and those retained."""
+    ranks = ranks or Ranks([new, *old] if stage.rows else [])
     for found in join_runs(stage.sets, new, old, part, parts):
         if isinstance(found, Doubt):
             yield from map(_block, verify(stage.sets.tables[found.table], found))
         else:
             yield _block(found)
-    yield from map(_block, join_rows(stage.others, new, old, part, parts))
+    yield from map(_block, join_rows(stage.others, new, old, part, parts, ranks))
 
 
 def _block(found: Met | Joined) -> Block:

@@ -9,7 +9,7 @@ window has passed it (design, "Join state").
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -110,6 +110,10 @@ class Run:
         return float(self.times.max(initial=-np.inf))
 
     @cached_property
+    def oldest(self) -> float:
+        return float(self.times.min(initial=np.inf))
+
+    @cached_property
     def nbytes(self) -> int:
         own = sum(getattr(self, f.name).nbytes for f in fields(self) if f.name != "rows")
         return int(own + sum(getattr(self.rows, f.name).nbytes for f in fields(self.rows)))
@@ -118,6 +122,10 @@ class Run:
         """The place of each variable among the run's own, -1 where it has none."""
         place = {int(key): i for i, key in enumerate(self.variables)}
         return np.array([place.get(int(key), -1) for key in wanted], dtype=np.int64)
+
+
+Needed = Callable[[Run], NDArray[np.bool_]]
+"""Which documents of a run may still meet others."""
 
 
 def build_run(
@@ -164,11 +172,11 @@ def _joined(parts: list[Any], kind: Any) -> Any:
     return np.concatenate(parts).astype(kind) if parts else np.empty(0, kind)
 
 
-def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hashes, after: float) -> Run:
-    """One run of several: without documents older than `after`, variables and rows that nobody needs any more."""
+def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hashes, needed: Needed) -> Run:
+    """One run of several: without documents, variables and rows that nobody needs any more."""
     wanted = np.array(list(variables), dtype=np.uint64)
     compared = np.array(list(variables.values()), dtype=np.bool_)
-    parts = [_kept(run, wanted, classes, after) for run in runs]
+    parts = [_kept(run, wanted, classes, needed) for run in runs]
     shifts = np.append(0, np.cumsum([len(part) for part in parts]))[:-1].tolist()
     cells = np.concatenate([np.diff(part.cells) for part in parts])
     lengths = np.concatenate([np.diff(part.node_starts) for part in parts])
@@ -189,8 +197,8 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
     return replace(merged, keys=keys[order], documents=holders[order])
 
 
-def _kept(run: Run, wanted: Hashes, classes: Hashes, after: float) -> Run:
-    documents = np.flatnonzero(run.times >= after)
+def _kept(run: Run, wanted: Hashes, classes: Hashes, needed: Needed) -> Run:
+    documents = np.flatnonzero(needed(run))
     renumbered = np.full(len(run), -1, np.int64)
     renumbered[documents] = np.arange(len(documents))
     columns = run.columns(wanted)
