@@ -42,7 +42,7 @@ class ParsedQuery:
     """The queries whose results it reads: the joins of a chain before its last one."""
 
 
-AnyParsed = ParsedQuery | Parsed[FeedQuery] | Parsed[Selection] | Parsed[Shape] | Parsed[Selection | Shape]
+AnyParsed = ParsedQuery | Parsed[FeedQuery] | Parsed[Selection] | Parsed[Shape]
 AnyPlace = ConstantPlace | LiteralPlace
 
 

@@ -55,7 +55,8 @@ def parse_query(piece: Piece) -> Parsed[Selection] | Parsed[Shape]:
         return constants.parsed(join, clauses)
     scope = scope_of(source, query)
     if query.brackets:
-        raise Rejected("a window is for joins: a query of one stream gets each tuple as it comes", query.brackets[0].start)
+        reason = "a window is for joins: a query of one stream gets each tuple as it comes"
+        raise Rejected(reason, query.brackets[0].start)
     output = scope.output(select.expressions)
     formula = _formula(select, scope, constants)
     clauses = _clauses(piece, query.end)
