@@ -124,9 +124,6 @@ class Registration:
         key = (id(statement.shape), statement.action)
         if key not in self._bound:
             sources = sources_of(statement.shape)
-            if isinstance(statement.shape, Shape) and len(sources) > 1 and statement.shape.window is None:
-                joined = " and ".join(str(source) for source in sources)
-                raise self._refused(statement, f"joins {joined}; joins between sources are not supported yet")
             for source in sources:
                 if not source.dtd and source.name not in self.streams and not self.feeds.is_published(source.name):
                     self._declare(statement, source.name)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fishweir.algebra.clauses import constants_of, has_several, to_normals
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.join_oracle import evaluate_join, pairs
 from fishweir.algebra.joins import row_variables, to_join
+from fishweir.sharing.joins.placement import is_movable
 from fishweir.sharing.joins.stage import JoinStage, batch_run, find_pairs
 from fishweir.sharing.joins.tables import build_join
 
@@ -45,12 +48,16 @@ def expected(queries, documents):
     return sorted(found)
 
 
-def joined(queries, batches, parts=1, merge=None, statistics=None):
-    """The same by runs; `batches` are lists of (source, document). `merge` may replace the retained runs."""
+def joined(queries, batches, parts=1, merge=None, statistics=None, above=False):
+    """The same by runs; `batches` are lists of (source, document). `merge` may replace the retained runs; `above` has
+    constants checked on pairs wherever they can be."""
     from fishweir.algebra.nodes import Source
     from fishweir.sharing.plan import SourcePlan
 
-    stage = JoinStage(tables_of(queries, statistics))
+    tables = tables_of(queries, statistics)
+    if above:
+        tables = [replace(table, above=is_movable(table.template)) for table in tables]
+    stage = JoinStage(tables)
     sources = sorted({block.source.name for shape, _ in queries for block in shape.blocks})
     by_place, retained, found = {}, [], []
     for version, batch in enumerate(batches):

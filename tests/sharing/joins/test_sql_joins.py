@@ -72,10 +72,10 @@ def batches_of(docs, cuts):
 
 
 @settings(max_examples=150)
-@given(st.lists(queries(), min_size=1, max_size=5), streams(), st.sampled_from([1, 3]))
-def test_runs_equal_oracle(some, stream, parts):
+@given(st.lists(queries(), min_size=1, max_size=5), streams(), st.sampled_from([1, 3]), st.booleans())
+def test_runs_equal_oracle(some, stream, parts, above):
     docs = parsed(stream[0])
-    assert joined(some, batches_of(docs, stream[1]), parts) == expected(some, docs)
+    assert joined(some, batches_of(docs, stream[1]), parts, above=above) == expected(some, docs)
 
 
 @settings(max_examples=60)

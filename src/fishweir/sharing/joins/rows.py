@@ -20,6 +20,7 @@ from fishweir.sharing.arrays import Ints, expand, number_rows
 from fishweir.sharing.bindings import bind
 from fishweir.sharing.joins.edges import EARLIER, LATER, TOGETHER, by_reach, reach
 from fishweir.sharing.joins.pairs import Doubt, Met, apart, portions
+from fishweir.sharing.joins.placement import wanting
 from fishweir.sharing.joins.ranks import Ranks
 from fishweir.sharing.joins.state import Hashes, Run, SideRows, combine
 from fishweir.sharing.joins.tables import JoinTable
@@ -43,23 +44,27 @@ class Joined:
 def side_rows(table: JoinTable, side: int, witnesses: Mapping[Path, PathTable]) -> SideRows | None:
     """The rows of one side in a batch of documents."""
     template = table.template.sides[side]
-    found = match_table(table.sides[side], FirstValues(witnesses) if template.columns else witnesses)
+    own = table.bare[side] if table.above else table.sides[side]
+    found = match_table(own, FirstValues(witnesses) if template.columns else witnesses)
     if found is None:
         return None
     values = edge_values(table, side, witnesses, found.documents, found.nodes)
     starts, members = _members(table, side, found)
     key = table.keys[side]
     anchored = values[:, table.anchor] if table.anchor >= 0 else np.zeros(len(values), np.uint64)
-    size, width, edges = len(found), found.nodes.shape[1], values.shape[1]
+    nodes = found.nodes[:, : len(template.outputs)]
+    if table.above:
+        values = np.concatenate([values, _compared(table, side, witnesses, found.documents, found.nodes)], axis=1)
+    size, width, many = len(found), nodes.shape[1], values.shape[1]
     return SideRows(
         combine(key, anchored), found.documents, np.full(size, key, np.uint64),
-        np.arange(size + 1) * width, found.nodes.ravel(), np.arange(size + 1) * edges, values.ravel(), starts, members,
+        np.arange(size + 1) * width, nodes.ravel(), np.arange(size + 1) * many, values.ravel(), starts, members,
     )  # fmt: skip
 
 
 def _members(table: JoinTable, side: int, found: Matches) -> tuple[Ints, Ints]:
-    """The sorted queries of each row; none where the side has no constants."""
-    if not table.template.sides[side].conditions:
+    """The sorted queries of each row; none where the side has no constants, or they are checked above."""
+    if table.above or not table.template.sides[side].conditions:
         return np.zeros(len(found) + 1, np.int64), np.empty(0, np.int64)
     slices = found.slices.reshape(-1, 2)
     source, positions = expand(slices[:, 0], slices[:, 1])
@@ -76,16 +81,33 @@ def edge_values(
 ) -> Hashes:
     """For each row the value at the side's end of each edge: a hash, or the bits of a number."""
     template = table.template.sides[side]
-    columns = []
-    for edge in table.template.edges:
-        node = edge.right if side else edge.left
-        values = witnesses[template.path(node)]
-        keys = node_keys(values.documents, np.maximum(values.nodes[:, -1], 0))
-        order = np.argsort(keys, kind="stable")
-        own = node_keys(documents, nodes[:, template.outputs.index(node)])
-        at = order[np.searchsorted(keys[order], own)]
-        columns.append(values.hashes[at] if edge.op in ("=", "!=") else values.numbers[at].view(np.uint64))
+    ends = [(edge.right if side else edge.left, edge.op in ("=", "!=")) for edge in table.template.edges]
+    columns = [
+        _at(witnesses[template.path(node)], documents, nodes[:, template.outputs.index(node)], hashed)
+        for node, hashed in ends
+    ]
     return np.stack(columns, axis=1) if columns else np.empty((len(documents), 0), np.uint64)
+
+
+def _compared(
+    table: JoinTable, side: int, witnesses: Mapping[Path, PathTable], documents: Ints, nodes: Ints
+) -> Hashes:
+    """For each row the value that each constant of the side is compared with."""
+    template = table.template.sides[side]
+    outputs_ = (*template.outputs, *table.compared(side))
+    columns = [
+        _at(witnesses[template.path(c.node)], documents, nodes[:, outputs_.index(c.node)], c.type == "string")
+        for c in template.constants
+    ]
+    return np.stack(columns, axis=1) if columns else np.empty((len(documents), 0), np.uint64)
+
+
+def _at(values: PathTable, documents: Ints, nodes: Ints, hashed: bool) -> Hashes:
+    """The values of some nodes: hashes, or the bits of numbers."""
+    keys = node_keys(values.documents, np.maximum(values.nodes[:, -1], 0))
+    order = np.argsort(keys, kind="stable")
+    at = order[np.searchsorted(keys[order], node_keys(documents, nodes))]
+    return values.hashes[at] if hashed else values.numbers[at].view(np.uint64)
 
 
 def join_rows(
@@ -118,11 +140,20 @@ def _probe(
         mine = dealt % np.uint64(parts) == np.uint64(part)
         rows, keys = rows[mine], keys[mine]
     lo, hi = (np.searchsorted(other.keys, keys, side) for side in ("left", "right"))
-    for some in portions(hi - lo):
+    for some in _portions(own.documents[rows], hi - lo):
         source, found = expand(lo[some], hi[some])
         own_rows = rows[some][source]
         pair = (found, own_rows) if new else (own_rows, found)
         yield from _decide(table, left, right, *pair, ranks)
+
+
+def _portions(documents: Ints, lengths: Ints) -> Iterator[Ints]:
+    """Rows of about PAIRS_AT_ONCE hits, all of a document together: what is over the same nodes is one result."""
+    order = np.argsort(documents, kind="stable")
+    starts = np.flatnonzero(np.diff(documents[order], prepend=-1))
+    ends = np.append(starts, len(order))
+    for some in portions(np.add.reduceat(lengths[order], starts) if len(starts) else lengths):
+        yield order[ends[some.start] : ends[some.stop]]
 
 
 def _near(table: JoinTable, left: Run, right: Run) -> bool:
@@ -156,7 +187,10 @@ def _decide(
     if not any(side.conditions for side in table.template.sides):
         yield from _everyone(table, left, right, *documents, nodes, far, order)
         return
-    pair, members = _wanting(table, left.rows, right.rows, lefts, rights)
+    if table.above:
+        pair, members = _wanting_above(table, left.rows, right.rows, lefts, rights, nodes)
+    else:
+        pair, members = _wanting(table, left.rows, right.rows, lefts, rights)
     yield from _within(table, left, right, *documents, nodes, far, order, pair, members)
 
 
@@ -204,6 +238,23 @@ def _wanting(
     pair, numbers = both >> 32, both & 0xFFFFFFFF
     own = np.isin(numbers, table.numbers)
     return pair[own], numbers[own]
+
+
+def _wanting_above(
+    table: JoinTable, left: SideRows, right: SideRows, lefts: Ints, rights: Ints, nodes: Ints
+) -> tuple[Ints, Ints]:
+    """The same by the values in the rows; a query wants a result once, whatever nodes satisfy its constants."""
+    edges = len(table.template.edges)
+    values = [
+        rows.values[rows.value_starts[chosen][:, None] + edges + np.arange(len(side.constants))]
+        for rows, chosen, side in zip((left, right), (lefts, rights), table.template.sides, strict=True)
+    ]
+    pair, queries = wanting(table.checks, values)
+    result = number_rows(left.documents[lefts], right.documents[rights], *nodes.T)
+    _, once = np.unique(result[pair] << 32 | queries, return_index=True)
+    pair, members = pair[once], table.numbers[queries[once]]
+    order = np.lexsort((members, pair))
+    return pair[order], members[order]
 
 
 def _everyone(

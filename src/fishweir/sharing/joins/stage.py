@@ -20,7 +20,7 @@ from fishweir.sharing.joins.pairs import Doubt, Met, join_runs
 from fishweir.sharing.joins.ranks import Ranks, newest_times
 from fishweir.sharing.joins.rows import Joined, join_rows, side_rows, verify
 from fishweir.sharing.joins.state import Hashes, Needed, Run, build_run, concatenated_rows, merge_runs
-from fishweir.sharing.joins.tables import JoinTable, Variable
+from fishweir.sharing.joins.tables import JoinTable, Variable, merge_joins
 from fishweir.sharing.witnesses import Path, PathTable
 
 
@@ -30,7 +30,7 @@ class JoinStage:
     def __init__(self, tables: Sequence[JoinTable]) -> None:
         self.tables = tuple(tables)
         self.sets = EdgeSets([table for table in tables if table.is_plain])
-        self.others = [table for table in tables if not table.is_plain]
+        self.others = _together([table for table in tables if not table.is_plain])
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
         """What the documents of some sources are walked for, and whether the values are read."""
@@ -87,6 +87,15 @@ class JoinStage:
         """One run of several, without what no query needs any more."""
         compared = {variable.key: compared for variable, compared in self.sets.variables.items()}
         return merge_runs(runs, compared, self.classes, needed or (lambda run: np.ones(len(run), np.bool_)))
+
+
+def _together(tables: Sequence[JoinTable]) -> list[JoinTable]:
+    """One table for all whose rows are the same, in whatever segments their queries are."""
+    by_key: dict[int, list[JoinTable]] = {}
+    for table in tables:
+        by_key.setdefault(table.keys[0], []).append(table)
+    merged = (merge_joins(some, np.empty(0, np.int64)) if len(some) > 1 else some[0] for some in by_key.values())
+    return [table for table in merged if table is not None]
 
 
 def batch_run(
