@@ -21,8 +21,7 @@ import pyarrow.parquet as pq
 from fishweir.pipeline.summary import Summary
 from fishweir.sharing.arrays import Ints, read_arrays, write_arrays
 from fishweir.sharing.joins.edges import Contained
-from fishweir.sharing.joins.ranks import Ranks
-from fishweir.sharing.joins.stage import Block, find_pairs
+from fishweir.sharing.joins.stage import Block, Known, find_pairs
 from fishweir.sharing.joins.state import Run, read_run
 from fishweir.sharing.match import to_lists
 from fishweir.sharing.plan import cached_stage
@@ -62,9 +61,9 @@ class JoinTask:
         old = [cached_run(self.state / name) for name in self.old]
         writer = PairWriter(self.folder, self.sets, part)
         new = [cached_run(self.state / name) for name in self.new]
-        ranks = Ranks([*old, *new] if stage.rows else [])
+        known = Known(stage, [*old, *new])
         for run in new:
-            for block in find_pairs(stage, run, old, part, self.parts, ranks):
+            for block in find_pairs(stage, run, old, part, self.parts, known):
                 writer.write(block)
                 summary.matches += len(block)
             old.append(run)

@@ -23,17 +23,19 @@ SMALL = 1_000
 
 @dataclass(frozen=True)
 class RunFile:
-    """A run in the list: how many documents it has, the time of its newest, its bytes."""
+    """A run in the list: how many documents it has, the time of its newest, its bytes; how many rows of changing
+    files came, changed or went in it."""
 
     name: str
     documents: int
     newest: float
     bytes: int
+    versions: int = 0
 
 
 def run_file(folder: Path, name: str) -> RunFile:
     run = cached_run(folder / name)
-    return RunFile(name, len(run), run.newest, run.nbytes)
+    return RunFile(name, len(run), run.newest, run.nbytes, len(run.versions))
 
 
 def retained(folder: Path, stage: JoinStage, batch: int, old: Sequence[RunFile], new: Sequence[str]) -> list[RunFile]:
@@ -42,12 +44,12 @@ def retained(folder: Path, stage: JoinStage, batch: int, old: Sequence[RunFile],
     if not stage.tables:
         return []
     now = max((run.newest for run in runs), default=0.0)
-    kept = [run for run in runs if run.documents]
+    kept = [run for run in runs if run.documents or run.versions]
     needed = stage.needed(now, [cached_run(folder / run.name) for run in kept] if stage.rows else [])
     if stage.rows:
-        kept = [run for run in kept if needed(cached_run(folder / run.name)).any()]
+        kept = [run for run in kept if run.versions or needed(cached_run(folder / run.name)).any()]
     else:
-        kept = [run for run in kept if run.newest >= now - stage.reach]
+        kept = [run for run in kept if run.versions or run.newest >= now - stage.reach]
     groups: list[list[RunFile]] = []
     for run in kept:
         groups.append([run])

@@ -7,21 +7,32 @@ a set of queries. Plain joins are decided by edge sets (edges, pairs), the other
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Source
-from fishweir.sharing.arrays import Ints
+from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.joins.edges import Contained, EdgeSets
 from fishweir.sharing.joins.pairs import Doubt, Met, join_runs
 from fishweir.sharing.joins.ranks import Ranks, newest_times
 from fishweir.sharing.joins.rows import Joined, join_rows, side_rows, verify
-from fishweir.sharing.joins.state import Hashes, Needed, Run, build_run, concatenated_rows, merge_runs
+from fishweir.sharing.joins.state import (
+    Hashes,
+    Needed,
+    Run,
+    Versions,
+    build_run,
+    concatenated_rows,
+    merge_runs,
+    no_versions,
+)
+from fishweir.sharing.joins.superseded import Superseded
 from fishweir.sharing.joins.tables import JoinTable, Variable, merge_joins
-from fishweir.sharing.witnesses import Path, PathTable
+from fishweir.sharing.witnesses import Path, PathTable, hash_texts
 
 
 class JoinStage:
@@ -101,8 +112,9 @@ def _together(tables: Sequence[JoinTable]) -> list[JoinTable]:
 def batch_run(
     stage: JoinStage, sources: Sequence[Source], stream: int, numbers: Sequence[int], times: Sequence[float],
     version: int, witnesses: Mapping[Path, PathTable],
+    arrivals: Sequence[float] | None = None, changes: Sequence[tuple[int, float, str]] = (),
 ) -> Run:  # fmt: skip
-    """The run of a batch of one stream's documents."""
+    """The run of a batch of one stream's documents; `changes` of a changing file are number, arrival and key."""
     rows = [
         found
         for table in stage.others
@@ -113,7 +125,16 @@ def batch_run(
         np.full(len(numbers), stream, np.int64), np.array(numbers, dtype=np.int64),
         np.array(times, dtype=np.float64), version, stage.variables(sources), witnesses,
         concatenated_rows(rows, [0] * len(rows)),
+        np.array(times if arrivals is None else arrivals, dtype=np.float64), _versions(stream, changes),
     )  # fmt: skip
+
+
+def _versions(stream: int, changes: Sequence[tuple[int, float, str]]) -> Versions:
+    if not changes:
+        return no_versions()
+    numbers, arrivals, keys = zip(*changes, strict=True)
+    hashes = hash_texts(pa.array(keys, pa.large_string()))
+    return Versions(np.full(len(keys), stream, np.int64), np.array(numbers), np.array(arrivals, np.float64), hashes)
 
 
 @dataclass(frozen=True)
@@ -147,17 +168,47 @@ class Block:
 
 
 def find_pairs(
-    stage: JoinStage, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1, ranks: Ranks | None = None
+    stage: JoinStage, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1, known: Known | None = None
 ) -> Iterator[Block]:
-    """What the new documents meet, among themselves and among the old ones; `part` of `parts` of it. Where windows
-    count rows, `ranks` are over all documents of the micro-batch and those retained."""
-    ranks = ranks or Ranks([new, *old] if stage.rows else [])
+    """What the new documents meet, among themselves and among the old ones; `part` of `parts` of it. `known` is of
+    all documents of the micro-batch and those retained."""
+    known = known or Known(stage, [new, *old])
+    for found in _found(stage, new, old, part, parts, known):
+        kept = found if known.superseded.is_empty else _in_force(found, known.superseded)
+        if len(kept.lefts):
+            yield _block(kept)
+
+
+class Known:
+    """What is worked out over all runs: places in windows of rows, and which rows of changing files are in force."""
+
+    def __init__(self, stage: JoinStage, runs: Sequence[Run]) -> None:
+        self.ranks, self.superseded = Ranks(runs if stage.rows else []), Superseded(runs)
+
+
+def _found(
+    stage: JoinStage, new: Run, old: Sequence[Run], part: int, parts: int, known: Known
+) -> Iterator[Met | Joined]:
     for found in join_runs(stage.sets, new, old, part, parts):
         if isinstance(found, Doubt):
-            yield from map(_block, verify(stage.sets.tables[found.table], found))
+            yield from verify(stage.sets.tables[found.table], found)
         else:
-            yield _block(found)
-    yield from map(_block, join_rows(stage.others, new, old, part, parts, ranks))
+            yield found
+    yield from join_rows(stage.others, new, old, part, parts, known.ranks)
+
+
+def _in_force(found: Met | Joined, superseded: Superseded) -> Met | Joined:
+    """Without the pairs of which one was superseded before the other came."""
+    keep = np.flatnonzero(superseded.in_force(found.left, found.right, found.lefts, found.rights))
+    lefts, rights = found.lefts[keep], found.rights[keep]
+    nodes = None if found.nodes is None else found.nodes[keep]
+    if isinstance(found, Met):
+        return replace(found, lefts=lefts, rights=rights, nodes=nodes, counts=found.counts[keep])
+    starts = found.member_starts
+    _, at = expand(starts[keep], starts[keep + 1])
+    ends = np.append(0, np.cumsum(starts[keep + 1] - starts[keep])).astype(np.int64)
+    members = found.members[at]
+    return replace(found, lefts=lefts, rights=rights, nodes=found.nodes[keep], member_starts=ends, members=members)
 
 
 def _block(found: Met | Joined) -> Block:

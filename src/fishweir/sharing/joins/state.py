@@ -85,6 +85,24 @@ def concatenated_rows(parts: Sequence[SideRows], shifts: Sequence[int]) -> SideR
 
 
 @dataclass(frozen=True)
+class Versions:
+    """Entries of changing files: rows that came, changed or went, by the hash of their key."""
+
+    streams: Ints
+    numbers: Ints
+    arrivals: NDArray[np.float64]
+    keys: Hashes
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+def no_versions() -> Versions:
+    none = np.empty(0, np.int64)
+    return Versions(none, none, np.empty(0), np.empty(0, np.uint64))
+
+
+@dataclass(frozen=True)
 class Run:
     """Documents by their place in the run; cell (document, variable) is document * variables + variable."""
 
@@ -93,6 +111,7 @@ class Run:
     times: NDArray[np.float64]
     since: Ints
     """Of each document, the version of the catalog that its micro-batch ran with."""
+    arrivals: NDArray[np.float64]
     variables: Hashes
     cells: Ints
     values: Hashes
@@ -101,6 +120,7 @@ class Run:
     keys: Hashes
     documents: Ints
     rows: SideRows
+    versions: Versions
 
     def __len__(self) -> int:
         return len(self.streams)
@@ -115,8 +135,7 @@ class Run:
 
     @cached_property
     def nbytes(self) -> int:
-        own = sum(getattr(self, f.name).nbytes for f in fields(self) if f.name != "rows")
-        return int(own + sum(getattr(self.rows, f.name).nbytes for f in fields(self.rows)))
+        return int(sum(array.nbytes for array in arrays_of(self).values()))
 
     def columns(self, wanted: Hashes) -> Ints:
         """The place of each variable among the run's own, -1 where it has none."""
@@ -131,6 +150,7 @@ Needed = Callable[[Run], NDArray[np.bool_]]
 def build_run(
     streams: Ints, numbers: Ints, times: NDArray[np.float64], since: int,
     variables: Mapping[Variable, bool], witnesses: Mapping[Path, PathTable], rows: SideRows,
+    arrivals: NDArray[np.float64], versions: Versions,
 ) -> Run:  # fmt: skip
     """A run of one batch; `variables` with whether their values are compared, all of these documents' sources."""
     keys = np.array([variable.key for variable in variables], dtype=np.uint64)
@@ -161,10 +181,10 @@ def build_run(
     looked_up, documents = _joined(index, np.uint64), _joined(holders, np.int64)
     by_key = np.argsort(looked_up, kind="stable")
     return Run(
-        streams, numbers, times, np.full(len(numbers), since, np.int64), keys,
+        streams, numbers, times, np.full(len(numbers), since, np.int64), arrivals, keys,
         np.searchsorted(cell[order], np.arange(len(numbers) * len(keys) + 1)), values[order],
         np.append(0, np.cumsum(length[order])).astype(np.int64), flat[at],
-        looked_up[by_key], documents[by_key], rows.sorted(),
+        looked_up[by_key], documents[by_key], rows.sorted(), versions,
     )  # fmt: skip
 
 
@@ -182,12 +202,14 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
     lengths = np.concatenate([np.diff(part.node_starts) for part in parts])
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("streams", "numbers", "times", "since", "values", "nodes")
+        for name in ("streams", "numbers", "times", "since", "arrivals", "values", "nodes")
     }
+    versions = Versions(*(np.concatenate([getattr(r.versions, f.name) for r in runs]) for f in fields(Versions)))
     merged = Run(
         **columns, variables=wanted, cells=np.append(0, np.cumsum(cells)).astype(np.int64),
         node_starts=np.append(0, np.cumsum(lengths)).astype(np.int64), keys=np.empty(0, np.uint64),
         documents=np.empty(0, np.int64), rows=concatenated_rows([part.rows for part in parts], shifts).sorted(),
+        versions=versions,
     )  # fmt: skip
     owner = np.repeat(np.arange(len(cells)), cells)
     valued = compared[owner % max(len(wanted), 1)] if len(wanted) else np.zeros(len(owner), np.bool_)
@@ -210,20 +232,35 @@ def _kept(run: Run, wanted: Hashes, classes: Hashes, needed: Needed) -> Run:
     _, nodes = expand(run.node_starts[at], run.node_starts[at + 1])
     rows = run.rows.take(np.flatnonzero((renumbered[run.rows.documents] >= 0) & np.isin(run.rows.classes, classes)))
     return Run(
-        run.streams[documents], run.numbers[documents], run.times[documents], run.since[documents], wanted,
+        run.streams[documents], run.numbers[documents], run.times[documents], run.since[documents],
+        run.arrivals[documents], wanted,
         np.append(0, np.cumsum(hi - lo)).astype(np.int64), run.values[at],
         np.append(0, np.cumsum(run.node_starts[at + 1] - run.node_starts[at])).astype(np.int64), run.nodes[nodes],
         np.empty(0, np.uint64), np.empty(0, np.int64), replace(rows, documents=renumbered[rows.documents]),
+        run.versions,
     )  # fmt: skip
 
 
 def write_run(path: FilePath, run: Run) -> None:
-    arrays = {f.name: getattr(run, f.name) for f in fields(run) if f.name != "rows"}
-    write_arrays(path, {}, arrays | {f"rows:{f.name}": getattr(run.rows, f.name) for f in fields(run.rows)})
+    write_arrays(path, {}, arrays_of(run))
 
 
 def read_run(path: FilePath) -> Run:
     _, arrays = read_arrays(path)
-    rows = SideRows(**{f.name: np.asarray(arrays[f"rows:{f.name}"]) for f in fields(SideRows)})
-    own = {f.name: np.asarray(arrays[f.name]) for f in fields(Run) if f.name != "rows"}
-    return Run(**own, rows=rows)
+    parts: dict[str, Any] = {
+        name: part(**{f.name: np.asarray(arrays[f"{name}:{f.name}"]) for f in fields(part)})
+        for name, part in _PARTS.items()
+    }
+    own: dict[str, Any] = {f.name: np.asarray(arrays[f.name]) for f in fields(Run) if f.name not in _PARTS}
+    return Run(**own, **parts)
+
+
+_PARTS: dict[str, Any] = {"rows": SideRows, "versions": Versions}
+
+
+def arrays_of(run: Run) -> dict[str, Any]:
+    """All arrays of a run by name; those of a part with its name before theirs."""
+    arrays = {f.name: getattr(run, f.name) for f in fields(run) if f.name not in _PARTS}
+    for name, part in _PARTS.items():
+        arrays |= {f"{name}:{f.name}": getattr(getattr(run, name), f.name) for f in fields(part)}
+    return arrays
