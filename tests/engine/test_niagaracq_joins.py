@@ -49,7 +49,7 @@ def test_two_sources_in_any_order(tmp_path: Path) -> None:
         shown = weir.explain("Cheap")
         edges = "Quote.Price < Company.Target and Quote.Symbol = Company.Symbol"
         assert f"signature {edges} in quotes join companies" in shown
-        assert "constants below the join, on documents (steps a document:" in shown
+        assert "constants below the join, on documents (steps a document, by statistics:" in shown
         (result,) = weir.results("Cheap")
         assert result.documents == ["quotes-1", "companies-1"]
         assert result.bindings["t"]["document"] == "companies-1"
@@ -58,7 +58,7 @@ def test_two_sources_in_any_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("items", "reason"),
     [
-        ('<a>$x</> in "quotes", <b>$y</> in "companies"', "nothing joins the two sources"),
+        ('<a>$x</> in "quotes", <b>$y</> in "companies"', "nothing joins the two: use a variable in both"),
         ('<a>$x</> in "quotes", <b>$x</> in "companies", <c>$x</> in "quotes"', "three and more sources"),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_changing_file_as_the_other_side(weir, tmp_path: Path) -> None:
     file.write_text(f"<Companies>{company('INTC', 'chips')}{company('AOL', 'mail')}</Companies>")
     weir.execute(f"""
         create stream quotes;
-        create stream companies from '{file}' rows /Companies/Company key Symbol;
+        create stream companies from '{file}' rows /Companies/Company key Symbol every 0;
         create Both where <Quote><Symbol>$s</><Price>$p</></> in "quotes",
             <Company><Symbol>$s</><Profile>$t</></> in "companies" construct <hit price=$p>$t</hit>;
         create Dear where <Quote><Symbol>$s</><Price>$p</></> in "quotes",

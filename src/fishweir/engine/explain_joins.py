@@ -41,10 +41,9 @@ def _placement(table: JoinTable, statistics: Statistics) -> str:
     where = "above the join, on its pairs" if table.above else "below the join, on documents"
     if not is_movable(table.template):
         return f"    constants {where}: not all of them can be checked on pairs"
-    if not is_counted(table.template, table.anchor, statistics):
-        return f"    constants {where}: nothing counted yet"
     cost = costs(table.template, table.anchor, table.columns, statistics)
-    return f"    constants {where} (steps a document: {cost.below:,.1f} below, {cost.above:,.1f} above)"
+    by = "statistics" if is_counted(table.template, table.anchor, statistics) else "operator"
+    return f"    constants {where} (steps a document, by {by}: {cost.below:,.1f} below, {cost.above:,.1f} above)"
 
 
 def join_sizes(group: Sequence[JoinTable]) -> list[str]:

@@ -82,22 +82,12 @@ class _Binder:
             reason = 'the query reads nothing: expected a pattern <...> in "..."'
             raise Rejected(reason, _at(query.items[0].left))
         output = tuple(self._output(part) for part in query.output)
-        window = self._endless(blocks, query) if len(blocks) > 1 else None
+        window = self._endless() if len(blocks) == 2 else None
         shape = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), "niagaracq", window)
         return ParsedQuery(shape, tuple(self._constants), tuple(self._places), query.clauses)
 
-    def _endless(self, blocks: list[Block], query: QuerySyntax) -> Window:
-        """Documents of two sources wait for each other without end; Rejected unless something joins them."""
-        third = [item for item in query.items if isinstance(item, PatternSyntax)][2:]
-        if third:
-            reason = "joins of three and more sources are not supported: join two at a time"
-            raise Rejected(reason, _at(third[0].source[0]))
-        own = [{name for node in block.pattern.walk() for name in node.variables} for block in blocks]
-        ends = [{c.left, c.right} for c in self._conditions if isinstance(c.right, str)]
-        if not any(names & own[0] and names & own[1] for names in ends):
-            second = [item for item in query.items if isinstance(item, PatternSyntax)][1]
-            reason = "nothing joins the two sources: use a variable in both patterns, or compare one of each"
-            raise Rejected(reason, _at(second.source[0]))
+    def _endless(self) -> Window:
+        """Documents of two sources wait for each other without end."""
         slot = Slot(len(self._slots), "number")
         self._slots.append(slot)
         self._constants.append(math.inf)

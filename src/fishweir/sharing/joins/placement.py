@@ -59,8 +59,7 @@ def is_movable(template: JoinTemplate) -> bool:
 def costs(template: JoinTemplate, anchor: int, columns: Sequence[Column], statistics: Statistics) -> Costs:
     """What a document costs, on average of both sides, with the queries of one table."""
     queries = len(columns[0]) if columns else 0
-    known = [_known(side, template, anchor, statistics) for side in (0, 1)]
-    met = min(RETAINED, max(k.count for k in known)) / max(k.distinct for k in known) if anchor >= 0 else RETAINED
+    met = _met(template, anchor, statistics)
     first = len(template.left.types)
     parts = columns[:first], columns[first : first + len(template.right.types)]
     shares = [_shares(side, list(own), statistics) for side, own in zip(template.sides, parts, strict=True)]
@@ -73,16 +72,25 @@ def costs(template: JoinTemplate, anchor: int, columns: Sequence[Column], statis
     return Costs(below / 2 + met * passing * (1 + both), 1 + met * (look_up + queries * most))
 
 
+def _met(template: JoinTemplate, anchor: int, statistics: Statistics) -> float:
+    """How many documents of the other side one has its anchor's value in common with; 1 where nothing is known."""
+    if anchor < 0:
+        return RETAINED
+    if not is_counted(template, anchor, statistics):
+        return 1.0
+    known = [_known(side, template, anchor, statistics) for side in (0, 1)]
+    return min(RETAINED, max(k.count for k in known)) / max(k.distinct for k in known)
+
+
 def is_counted(template: JoinTemplate, anchor: int, statistics: Statistics) -> bool:
-    """Whether both sides' documents have been counted; before that selections stay below."""
+    """Whether both sides' documents have been counted."""
     return anchor >= 0 and all(_known(side, template, anchor, statistics).count for side in (0, 1))
 
 
 def is_better_above(
     template: JoinTemplate, anchor: int, columns: Sequence[Column], statistics: Statistics
 ) -> bool:
-    movable = is_movable(template) and is_counted(template, anchor, statistics)
-    return movable and costs(template, anchor, columns, statistics).is_above
+    return is_movable(template) and costs(template, anchor, columns, statistics).is_above
 
 
 def _known(side: int, template: JoinTemplate, anchor: int, statistics: Statistics) -> PathStatistics:
