@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 import fishweir
 from fishweir.errors import QueryError
+from fishweir.intake import open_source
+from fishweir.pipeline.home import open_log
 from tests.engine.support import micro_batch
 
 FIGURE = """
@@ -69,37 +72,39 @@ def test_refused(tmp_path: Path, items: str, reason: str) -> None:
             weir.execute(f"create q where {items} construct $x")
 
 
-def test_a_changing_file_as_the_other_side(weir, tmp_path: Path) -> None:
+def test_a_changing_file_as_the_other_side(tmp_path: Path) -> None:
     """Rows that changed or went no longer meet what comes later; what came before meets the new version too."""
     file = tmp_path / "companies.xml"
+    file.write_text("<Companies/>")
+    with fishweir.open(tmp_path / "home") as weir:
+        weir.execute(f"""
+            create stream quotes;
+            create stream companies from '{file}' rows /Companies/Company key Symbol every 0;
+            create Both where <Quote><Symbol>$s</><Price>$p</></> in "quotes",
+                <Company><Symbol>$s</><Profile>$t</></> in "companies" construct <hit price=$p>$t</hit>;
+            create Dear where <Quote><Symbol>$s</><Price>$p</></> in "quotes",
+                <Company><Symbol>$s</><Profile>$t</></> in "companies", $p > 3 construct <hit price=$p>$t</hit>;
+        """)
+        id, stream = weir.catalog.streams()["companies"]
+        weir.home.add_stream(id, stream)
+        source = open_source(stream, open_log(weir.home.streams, id), tmp_path)
 
-    def write(*companies: str) -> None:
-        file.write_text(f"<Companies>{''.join(companies)}</Companies>")
-        weir.run(until_idle=True)
+        def new(quotes: list[str], companies: dict[str, str] | None = None) -> list[str]:
+            """What comes of a new version of the file and of quotes after it."""
+            if companies is not None:
+                file.write_text(f"<Companies>{''.join(company(*both) for both in companies.items())}</Companies>")
+                assert sum(source.poll(time.time()))
+            weir.publish("quotes", quotes, timestamps=[float(i) for i in range(len(quotes))])
+            before = outputs(weir, "Both")
+            micro_batch(weir)
+            return [text for text in outputs(weir, "Both") if text not in before]
 
-    def published(*quotes: str) -> list[str]:
-        weir.publish("quotes", list(quotes), timestamps=[float(i) for i in range(len(quotes))])
-        before = outputs(weir, "Both")
-        weir.run(until_idle=True)
-        after = outputs(weir, "Both")
-        return [text for text in after if after.count(text) > before.count(text)]
-
-    file.write_text(f"<Companies>{company('INTC', 'chips')}{company('AOL', 'mail')}</Companies>")
-    weir.execute(f"""
-        create stream quotes;
-        create stream companies from '{file}' rows /Companies/Company key Symbol every 0;
-        create Both where <Quote><Symbol>$s</><Price>$p</></> in "quotes",
-            <Company><Symbol>$s</><Profile>$t</></> in "companies" construct <hit price=$p>$t</hit>;
-        create Dear where <Quote><Symbol>$s</><Price>$p</></> in "quotes",
-            <Company><Symbol>$s</><Profile>$t</></> in "companies", $p > 3 construct <hit price=$p>$t</hit>;
-    """)
-    weir.run(until_idle=True)
-    assert published(quote("INTC", 1), quote("AOL", 2)) == ['<hit price="1">chips</hit>', '<hit price="2">mail</hit>']
-    write(company("INTC", "fast chips"), company("AOL", "mail"))
-    assert outputs(weir, "Both").count('<hit price="1">fast chips</hit>') == 1
-    assert published(quote("INTC", 3)) == ['<hit price="3">fast chips</hit>']
-    write(company("AOL", "mail"))
-    assert published(quote("INTC", 4), quote("AOL", 5)) == ['<hit price="5">mail</hit>']
-    assert outputs(weir, "Dear") == ['<hit price="5">mail</hit>']
-    write(company("INTC", "chips again"), company("AOL", "mail"))
-    assert published(quote("INTC", 6)) == ['<hit price="6">chips again</hit>']
+        hits = ['<hit price="1">chips</hit>', '<hit price="2">mail</hit>']
+        assert new([quote("INTC", 1), quote("AOL", 2)], {"INTC": "chips", "AOL": "mail"}) == hits
+        hits = ['<hit price="1">fast</hit>', '<hit price="3">fast</hit>']
+        assert new([quote("INTC", 3)], {"INTC": "fast", "AOL": "mail"}) == hits
+        assert new([quote("INTC", 4)], {"AOL": "mail"}) == []
+        assert new([quote("INTC", 5), quote("AOL", 6)]) == ['<hit price="6">mail</hit>']
+        assert outputs(weir, "Dear") == ['<hit price="6">mail</hit>']
+        hits = [f'<hit price="{price}">back</hit>' for price in (1, 3, 4, 5, 7)]
+        assert new([quote("INTC", 7)], {"INTC": "back", "AOL": "mail"}) == hits

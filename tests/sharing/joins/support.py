@@ -48,9 +48,10 @@ def expected(queries, documents):
     return sorted(found)
 
 
-def joined(queries, batches, parts=1, merge=None, statistics=None, above=False):
+def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, keyed=None):
     """The same by runs; `batches` are lists of (source, document). `merge` may replace the retained runs; `above` has
-    constants checked on pairs wherever they can be."""
+    constants checked on pairs wherever they can be; `keyed` gives the key of a document of the stream R, whose later
+    versions supersede it."""
     from fishweir.algebra.nodes import Source
     from fishweir.sharing.plan import SourcePlan
 
@@ -74,7 +75,12 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False):
                 by_place[place] = document
                 numbers.append(place[1])
             times = [document.timestamp for document in own]
-            runs.append(batch_run(stage, [Source(source)], stream, numbers, times, version, walk.tables()))
+            arrivals = [float(document.id.partition("-")[2]) for document in own]
+            changes = []
+            if keyed and source == "R":
+                changes = [(n, a, keyed(d)) for n, a, d in zip(numbers, arrivals, own, strict=True)]
+            found_ = numbers, times, version, walk.tables(), arrivals, changes
+            runs.append(batch_run(stage, [Source(source)], stream, *found_))
         new = stage.merged(runs)
         for part in range(parts):
             for block in find_pairs(stage, new, retained, part, parts):

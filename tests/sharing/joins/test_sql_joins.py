@@ -103,3 +103,29 @@ def test_rows_bound_the_state():
     some = [(statement.shape, statement.constants)]
     assert joined(some, [docs[i : i + 5] for i in range(0, 50, 5)], merge=merge) == expected(some, docs)
     assert max(sizes) == 3
+
+
+@settings(max_examples=60)
+@given(st.lists(queries(), min_size=1, max_size=4), streams(10), st.booleans())
+def test_what_is_superseded_meets_nothing_later(some, stream, merged):
+    """R is a file that changes in place, `a` the key of its rows."""
+    docs = parsed(stream[0])
+
+    def keyed(document):
+        return document.root.findtext("a") or ""
+
+    def merge(stage, runs):
+        return [stage.merged(runs)] if merged else runs
+
+    order = {document.id: i for i, (_, document) in enumerate(docs)}
+    versions = [(keyed(document), order[document.id]) for source, document in docs if source == "R"]
+
+    def in_force(one, other):
+        if one[0] != "R":
+            return True
+        key = keyed(docs[order[one]][1])
+        after = [at for k, at in versions if k == key and at > order[one]]
+        return not after or order[other] < min(after)
+
+    wanted = [row for row in expected(some, docs) if in_force(row[1], row[2]) and in_force(row[2], row[1])]
+    assert joined(some, batches_of(docs, stream[1]), merge=merge, keyed=keyed) == wanted
