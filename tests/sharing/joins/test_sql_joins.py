@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -129,3 +130,26 @@ def test_what_is_superseded_meets_nothing_later(some, stream, merged):
 
     wanted = [row for row in expected(some, docs) if in_force(row[1], row[2]) and in_force(row[2], row[1])]
     assert joined(some, batches_of(docs, stream[1]), merge=merge, keyed=keyed) == wanted
+
+
+@pytest.mark.parametrize("above", [False, True])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "l.b = r.b and (l.a = 1 and r.a = 1 or l.a = 2 and r.a = 2)",
+        "l.b = r.b and (l.a > 1 and r.a > 1 or l.a > 0 and r.a > 2)",
+        "l.b = r.b and l.a != 1",
+        "l.b = r.b and l.b = 'y' and l.a != 1 and r.a != 2",
+        "l.a < 2 and r.a >= 2 and r.b != 'z'",
+    ],
+)
+def test_conditions_on_both_sides(where, above):
+    """All pairs of some values, words that are no numbers and NULL among them."""
+    cells = [(a, b) for a in ("0", "1", "2", "2.5", "x", None) for b in ("y", "z")]
+    texts = [f"<t>{f'<a>{a}</a>' if a else ''}<b>{b}</b></t>" for a, b in cells]
+    docs = parsed([(source, text, float(i)) for i, text in enumerate(texts) for source in "RS"])
+    (statement,) = parse_script(f"select * from R [range unbounded] as l, S [range unbounded] as r where {where}")
+    some = [(statement.shape, statement.constants)]
+    found = joined(some, [docs[:7], docs[7:]], above=above)
+    assert found == expected(some, docs)
+    assert found
