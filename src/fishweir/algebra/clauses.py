@@ -2,8 +2,7 @@
 
 In: a Selection. Out: its normals; the query fires where any of them does. A filter on feed items becomes
 a predicate (predicates.py). Of SQL's conditions each conjunction of the disjunctive normal form becomes a
-template: its pattern has the document element as its root and a node for each column that a positive
-atom reads; what must not hold is kept apart, by path.
+template (columns.py), of its joins a join of two (column_joins.py).
 """
 
 from __future__ import annotations
@@ -11,22 +10,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import overload
 
+from fishweir.algebra.column_joins import to_column_joins
+from fishweir.algebra.columns import column_template
 from fishweir.algebra.feeds import Filter, Selection
-from fishweir.algebra.formula import Clause, RelativePath, to_dnf
+from fishweir.algebra.formula import Clause, to_dnf
 from fishweir.algebra.joins import JoinNormal, to_join
-from fishweir.algebra.nodes import Constant, Shape, Slot
-from fishweir.algebra.normal import (
-    ANY_ROOT,
-    ConstantCondition,
-    NegatedCondition,
-    NodeCondition,
-    Normal,
-    Template,
-    TemplateNode,
-    to_normal,
-)
-from fishweir.algebra.predicates import constant_at, order_of, place_of, to_predicates, type_of
-from fishweir.errors import QueryError
+from fishweir.algebra.nodes import Constant, Shape
+from fishweir.algebra.normal import Normal, to_normal
+from fishweir.algebra.predicates import constant_at, to_predicates
 
 
 @overload
@@ -35,8 +26,10 @@ def to_normals(shape: Selection) -> tuple[Normal, ...]: ...
 def to_normals(shape: Shape | Selection) -> tuple[Normal | JoinNormal, ...]: ...
 @lru_cache(maxsize=100_000)
 def to_normals(shape: Shape | Selection) -> tuple[Normal | JoinNormal, ...]:
-    """The normal forms of a query; a tree pattern or a join of two has one."""
+    """The normal forms of a query; a tree pattern or a join of two has one, a join by SQL one a conjunction."""
     if isinstance(shape, Shape):
+        if shape.formula is not None:
+            return to_column_joins(shape)
         return (to_normal(shape) if shape.window is None else to_join(shape),)
     if shape.language == "sql":
         found = [_normal(f, clause) for f in shape.filters for clause in to_dnf(f.formula)]
@@ -49,46 +42,16 @@ def to_normals(shape: Shape | Selection) -> tuple[Normal | JoinNormal, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def has_several(shape: Shape) -> bool:
+    """Whether several of a join's conjunctions may hold for one pair of documents."""
+    return shape.formula is not None and len(to_normals(shape)) > 1
+
+
 def constants_of(normal: Normal | JoinNormal, constants: tuple[Constant, ...]) -> list[Constant]:
     """A query's constants in the order of a template; a share and its text become one."""
     return [constant_at(place, constants) for place in normal.slots]
 
 
-class _Pattern:
-    """The nodes of one conjunction. A column has one value, so its conditions share a node."""
-
-    def __init__(self) -> None:
-        self.nodes = [TemplateNode(-1, ANY_ROOT)]
-        self.known: dict[RelativePath, int] = {(): 0}
-
-    def node(self, path: RelativePath) -> int:
-        if path not in self.known:
-            parent = self.node(path[:-1])
-            self.nodes.append(TemplateNode(parent, path[-1]))
-            self.known[path] = len(self.nodes) - 1
-        return self.known[path]
-
-
 def _normal(part: Filter, clause: Clause) -> Normal:
-    positive = sorted((x.atom for x in clause if x.positive), key=order_of)
-    negative = sorted((x.atom for x in clause if not x.positive), key=order_of)
-    pattern = _Pattern()
-    compared = [(pattern.node(a.path), a) for a in positive]
-    constants = [(node, a) for node, a in compared if isinstance(a.right, Slot)]
-    joins = tuple(
-        NodeCondition(node, a.op, pattern.node(a.right))  # type: ignore[arg-type]
-        for node, a in compared
-        if isinstance(a.right, tuple)
-    )
-    if any(isinstance(a.right, tuple) for a in negative):
-        raise QueryError("a comparison of two attributes cannot be negated; write the opposite comparison")
-    negated = tuple(
-        NegatedCondition((ANY_ROOT, *a.path), a.op, type_of(a), len(constants) + i, a.part)
-        for i, a in enumerate(negative)
-    )
-    conditions = tuple(
-        ConstantCondition(node, a.op, type_of(a), slot, a.part) for slot, (node, a) in enumerate(constants)
-    )
-    template = Template(part.source, tuple(pattern.nodes), conditions, joins, (0,), negated, columns=True)
-    slots = tuple(place_of(a) for a in (*(a for _, a in constants), *negative))
+    template, slots, _ = column_template(part.source, clause)
     return Normal(template, (), slots)

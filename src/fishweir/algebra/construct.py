@@ -6,7 +6,8 @@ Variables bound to elements copy the element; those bound to content or attribut
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
@@ -15,7 +16,7 @@ from lxml import etree
 from fishweir.algebra.documents import Element, attribute_named, local_name, values_at
 from fishweir.algebra.feeds import ColumnsOutput
 from fishweir.algebra.formula import RelativePath
-from fishweir.algebra.nodes import ElementOutput, Output, TextOutput, VariableOutput
+from fishweir.algebra.nodes import AllColumnsOutput, ColumnOutput, ElementOutput, Output, TextOutput, VariableOutput
 
 Bound = tuple[Element, str | None]
 """An element, with the name of the attribute where one is bound, `{namespace}name` if it must be in one."""
@@ -45,6 +46,24 @@ def select_columns(output: ColumnsOutput, root: Element, values: Mapping[str, An
             first.setdefault(local_name(child.tag), str(child.xpath("string()")))
         return first
     return {name: _column(path, root, values) for name, path in output.columns}
+
+
+def joined_columns(
+    columns: Sequence[ColumnOutput | AllColumnsOutput], blocks: Sequence[tuple[Element, Mapping[str, Any] | None]]
+) -> dict[str, Any]:
+    """The select list of a join, of the documents of its blocks; where `*` gives a name twice it is qualified."""
+    shown = [
+        select_columns(ColumnsOutput(), *blocks[part.block])
+        if isinstance(part, AllColumnsOutput)
+        else {part.name: _column(part.path, *blocks[part.block])}
+        for part in columns
+    ]
+    often = Counter(name for some in shown for name in some)
+    found: dict[str, Any] = {}
+    for part, some in zip(columns, shown, strict=True):
+        twice = isinstance(part, AllColumnsOutput)
+        found |= {f"{part.name}.{name}" if twice and often[name] > 1 else name: some[name] for name in some}
+    return found
 
 
 def _column(path: RelativePath, root: Element, values: Mapping[str, Any] | None) -> Any:

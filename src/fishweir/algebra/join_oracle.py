@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from fishweir.algebra.column_joins import pair_holds
 from fishweir.algebra.documents import Document
 from fishweir.algebra.joins import admits, named, row_variables
 from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot
@@ -66,6 +67,8 @@ def _pairs(
     shape: Shape, constants: Sequence[Constant], left: Document, right: Document,
     ones: Sequence[Mapping[str, Node]], twos: Sequence[Mapping[str, Node]],
 ) -> Iterator[Pair]:  # fmt: skip
+    if shape.formula is not None and not pair_holds(shape.formula, constants, (left.root, right.root)):
+        return
     over = [name for side in (0, 1) for name in row_variables(shape, side)]
     found: dict[tuple[tuple[int, str], ...], Mapping[str, Node]] = {}
     for one in ones:

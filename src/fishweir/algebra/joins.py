@@ -49,6 +49,8 @@ class JoinTemplate:
     right: Template
     edges: tuple[JoinEdge, ...]
     window: Window
+    turn: int = 0
+    """Counts the conjunctions of one query that have the same template otherwise: each is in a table of its own."""
 
     @property
     def sides(self) -> tuple[Template, Template]:
@@ -61,7 +63,7 @@ class JoinTemplate:
     @property
     def signature(self) -> str:
         """The join signature (NiagaraCQ 3.5): the inputs and the comparisons between them."""
-        edges = " and ".join(map(self.shown, self.edges))
+        edges = " and ".join(map(self.shown, self.edges)) or "true"
         return f"{edges} in {self.left.source} {'followed by' if self.window.strict else 'join'} {self.right.source}"
 
     def __str__(self) -> str:
@@ -83,7 +85,7 @@ class JoinNormal:
 
     template: JoinTemplate
     variables: tuple[tuple[str, int, int], ...]
-    slots: tuple[int, ...]
+    slots: tuple[int | tuple[int, int], ...]
 
 
 @lru_cache(maxsize=100_000)
@@ -102,11 +104,11 @@ def to_join(shape: Shape) -> JoinNormal:
     nodes = [dict(normal.variables) for normal in normals]
     edges = {_edge(c, owner, nodes) for c in between}
     slots = [*left.slots, *right.slots]
-    window = _window(shape.window, slots)
+    window = placed_window(shape.window, slots)
     ordered = tuple(sorted(edges, key=lambda e: (e.left, e.op, e.right)))
     template = JoinTemplate(_in_order(left.template), _in_order(right.template), ordered, window)
     variables = tuple((name, side, node) for side in (0, 1) for name, node in nodes[side].items())
-    return JoinNormal(template, variables, tuple(slots))  # type: ignore[arg-type]
+    return JoinNormal(template, variables, tuple(slots))
 
 
 def _in_order(template: Template | Predicate) -> Template:
@@ -171,7 +173,7 @@ def _edge(condition: Comparison, owner: dict[str, int], nodes: list[dict[str, in
     return JoinEdge(nodes[0][condition.right], MIRRORED[condition.op], nodes[1][condition.left])
 
 
-def _window(window: Window, slots: list[int | tuple[int, int]]) -> Window:
+def placed_window(window: Window, slots: list[int | tuple[int, int]]) -> Window:
     """The window with its slots behind those of the sides; equal ends share one."""
 
     def placed(slot: Slot | None) -> Slot | None:
@@ -192,5 +194,3 @@ def admits(window: Window, left: float | None, right: float | None, earlier: flo
         return not window.strict
     reach = left if apart > 0 else right
     return reach is not None and abs(apart) <= reach
-
-

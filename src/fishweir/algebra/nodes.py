@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe, Unsubscribe
+    from fishweir.algebra.formula import Formula
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")
@@ -143,6 +144,23 @@ class ElementOutput:
     children: tuple[Output, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnOutput:
+    """A column of SQL's select list: its name, the block it is of and its path there."""
+
+    name: str
+    block: int
+    path: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllColumnsOutput:
+    """`*` or `R.*` of one block; a name that several blocks have gets the block's before it."""
+
+    block: int
+    name: str
+
+
 Output = VariableOutput | TextOutput | ElementOutput
 
 
@@ -160,6 +178,10 @@ class Shape:
     slots: tuple[Slot, ...] = ()
     language: str = "niagaracq"
     window: Window | None = None
+    formula: Formula | None = None
+    """Of a join by SQL, the condition on the columns of its two blocks; see column_joins."""
+    columns: tuple[ColumnOutput | AllColumnsOutput, ...] = ()
+    """Of a join by SQL, its select list."""
 
     @property
     def output_variables(self) -> tuple[str, ...]:

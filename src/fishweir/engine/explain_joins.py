@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import dotted
+from fishweir.sharing.joins.placement import costs, is_counted, is_movable
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.segments import AnyTable, Segment
 from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
@@ -30,7 +31,19 @@ def explain_join(
         lines.append("    decided   by the set of equal values of a pair, looked up once per set")
     else:
         lines.append("    decided   row by row: constants, comparisons or columns beside the equalities")
+    if any(side.conditions for side in template.sides):
+        lines.append(_placement(found, statistics))
     return [*lines, "  sees      pairs whose earlier document arrived after its registration"]
+
+
+def _placement(table: JoinTable, statistics: Statistics) -> str:
+    """Where the constants are checked, and what the cost model says of it by now."""
+    where = "above the join, on its pairs" if table.above else "below the join, on documents"
+    if not is_movable(table.template):
+        return f"    constants {where}: not all of them can be checked on pairs"
+    cost = costs(table.template, table.anchor, table.columns, statistics)
+    by = "statistics" if is_counted(table.template, table.anchor, statistics) else "operator"
+    return f"    constants {where} (steps a document, by {by}: {cost.below:,.1f} below, {cost.above:,.1f} above)"
 
 
 def join_sizes(group: Sequence[JoinTable]) -> list[str]:

@@ -13,12 +13,15 @@ from itertools import groupby
 from pathlib import Path
 
 from fishweir.algebra.clauses import to_normals
+from fishweir.algebra.column_joins import block_of
 from fishweir.algebra.documents import xml_name
 from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe, Unsubscribe
-from fishweir.algebra.formula import paths_of
+from fishweir.algebra.formula import RelativePath, paths_of
+from fishweir.algebra.joins import edge_variables
 from fishweir.algebra.nodes import (
     DERIVED,
     Action,
+    ColumnOutput,
     CreateQuery,
     CreateStream,
     DropQuery,
@@ -133,9 +136,8 @@ class Registration:
         key = (id(statement.shape), statement.action)
         if key not in self._bound:
             sources = sources_of(statement.shape)
-            if isinstance(statement.shape, Shape) and len(sources) > 1 and statement.shape.window is None:
-                joined = " and ".join(str(source) for source in sources)
-                raise self._refused(statement, f"joins {joined}; joins between sources are not supported yet")
+            if isinstance(statement.shape, Shape):
+                self._check_joined(statement, statement.shape)
             for source in sources:
                 if not source.dtd and source.name not in self.streams and not self.feeds.is_published(source.name):
                     self._declare(statement, source.name)
@@ -157,18 +159,24 @@ class Registration:
             return statement
         return replace(statement, action=self.actions.resolved(statement.action, self.base))
 
+    def _check_joined(self, statement: CreateQuery, shape: Shape) -> None:
+        """Two sources, and something that joins them; SQL may also ask for all pairs."""
+        names = [str(block.source) for block in shape.blocks]
+        if len(names) > 2:
+            reason = f"joins {', '.join(names)}; joins of three and more sources are not supported: join two at a time"
+            raise self._refused(statement, reason, names[2])
+        if len(names) == 2 and shape.formula is None and not any(edge_variables(shape, 0)):
+            reason = "nothing joins the two: use a variable in both patterns, or compare one of each"
+            raise self._refused(statement, f"reads {names[0]} and {names[1]}; {reason}", names[1])
+
     def _check_columns(self, statement: CreateQuery) -> None:
         """What SQL reads of declared tuples must be among their columns."""
-        shape = statement.shape
-        if not isinstance(shape, Selection) or shape.language != "sql":
-            return
-        for part in shape.filters:
-            stream = self.streams.get(part.source.name)
+        for source, paths in columns_read(statement.shape):
+            stream = self.streams.get(source.name)
             if stream is None or not stream.is_tuples:
                 continue
             known = {xml_name(name) for name, _ in stream.columns}
-            shown = tuple(path for _, path in shape.output.columns) if shape.output else ()
-            for path in (*shown, *paths_of(part.formula)):
+            for path in paths:
                 if path and (len(path) > 1 or path[0].is_attribute or path[0].name not in known):
                     name, columns = "/".join(map(str, path)), ", ".join(name for name, _ in stream.columns)
                     raise self._refused(statement, f"reads {name}; the columns of {stream.name} are {columns}", name)
@@ -222,6 +230,19 @@ def to_query(statement: CreateQuery | CreateFeed) -> CreateQuery:
     return CreateQuery(
         statement.query, statement.constants, statement.name, text=statement.text, line=statement.line, published=True
     )
+
+
+def columns_read(shape: Shape | Selection | FeedQuery) -> Iterator[tuple[Source, list[RelativePath]]]:
+    """The columns that a query in SQL reads of each of its sources."""
+    if isinstance(shape, Selection) and shape.language == "sql":
+        shown = [path for _, path in shape.output.columns] if shape.output else []
+        for part in shape.filters:
+            yield part.source, [*shown, *paths_of(part.formula)]
+    if isinstance(shape, Shape) and shape.formula is not None:
+        read = list(paths_of(shape.formula))
+        for i, block in enumerate(shape.blocks):
+            own = [column.path for column in shape.columns if isinstance(column, ColumnOutput) and column.block == i]
+            yield block.source, [*own, *(path[1:] for path in read if block_of(path) == i)]
 
 
 def sources_of(shape: Shape | Selection | FeedQuery) -> list[Source]:

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from fishweir.algebra.clauses import has_several
 from fishweir.algebra.feeds import Selection
+from fishweir.algebra.nodes import Shape
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
 from fishweir.pipeline.commits import ResultsTable
@@ -104,12 +106,13 @@ def query_status(
 ) -> QueryStatus:
     """Counted from the results table; a query fires in a micro-batch that has a result for it."""
     results, fired, last = 0, [], None
+    once = isinstance(query.shape, Shape) and has_several(query.shape)
     for commit in table.commits():
         if (commit.version < query.added and len(query.numbers) == 1) or not commit.matches:
             continue
         rows, pairs, dead = table.matches(commit), table.pairs(commit), reader.dead(commit.version)
         found = [count_fired(rows, home.plan, dead, number) for number in query.numbers]
-        found += [count_joined(pairs, table.sets, dead, number, query.added) for number in query.numbers]
+        found += [count_joined(pairs, table.sets, dead, number, query.added, once) for number in query.numbers]
         stamps = np.concatenate(found)
         if len(stamps):
             results += len(stamps)

@@ -49,9 +49,13 @@ class RowReader:
     def row(self, element: Element) -> Row:
         own = copy.deepcopy(element)
         own.tail = None
-        key = first_value(own, self.key) if self.key_anywhere else key_value(own, self.key)
         line: Any = element.sourceline
-        return Row((key or "").strip() or None, digest(own), serialise(element), context_of(element), line)
+        return Row(self.key_of(own), digest(own), serialise(element), context_of(element), line)
+
+    def key_of(self, row: Element) -> str | None:
+        """The key of a row that stands alone."""
+        key = first_value(row, self.key) if self.key_anywhere else key_value(row, self.key)
+        return (key or "").strip() or None
 
 
 def key_value(row: Element, path: SimplePath) -> str | None:

@@ -28,6 +28,7 @@ _TOKEN = re.compile(
     re.IGNORECASE,
 )
 _PLACEHOLDER = re.compile(r"\$([^\W\d]\w*)")
+_RANGE = re.compile(r"\[\s*range\s*$", re.IGNORECASE)
 _CHUNK = 8192
 _RESERVED = {"query", "stream", "feed"}
 
@@ -114,7 +115,8 @@ def _bare_parts(text: str, match: re.Match[str], known: set[str]) -> list[str | 
     before, after = text[: match.start()], text[match.end() :]
     glued = before[-1:] == "'" or before[-1:].isalnum() or before[-1:] == "_"
     following = after[:1] == "'" or bool(_PLACEHOLDER.match(after))
-    written = window if before.rstrip()[-1:] == "," and after.lstrip()[:1] == "}" else literal
+    in_window = (before.rstrip()[-1:] == "," and after.lstrip()[:1] == "}") or _RANGE.search(before)
+    written = window if in_window else literal
     return [" " if glued else "", lambda row: written(row[column], column), " " if following else ""]
 
 

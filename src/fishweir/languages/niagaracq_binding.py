@@ -7,6 +7,7 @@ that is a selection, between two it is a join (the paper's section 3.5).
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Literal, TypeVar
 
@@ -28,6 +29,7 @@ from fishweir.algebra.nodes import (
     Step,
     TextOutput,
     VariableOutput,
+    Window,
 )
 from fishweir.languages.lexical import OPENING_QUOTES, to_constant, unquote
 from fishweir.languages.niagaracq_syntax import (
@@ -80,8 +82,17 @@ class _Binder:
             reason = 'the query reads nothing: expected a pattern <...> in "..."'
             raise Rejected(reason, _at(query.items[0].left))
         output = tuple(self._output(part) for part in query.output)
-        shape = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), "niagaracq")
+        window = self._endless() if len(blocks) == 2 else None
+        shape = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), "niagaracq", window)
         return ParsedQuery(shape, tuple(self._constants), tuple(self._places), query.clauses)
+
+    def _endless(self) -> Window:
+        """Documents of two sources wait for each other without end."""
+        slot = Slot(len(self._slots), "number")
+        self._slots.append(slot)
+        self._constants.append(math.inf)
+        self._places.append(ConstantPlace(0, 0, "keyword"))
+        return Window(slot, slot)
 
     def _pattern(self, element: ElementSyntax) -> PatternNode:
         children = [self._attribute(name, value) for name, value in element.attributes]

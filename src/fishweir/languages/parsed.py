@@ -44,7 +44,7 @@ class ParsedQuery:
     """Of such a query its own part of the text."""
 
 
-AnyParsed = ParsedQuery | Parsed[FeedQuery] | Parsed[Selection]
+AnyParsed = ParsedQuery | Parsed[FeedQuery] | Parsed[Selection] | Parsed[Shape]
 AnyPlace = ConstantPlace | LiteralPlace
 
 

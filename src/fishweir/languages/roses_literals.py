@@ -19,7 +19,9 @@ from fishweir.languages.lexical import NUMBER, OPENING_QUOTES, to_constant, unqu
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.schedule import Clauses
 
-Kind = Literal["quoted", "number", "time", "untimed", "words", "link", "share", "string", "date", "keyword"]
+Kind = Literal[
+    "quoted", "number", "time", "untimed", "words", "link", "share", "string", "date", "keyword", "interval", "count"
+]  # fmt: skip
 ShapeType = TypeVar("ShapeType")
 
 _DATE = re.compile(r"\s*\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+)?\s*(?:Z|[+-]\d{2}(?::?\d{2})?)?\s*", re.ASCII | re.IGNORECASE)
@@ -76,9 +78,16 @@ def _keyword(literal: str) -> str | None:
     return literal.lower() if literal.isalpha() else None
 
 
+def _count(literal: str) -> float | None:
+    """Of rows: a whole number above 0."""
+    number = _number(literal)
+    return number if number is not None and number >= 1 and number.is_integer() else None
+
+
 READERS: dict[Kind, Callable[[str], Constant | None]] = {
     "quoted": _quoted, "number": _number, "time": _time, "untimed": _untimed,
     "words": _words, "link": _link, "share": _share, "string": _string, "date": _date, "keyword": _keyword,
+    "count": _count,
 }  # fmt: skip
 _REFUSALS: dict[Kind, str] = {
     "quoted": "expected quoted text, found {}",
@@ -91,8 +100,9 @@ _REFUSALS: dict[Kind, str] = {
     "string": "expected quoted text, found {}",
     "date": "{} is no date: write it as '2026-05-01' or '2026-05-01T12:00Z'",
     "keyword": "expected true or false, found {}",
+    "count": "'{}' is no number of rows: expected a whole number above 0",
 }
-_NUMERIC = ("number", "time", "share", "date")
+_NUMERIC = ("number", "time", "share", "date", "interval", "count")
 
 
 def to_seconds(text: str) -> float | None:
@@ -108,11 +118,13 @@ def to_seconds(text: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class LiteralPlace:
-    """Where the constant of a slot stands in the text, and of which kind it is."""
+    """Where the constant of a slot stands in the text, and of which kind it is; of an interval the seconds of its
+    unit, which stands beside it."""
 
     start: int
     end: int
     kind: Kind
+    unit: float = 1.0
 
     def moved(self, offset: int) -> LiteralPlace:
         return replace(self, start=self.start + offset, end=self.end + offset)
@@ -146,6 +158,13 @@ class Constants:
         slot = self.slots[start] = Slot(len(self.slots), "number" if kind in _NUMERIC else "string")
         self.values.append(value)
         self.places.append(LiteralPlace(start, start + len(literal), kind))
+        return slot
+
+    def placed(self, value: Constant, place: LiteralPlace) -> Slot:
+        """The slot of a number that is read elsewhere, such as an interval."""
+        slot = self.slots[place.start] = Slot(len(self.slots), "number")
+        self.values.append(value)
+        self.places.append(place)
         return slot
 
     def parsed(self, shape: Callable[[tuple[Slot, ...]], ShapeType], clauses: Clauses) -> Parsed[ShapeType]:

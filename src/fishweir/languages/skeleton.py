@@ -19,7 +19,7 @@ from typing import NamedTuple
 from fishweir.algebra.feeds import CreateFeed, FeedQuery
 from fishweir.algebra.nodes import Constant, CreateQuery, Schedule
 from fishweir.languages.lexical import COMMENT, NAME, OPENING_QUOTES, QUOTED, TEXT, to_constant, unquote
-from fishweir.languages.parsed import AnyParsed, AnyPlace, ConstantPlace, ParsedQuery
+from fishweir.languages.parsed import AnyParsed, AnyPlace, ParsedQuery
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses_literals import READERS
 from fishweir.languages.times import BadTime, parse_window
@@ -200,7 +200,7 @@ def _schedule(query: AnyParsed, now: float) -> Schedule | None:
 
 
 def _reader(place: AnyPlace) -> Reader:
-    if isinstance(place, ConstantPlace) and place.kind == "interval":
+    if place.kind == "interval":
         return _Interval(place.unit)
     return _READERS[place.kind]
 

@@ -1,7 +1,7 @@
-"""SQL selections over one stream: `select columns from R where ...` (Spatial Join CQ, section 2).
+"""SQL over one stream or two: `select columns from R where ...` (Spatial Join CQ, sections 2 and 6).
 
-In comes the text of a query, out comes a Selection with its constants. sqlglot parses; `sql_text` prepares
-the text and refuses what is not built yet, `sql_columns` and `sql_conditions` bind.
+In comes the text of a query, out comes a Selection, or the Shape of a join, with its constants. sqlglot parses;
+`sql_text` prepares the text and refuses what is not built yet, `sql_columns`, `sql_conditions` and `sql_joins` bind.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from sqlglot.tokens import TokenType
 
 from fishweir.algebra.feeds import Filter, Selection
 from fishweir.algebra.formula import TRUE, Formula
+from fishweir.algebra.nodes import Shape
 from fishweir.languages.grammar import Grammar
 from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.roses_literals import Constants, Parsed
 from fishweir.languages.schedule import Clauses, ScheduleTransformer
 from fishweir.languages.sql_columns import Scope, scope_of
 from fishweir.languages.sql_conditions import Conditions
+from fishweir.languages.sql_joins import bind_join
 from fishweir.languages.sql_text import SqlText, read_text
 
-_KNOWN = {"expressions", "from_", "from", "where", "kind", "hint"}
+_KNOWN = {"expressions", "from_", "from", "where", "kind", "hint", "joins"}
 _END = "the end of the statement"
 _MISSING = re.compile(r"Required keyword: '(\w+)' missing for <class '[\w.]*?(\w+)'>")
 _EXPECTING = re.compile(r"Expect(?:ing|ed) (\S+)$")
@@ -41,12 +43,20 @@ class ClausesTransformer(ScheduleTransformer):
 CLAUSES = Grammar("sql_clauses.lark", ClausesTransformer())
 
 
-def parse_query(piece: Piece) -> Parsed[Selection]:
-    """A selection and the clauses after it; Rejected with the place where it does not parse or bind."""
+def parse_query(piece: Piece) -> Parsed[Selection] | Parsed[Shape]:
+    """A query and the clauses after it; Rejected with the place where it does not parse or bind."""
     query = read_text(piece.text)
     select = _parse(query)
-    scope = _scope(select, query)
+    source = _source(select, query)
     constants = Constants()
+    if select.args.get("joins"):
+        join = bind_join(select, source, query, constants)
+        clauses = _clauses(piece, query.end)
+        return constants.parsed(join, clauses)
+    scope = scope_of(source, query)
+    if query.brackets:
+        reason = "a window is for joins: a query of one stream gets each tuple as it comes"
+        raise Rejected(reason, query.brackets[0].start)
     output = scope.output(select.expressions)
     formula = _formula(select, scope, constants)
     clauses = _clauses(piece, query.end)
@@ -71,8 +81,8 @@ def _parse(query: SqlText) -> exp.Select:
     return tree
 
 
-def _scope(select: exp.Select, query: SqlText) -> Scope:
-    """The query's one source; everything but columns, source and condition has been refused before."""
+def _source(select: exp.Select, query: SqlText) -> exp.Expr:
+    """The query's first source; everything but columns, source and condition has been refused before."""
     unknown = {key for key, value in select.args.items() if value} - _KNOWN
     if unknown:
         raise Rejected(f"'{min(unknown)}' is not supported by this version", 0)
@@ -83,7 +93,8 @@ def _scope(select: exp.Select, query: SqlText) -> Scope:
         keyword = query.first(TokenType.FROM)
         at = keyword.start if keyword else 0
         raise Rejected("expected '*' or columns, found 'from'", at, syntax=True)
-    return scope_of(source.this, query)
+    found: exp.Expr = source.this
+    return found
 
 
 def _clauses(piece: Piece, end: int) -> Clauses:

@@ -32,12 +32,14 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """The query's text and its one source, by name and alias."""
+class Columns:
+    """What a query's columns may be: how they are read from its text."""
 
     query: SqlText
-    source: Source
-    names: frozenset[str]
+
+    def path(self, node: exp.Expr) -> RelativePath:
+        """The path of a column; Rejected where it is none."""
+        raise NotImplementedError
 
     def place(self, node: exp.Expr) -> int:
         """Where an expression begins; of a call, the place of its first argument or of the query."""
@@ -47,13 +49,6 @@ class Scope:
     def words(self, node: exp.Expr) -> list[Word]:
         """The identifiers of a column in the order of the text."""
         return words(node, self.query)
-
-    def path(self, node: exp.Expr) -> RelativePath:
-        """The path of a column; Rejected where it is none."""
-        parts = self.words(node)
-        if len(parts) > 1 and parts[0].text.lower() in self.names:
-            parts = parts[1:]
-        return tuple(step for part in parts for step in _steps(part))
 
     def column(self, node: exp.Expr) -> tuple[str, RelativePath]:
         """A column of the select list: its name in the output and its path."""
@@ -72,6 +67,20 @@ class Scope:
             raise Rejected("functions are not supported by this version", self.place(node))
         if not is_column(node):
             raise Rejected("expected a column: a name, or a path such as book.author", self.place(node))
+
+
+@dataclass(frozen=True, slots=True)
+class Scope(Columns):
+    """The query's text and its one source, by name and alias."""
+
+    source: Source
+    names: frozenset[str]
+
+    def path(self, node: exp.Expr) -> RelativePath:
+        parts = self.words(node)
+        if len(parts) > 1 and parts[0].text.lower() in self.names:
+            parts = parts[1:]
+        return steps_of(parts)
 
     def is_all(self, node: exp.Expr) -> bool:
         """`*` or `R.*`."""
@@ -128,6 +137,10 @@ def _identifiers(node: exp.Expr, query: SqlText, keys: tuple[str, ...]) -> Itera
         child = node.args.get(key)
         if isinstance(child, exp.Expr):
             yield from _identifiers(child, query, keys)
+
+
+def steps_of(words: list[Word]) -> RelativePath:
+    return tuple(step for word in words for step in _steps(word))
 
 
 def _steps(word: Word) -> RelativePath:

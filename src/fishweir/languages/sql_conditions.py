@@ -14,7 +14,7 @@ from fishweir.algebra.formula import FALSE, TRUE, And, Atom, Formula, Not, Or, R
 from fishweir.algebra.nodes import MIRRORED, Operator, Slot
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses_literals import Constants, Kind
-from fishweir.languages.sql_columns import AGGREGATES, Scope, is_column
+from fishweir.languages.sql_columns import AGGREGATES, Columns, is_column
 
 _OPERATORS: dict[type[exp.Expr], Operator] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -42,7 +42,7 @@ Side = RelativePath | Slot | None
 class Conditions:
     """Binds the conditions of one query; constants get their slots in the order of the text."""
 
-    def __init__(self, scope: Scope, constants: Constants) -> None:
+    def __init__(self, scope: Columns, constants: Constants) -> None:
         self._scope, self._constants = scope, constants
         self._booleans = iter([token for token in scope.query.tokens if token.token_type in _BOOLEANS])
 

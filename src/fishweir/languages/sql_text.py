@@ -1,8 +1,9 @@
-"""The text of a SQL query before sqlglot sees it: comments and strings masked, later features refused.
+"""The text of a SQL query before sqlglot sees it: comments, strings and windows masked, later features refused.
 
 sqlglot knows other quotes and comments than our scripts do, so it gets a text of the same length in which
 comments are blank, strings have harmless content and `.5` is one token; binders read the real text at a token's place.
-Windows, joins, subqueries, grouping and the like are refused by their keywords, each with its place.
+A window in brackets, `[range 10 seconds]`, becomes blank and is read by sql_joins. Outer joins, subqueries,
+grouping and the like are refused by their keywords, each with its place.
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ _BEFORE_OPERANDS = {
 }  # fmt: skip
 """What is followed by a column or a constant: there `every` is a name, elsewhere it begins a clause."""
 
-_JOINS = "joins of streams, and windows, come in a later version: expected one stream after 'from'"
+_JOINS = "only inner joins are supported: write 'R [range 10 seconds] join S [range 10 seconds] on ...'"
+_OUTER = (
+    TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.NATURAL, TokenType.LATERAL, TokenType.OUTER,
+    TokenType.SEMI, TokenType.ANTI, TokenType.ASOF,
+)  # fmt: skip
 _REFUSED = {
-    **dict.fromkeys((TokenType.JOIN, TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.INNER), _JOINS),
-    **dict.fromkeys((TokenType.CROSS, TokenType.NATURAL, TokenType.LATERAL, TokenType.OUTER), _JOINS),
+    **dict.fromkeys(_OUTER, _JOINS),
     TokenType.GROUP_BY: "'group by' is not supported by this version: a query selects single tuples",
     TokenType.HAVING: "'having' is not supported by this version: a query selects single tuples",
     TokenType.ORDER_BY: "'order by' is not supported: results come in the order of arrival",
@@ -49,13 +53,22 @@ _REFUSED = {
 
 
 @dataclass(frozen=True, slots=True)
+class Bracket:
+    """`[...]` behind a stream's name: the places of its brackets."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class SqlText:
-    """A query's text as written, masked for sqlglot, its tokens, and where the clauses after it begin."""
+    """A query's text as written, masked for sqlglot, its tokens, where the clauses after it begin, its windows."""
 
     text: str
     masked: str
     tokens: tuple[Token, ...]
     end: int
+    brackets: tuple[Bracket, ...] = ()
 
     def at(self, start: int, end: int) -> str:
         """What stands at a token's place, as written."""
@@ -72,15 +85,42 @@ class SqlText:
 def read_text(text: str) -> SqlText:
     """The query cut from its clauses; Rejected for what this version does not do."""
     masked = _MASKED.sub(_mask, text)
-    try:
-        tokens = Tokenizer().tokenize(masked)
-    except TokenError as error:
-        raise Rejected(f"the text cannot be read: {str(error).partition(chr(10))[0]}", 0, syntax=True) from None
+    tokens = _tokens(masked)
+    brackets = _brackets(tokens)
+    if brackets:
+        for bracket in brackets:
+            masked = masked[: bracket.start] + " " * (bracket.end + 1 - bracket.start) + masked[bracket.end + 1 :]
+        tokens = _tokens(masked)
     count = _length(tokens)
     end = tokens[count].start if count < len(tokens) else len(text)
-    found = SqlText(text, masked[:end], tuple(tokens[:count]), end)
+    found = SqlText(text, masked[:end], tuple(tokens[:count]), end, brackets)
     _refuse(found)
     return found
+
+
+def _tokens(masked: str) -> list[Token]:
+    try:
+        return Tokenizer().tokenize(masked)
+    except TokenError as error:
+        raise Rejected(f"the text cannot be read: {str(error).partition(chr(10))[0]}", 0, syntax=True) from None
+
+
+def _brackets(tokens: list[Token]) -> tuple[Bracket, ...]:
+    """The windows of the from clause, which ends at `where`."""
+    found: list[Bracket] = []
+    start, in_from = None, False
+    for token in tokens:
+        in_from = token.token_type != TokenType.WHERE and (in_from or token.token_type == TokenType.FROM)
+        if not in_from:
+            continue
+        if token.token_type == TokenType.L_BRACKET:
+            start = token.start
+        elif token.token_type == TokenType.R_BRACKET and start is not None:
+            found.append(Bracket(start, token.end))
+            start = None
+    if start is not None:
+        raise Rejected("expected ']' after the window", len(tokens) and tokens[-1].end + 1, syntax=True)
+    return tuple(found)
 
 
 def _mask(match: re.Match[str]) -> str:
@@ -106,7 +146,7 @@ def _length(tokens: list[Token]) -> int:
 
 
 def _refuse(query: SqlText) -> None:
-    before, in_from = None, False
+    before = None
     for index, token in enumerate(query.tokens):
         kind = token.token_type
         if before not in (TokenType.DOT, TokenType.ALIAS):
@@ -114,10 +154,6 @@ def _refuse(query: SqlText) -> None:
                 raise Rejected(_REFUSED[kind], token.start)
             if kind == TokenType.SELECT and index > 0:
                 raise Rejected("subqueries are not supported by this version", token.start)
-            if kind in (TokenType.FROM, TokenType.WHERE):
-                in_from = kind == TokenType.FROM
-            if in_from and kind in (TokenType.COMMA, TokenType.L_BRACKET):
-                raise Rejected(_JOINS, token.start)
             if kind == TokenType.FROM and before == TokenType.COMMA:
                 raise Rejected("expected a column, found 'from'", token.start, syntax=True)
         before = kind

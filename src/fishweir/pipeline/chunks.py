@@ -17,6 +17,7 @@ from fishweir.algebra.documents import BadDocument, first_value, parse_document,
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.algebra.values import to_timestamp
 from fishweir.intake.log import StreamLog
+from fishweir.intake.rows import RowReader
 from fishweir.intake.schema import column_name
 from fishweir.sharing.plan import SourcePlan
 from fishweir.sharing.witnesses import Path, PathTable, tuple_tables
@@ -31,6 +32,9 @@ class Chunk:
     timestamps: list[float] = field(default_factory=list)
     aside: list[tuple[int, str | None, str]] = field(default_factory=list)
     witnesses: Mapping[Path, PathTable] = field(default_factory=dict)
+    arrivals: list[float] = field(default_factory=list)
+    changes: list[tuple[int, float, str]] = field(default_factory=list)
+    """Of a changing file, also of rows that went: number, arrival, key."""
 
 
 def read_chunk(log: StreamLog, plan: SourcePlan, after: int, upto: int) -> Chunk:
@@ -46,9 +50,13 @@ def read_chunk(log: StreamLog, plan: SourcePlan, after: int, upto: int) -> Chunk
 def _read_documents(log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk: Chunk) -> None:
     walk = plan.start()
     path = parse_path(log.stream.timestamp) if log.stream.timestamp else None
+    reader = RowReader(log.stream.rows, log.stream.key) if log.stream.rows and log.stream.key else None
     for first, batch in log.read(after, upto):
         for number, entry in enumerate(batch.to_pylist(), first):
             if entry["change"] == "deleted":
+                if reader is not None:
+                    key = reader.key_of(parse_document(entry["body"]))
+                    chunk.changes.append((number, entry["arrival"], key or ""))
                 continue
             try:
                 if entry["problem"] is not None:
@@ -64,6 +72,9 @@ def _read_documents(log: StreamLog, plan: SourcePlan, after: int, upto: int, chu
             chunk.numbers.append(number)
             chunk.ids.append(entry["id"])
             chunk.timestamps.append(given)
+            chunk.arrivals.append(arrival)
+            if reader is not None:
+                chunk.changes.append((number, arrival, reader.key_of(root) or ""))
     chunk.witnesses = walk.tables()
 
 
@@ -82,6 +93,7 @@ def _read_tuples(log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk:
     good = np.setdiff1d(np.arange(len(table)), np.array(sorted(reasons), dtype=np.int64))
     chunk.numbers, chunk.ids = numbers[good].tolist(), [ids[i] for i in good.tolist()]
     chunk.timestamps = times[good].tolist()
+    chunk.arrivals = table.column("arrival").to_numpy()[good].tolist()
     columns = {
         xml_name(name): table.column(column_name(name)).combine_chunks().take(pa.array(good))
         for name, _ in log.stream.columns

@@ -14,15 +14,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fishweir.algebra.construct import Bound, construct, value_of
+from fishweir.algebra.construct import Bound, construct, joined_columns, value_of
 from fishweir.algebra.documents import Document
 from fishweir.algebra.join_oracle import pairs
 from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import Constant, Shape
 from fishweir.pipeline.joining import cached_set, set_path
 from fishweir.pipeline.taken import TakenDocument
-from fishweir.sharing.arrays import Ints, expand
+from fishweir.sharing.arrays import Ints, expand, number_rows
 
+PAIR_COLUMNS = ("left_stream", "left", "right_stream", "right")
 Places = dict[tuple[int, int], int]
 """Element of each (side, node of its template) that a result is over."""
 
@@ -58,22 +59,30 @@ def expand_pairs(rows: pa.Table, sets: Path, dead: Ints, wanted: Ints | None = N
     return row[order], numbers[order]
 
 
-def count_joined(rows: pa.Table, sets: Path, dead: Ints, number: int, added: int) -> NDArray[np.float64]:
-    """The timestamps of one query's results in these rows."""
+def count_joined(
+    rows: pa.Table, sets: Path, dead: Ints, number: int, added: int, once: bool = False
+) -> NDArray[np.float64]:
+    """The timestamps of one query's results in these rows; `once` for each pair of documents."""
     if not len(rows):
         return np.empty(0, np.float64)
     row, _ = expand_pairs(rows, sets, dead, np.array([number]))
     seen = row[rows.column("since").to_numpy()[row] >= added]
+    if once and len(seen):
+        pairs = [rows.column(name).to_numpy()[seen] for name in PAIR_COLUMNS]
+        seen = seen[np.unique(number_rows(*pairs), return_index=True)[1]]
     return np.asarray(rows.column("timestamp").to_numpy()[seen], np.float64)
 
 
 def joined_results(
     shape: Shape, constants: tuple[Constant, ...], row: Mapping[str, Any], left: TakenDocument, right: TakenDocument
-) -> Iterator[tuple[list[str], dict[str, dict[str, Any]], str]]:
+) -> Iterator[tuple[list[str], dict[str, dict[str, Any]], str | dict[str, Any]]]:
     """Documents in time order, bindings and output of each result of a row for one query."""
-    normal = to_join(shape)
     taken = (left, right)
     ordered = [left.id, right.id] if row["apart"] >= 0 else [right.id, left.id]
+    if shape.formula is not None:
+        yield ordered, {}, joined_columns(shape.columns, [(one.nodes[0], one.values) for one in taken])
+        return
+    normal = to_join(shape)
     for places in _places(shape, constants, row["nodes"], taken):
         bound: dict[str, Bound] = {}
         bindings = {}

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from fishweir.pipeline.summary import Summary
 from fishweir.sharing.arrays import Ints, read_arrays, write_arrays
 from fishweir.sharing.joins.edges import Contained
-from fishweir.sharing.joins.stage import Block, find_pairs
+from fishweir.sharing.joins.stage import Block, Known, find_pairs
 from fishweir.sharing.joins.state import Run, read_run
 from fishweir.sharing.match import to_lists
 from fishweir.sharing.plan import cached_stage
@@ -60,9 +60,10 @@ class JoinTask:
         stage = cached_stage(self.plan, self.segments)
         old = [cached_run(self.state / name) for name in self.old]
         writer = PairWriter(self.folder, self.sets, part)
-        for name in self.new:
-            run = cached_run(self.state / name)
-            for block in find_pairs(stage, run, old, part, self.parts):
+        new = [cached_run(self.state / name) for name in self.new]
+        known = Known(stage, [*old, *new])
+        for run in new:
+            for block in find_pairs(stage, run, old, part, self.parts, known):
                 writer.write(block)
                 summary.matches += len(block)
             old.append(run)

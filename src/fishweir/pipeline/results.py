@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from fishweir.algebra.clauses import has_several
 from fishweir.algebra.construct import Bound, construct, element_text, select_columns, value_of
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Constant, Shape
@@ -22,7 +23,7 @@ from fishweir.algebra.values import to_text
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import expand_rows
 from fishweir.pipeline.home import Home
-from fishweir.pipeline.joined import expand_pairs, joined_results
+from fishweir.pipeline.joined import PAIR_COLUMNS, expand_pairs, joined_results
 from fishweir.pipeline.taken import take_document
 from fishweir.sharing.arrays import Ints
 
@@ -99,7 +100,9 @@ class ResultReader:
     def _joined(
         self, table: ResultsTable, commit: Commit, dead: Ints, wanted: Ints | None
     ) -> Iterator[tuple[int, Result]]:
-        """A query sees a pair if it was there before the earlier arrived of its documents came."""
+        """A query sees a pair if it was there before the earlier arrived of its documents came; once, by however
+        many of its conjunctions."""
+        seen: set[tuple[int, ...]] = set()
         for block in table.pair_blocks(commit):
             rows, numbers = expand_pairs(block, table.sets, dead, wanted)
             if not len(rows):
@@ -110,6 +113,11 @@ class ResultReader:
                 query, row = queries[number], listed[at]
                 if query.added > row["since"]:
                     continue
+                if isinstance(query.shape, Shape) and has_several(query.shape):
+                    pair = (number, *(row[name] for name in PAIR_COLUMNS))
+                    if pair in seen:
+                        continue
+                    seen.add(pair)
                 left, right = (take_document(self.home, row[f"{s}_stream"], row[s]) for s in ("left", "right"))
                 assert isinstance(query.shape, Shape)
                 for documents, bindings, output in joined_results(query.shape, query.constants, row, left, right):

@@ -3,7 +3,8 @@
 The list is part of a micro-batch's commit, so state and results change together: a repeated micro-batch begins with
 the list of the commit before it, and files that no commit names are removed. Runs of like size are merged, so there
 are few and a document is rewritten a logarithmic number of times; a merge leaves out what is older than the longest
-window and what no query reads any more. A run that the longest window has passed is dropped whole.
+window and what no query reads any more. A run that the longest window has passed is dropped whole. Where windows
+count rows, the newest of each stream are kept whatever their time.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from fishweir.pipeline.joining import cached_run
 from fishweir.sharing.joins.stage import JoinStage
-from fishweir.sharing.joins.state import write_run
+from fishweir.sharing.joins.state import Needed, write_run
 
 MERGE_FACTOR = 2
 SMALL = 1_000
@@ -22,17 +23,19 @@ SMALL = 1_000
 
 @dataclass(frozen=True)
 class RunFile:
-    """A run in the list: how many documents it has, the time of its newest, its bytes."""
+    """A run in the list: how many documents it has, the time of its newest, its bytes; how many rows of changing
+    files came, changed or went in it."""
 
     name: str
     documents: int
     newest: float
     bytes: int
+    versions: int = 0
 
 
 def run_file(folder: Path, name: str) -> RunFile:
     run = cached_run(folder / name)
-    return RunFile(name, len(run), run.newest, run.nbytes)
+    return RunFile(name, len(run), run.newest, run.nbytes, len(run.versions))
 
 
 def retained(folder: Path, stage: JoinStage, batch: int, old: Sequence[RunFile], new: Sequence[str]) -> list[RunFile]:
@@ -41,23 +44,30 @@ def retained(folder: Path, stage: JoinStage, batch: int, old: Sequence[RunFile],
     if stage.is_empty:
         return []
     now = max((run.newest for run in runs), default=0.0)
-    kept = [run for run in runs if run.documents and run.newest >= now - stage.reach]
+    kept = [run for run in runs if run.documents or run.versions]
+    needed = stage.needed(now, [cached_run(folder / run.name) for run in kept] if stage.rows else [])
+    if stage.rows:
+        kept = [run for run in kept if run.versions or needed(cached_run(folder / run.name)).any()]
+    else:
+        kept = [run for run in kept if run.versions or run.newest >= now - stage.reach]
     groups: list[list[RunFile]] = []
     for run in kept:
         groups.append([run])
         while len(groups) > 1 and _size(groups[-2]) <= max(SMALL, MERGE_FACTOR * _size(groups[-1])):
             last = groups.pop()
             groups[-1] += last
-    return [group[0] if len(group) == 1 else _merged(folder, stage, batch, group, now) for group in groups]
+    return [
+        group[0] if len(group) == 1 else _merged(folder, stage, f"merged-{batch:09d}-{i:03d}.run", group, needed)
+        for i, group in enumerate(groups)
+    ]
 
 
 def _size(group: Sequence[RunFile]) -> int:
     return sum(run.documents for run in group)
 
 
-def _merged(folder: Path, stage: JoinStage, batch: int, group: Sequence[RunFile], now: float) -> RunFile:
-    merged = stage.merged([cached_run(folder / run.name) for run in group], now - stage.reach)
-    name = f"merged-{batch:09d}-{group[0].name.removesuffix('.run')}"[:120] + ".run"
+def _merged(folder: Path, stage: JoinStage, name: str, group: Sequence[RunFile], needed: Needed) -> RunFile:
+    merged = stage.merged([cached_run(folder / run.name) for run in group], needed)
     write_run(folder / name, merged)
     return run_file(folder, name)
 

@@ -79,8 +79,8 @@ class MatchTask:
                 writer.matches(match_batch(stream, chunk, segment, table, matches))
                 part.matches += len(matches)
             if stage.reads(sources):
-                found = chunk.numbers, chunk.timestamps
-                runs.append(batch_run(stage, sources, stream, *found, self.version, chunk.witnesses))
+                found = chunk.numbers, chunk.timestamps, self.version, chunk.witnesses
+                runs.append(batch_run(stage, sources, stream, *found, chunk.arrivals, chunk.changes))
             summary.add(part)
 
 

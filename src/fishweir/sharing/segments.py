@@ -97,13 +97,13 @@ def merge_segments(segments: Iterable[Segment], dead: Ints, statistics: Statisti
     filters planned anew if they come from several tables or some are dead."""
     grouped: dict[tuple[Template, Anchor], list[Table]] = defaultdict(list)
     filters: dict[Source, list[FilterTable]] = defaultdict(list)
-    joins: dict[tuple[JoinTemplate, int], list[JoinTable]] = defaultdict(list)
+    joins: dict[tuple[JoinTemplate, int, bool], list[JoinTable]] = defaultdict(list)
     for segment in segments:
         for table in segment.tables:
             if isinstance(table, FilterTable):
                 filters[table.source].append(table)
             elif isinstance(table, JoinTable):
-                joins[table.template, table.anchor].append(table)
+                joins[table.template, table.anchor, table.above].append(table)
             else:
                 grouped[table.template, table.anchor].append(table)
     merged: list[AnyTable | None] = [merge_tables(tables, dead) for tables in grouped.values()]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from fishweir.algebra.clauses import constants_of, has_several, to_normals
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.join_oracle import evaluate_join, pairs
 from fishweir.algebra.joins import row_variables, to_join
+from fishweir.sharing.joins.placement import is_movable
 from fishweir.sharing.joins.stage import Joins, JoinStage, batch_run, find_pairs
 from fishweir.sharing.joins.tables import build_join
 
@@ -13,10 +17,10 @@ def tables_of(queries, statistics=None):
     """One table per template; query numbers are places in the list."""
     grouped = {}
     for number, (shape, constants) in enumerate(queries):
-        normal = to_join(shape)
-        numbers, rows = grouped.setdefault(normal.template, ([], []))
-        numbers.append(number)
-        rows.append([constants[i] for i in normal.slots])
+        for normal in to_normals(shape):
+            numbers, rows = grouped.setdefault(normal.template, ([], []))
+            numbers.append(number)
+            rows.append(constants_of(normal, constants))
     return [build_join(template, *both, statistics or {}) for template, both in grouped.items()]
 
 
@@ -44,13 +48,17 @@ def expected(queries, documents):
     return sorted(found)
 
 
-def joined(queries, batches, parts=1, merge=None):
-    """The same by runs; `batches` are lists of (source, document). `merge` may replace the retained runs."""
+def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, keyed=None):
+    """The same by runs; `batches` are lists of (source, document). `merge` may replace the retained runs; `above` has
+    constants checked on pairs wherever they can be; `keyed` gives the key of a document of the stream R, whose later
+    versions supersede it."""
     from fishweir.algebra.nodes import Source
     from fishweir.sharing.plan import SourcePlan
 
-    half = len(queries) // 2
-    tables = tables_of(queries)
+    tables = tables_of(queries, statistics)
+    if above:
+        tables = [replace(table, above=is_movable(table.template)) for table in tables]
+    half = len(tables) // 2
     stage = JoinStage([Joins(tables[:half]), Joins(tables[half:])])
     sources = sorted({block.source.name for shape, _ in queries for block in shape.blocks})
     by_place, retained, found = {}, [], []
@@ -68,7 +76,12 @@ def joined(queries, batches, parts=1, merge=None):
                 by_place[place] = document
                 numbers.append(place[1])
             times = [document.timestamp for document in own]
-            runs.append(batch_run(stage, [Source(source)], stream, numbers, times, version, walk.tables()))
+            arrivals = [float(document.id.partition("-")[2]) for document in own]
+            changes = []
+            if keyed and source == "R":
+                changes = [(n, a, keyed(d)) for n, a, d in zip(numbers, arrivals, own, strict=True)]
+            found_ = numbers, times, version, walk.tables(), arrivals, changes
+            runs.append(batch_run(stage, [Source(source)], stream, *found_))
         new = stage.merged(runs)
         for part in range(parts):
             for block in find_pairs(stage, new, retained, part, parts):
@@ -76,7 +89,8 @@ def joined(queries, batches, parts=1, merge=None):
         retained.append(new)
         if merge is not None:
             retained = merge(stage, retained)
-    return sorted(found)
+    once = {number for number, (shape, _) in enumerate(queries) if has_several(shape)}
+    return sorted([*(row for row in found if row[0] not in once), *{row for row in found if row[0] in once}])
 
 
 def _rows(queries, block, by_place):
@@ -94,7 +108,9 @@ def _rows(queries, block, by_place):
 
 
 def _with_names(shape, nodes):
-    """Node ids as the oracle writes them, in the order of row_variables."""
+    """Node ids as the oracle writes them, in the order of row_variables; a join by SQL has none."""
+    if shape.formula is not None:
+        return ()
     normal = to_join(shape)
     places = {name: (side, node) for name, side, node in normal.variables}
     shown = []

@@ -44,3 +44,11 @@ def test_two_streams_and_merged_runs(queries, stream):
         return [stage.merged(runs)] if len(runs) > 1 else runs
 
     assert joined(queries, batches_of(docs, cuts), merge=merge) == expected(queries, docs)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(joins(("S", "T")), min_size=1, max_size=5), streams(("S", "T"), 9), st.sampled_from([1, 3]))
+def test_constants_checked_on_pairs(queries, stream, parts):
+    texts, cuts = stream
+    docs = parsed(texts)
+    assert joined(queries, batches_of(docs, cuts), parts, above=True) == expected(queries, docs)

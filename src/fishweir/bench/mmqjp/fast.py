@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from fishweir.algebra.clauses import constants_of
 from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.sharing.joins.edges import Contained
@@ -42,7 +43,7 @@ class Fast:
             normal = to_join(shape)
             numbers, rows = grouped[normal.template]
             numbers.append(number)
-            rows.append([constants[i] for i in normal.slots])
+            rows.append(constants_of(normal, tuple(constants)))
         tables = [build_join(template, *both, self.statistics) for template, both in grouped.items()]  # type: ignore[arg-type]
         self.queries = len(queries)
         self.stage = JoinStage([Joins(tables)])

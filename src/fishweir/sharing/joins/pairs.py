@@ -96,7 +96,7 @@ def _meet(
         keys = combine(int(sets.keys[other]), hashes)
         lo = np.searchsorted(probed.run.keys, keys, "left")
         hi = np.searchsorted(probed.run.keys, keys, "right")
-        for some in _portions(hi - lo):
+        for some in portions(hi - lo):
             source, found = expand(lo[some], hi[some])
             mine_, theirs = documents[some][source], probed.run.documents[found]
             lefts, rights = (theirs, mine_) if right_is_new else (mine_, theirs)
@@ -105,7 +105,7 @@ def _meet(
             yield from _decide(sets, int(anchor), left, right, lefts, rights)
 
 
-def _portions(lengths: Ints) -> Iterator[slice]:
+def portions(lengths: Ints) -> Iterator[slice]:
     """Stretches of probes with about PAIRS_AT_ONCE hits each."""
     ends = np.cumsum(lengths)
     start = 0

@@ -19,7 +19,9 @@ from fishweir.algebra.values import COMPARE
 from fishweir.sharing.arrays import Ints, expand, number_rows
 from fishweir.sharing.bindings import bind
 from fishweir.sharing.joins.edges import EARLIER, LATER, TOGETHER, by_reach, reach
-from fishweir.sharing.joins.pairs import Doubt, Met, apart
+from fishweir.sharing.joins.pairs import Doubt, Met, apart, portions
+from fishweir.sharing.joins.placement import wanting
+from fishweir.sharing.joins.ranks import Ranks
 from fishweir.sharing.joins.state import Hashes, Run, SideRows, combine
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.match import Matches, match_table, outputs
@@ -42,23 +44,27 @@ class Joined:
 def side_rows(table: JoinTable, side: int, witnesses: Mapping[Path, PathTable]) -> SideRows | None:
     """The rows of one side in a batch of documents."""
     template = table.template.sides[side]
-    found = match_table(table.sides[side], FirstValues(witnesses) if template.columns else witnesses)
+    own = table.bare[side] if table.above else table.sides[side]
+    found = match_table(own, FirstValues(witnesses) if template.columns else witnesses)
     if found is None:
         return None
     values = edge_values(table, side, witnesses, found.documents, found.nodes)
     starts, members = _members(table, side, found)
     key = table.keys[side]
     anchored = values[:, table.anchor] if table.anchor >= 0 else np.zeros(len(values), np.uint64)
-    size, width, edges = len(found), found.nodes.shape[1], values.shape[1]
+    nodes = found.nodes[:, : len(template.outputs)]
+    if table.above:
+        values = np.concatenate([values, _compared(table, side, witnesses, found.documents, found.nodes)], axis=1)
+    size, width, many = len(found), nodes.shape[1], values.shape[1]
     return SideRows(
         combine(key, anchored), found.documents, np.full(size, key, np.uint64),
-        np.arange(size + 1) * width, found.nodes.ravel(), np.arange(size + 1) * edges, values.ravel(), starts, members,
+        np.arange(size + 1) * width, nodes.ravel(), np.arange(size + 1) * many, values.ravel(), starts, members,
     )  # fmt: skip
 
 
 def _members(table: JoinTable, side: int, found: Matches) -> tuple[Ints, Ints]:
-    """The sorted queries of each row; none where the side has no constants."""
-    if not table.template.sides[side].conditions:
+    """The sorted queries of each row; none where the side has no constants, or they are checked above."""
+    if table.above or not table.template.sides[side].conditions:
         return np.zeros(len(found) + 1, np.int64), np.empty(0, np.int64)
     slices = found.slices.reshape(-1, 2)
     source, positions = expand(slices[:, 0], slices[:, 1])
@@ -75,33 +81,54 @@ def edge_values(
 ) -> Hashes:
     """For each row the value at the side's end of each edge: a hash, or the bits of a number."""
     template = table.template.sides[side]
-    columns = []
-    for edge in table.template.edges:
-        node = edge.right if side else edge.left
-        values = witnesses[template.path(node)]
-        keys = node_keys(values.documents, np.maximum(values.nodes[:, -1], 0))
-        order = np.argsort(keys, kind="stable")
-        own = node_keys(documents, nodes[:, template.outputs.index(node)])
-        at = order[np.searchsorted(keys[order], own)]
-        columns.append(values.hashes[at] if edge.op in ("=", "!=") else values.numbers[at].view(np.uint64))
-    return np.stack(columns, axis=1)
+    ends = [(edge.right if side else edge.left, edge.op in ("=", "!=")) for edge in table.template.edges]
+    columns = [
+        _at(witnesses[template.path(node)], documents, nodes[:, template.outputs.index(node)], hashed)
+        for node, hashed in ends
+    ]
+    return np.stack(columns, axis=1) if columns else np.empty((len(documents), 0), np.uint64)
+
+
+def _compared(
+    table: JoinTable, side: int, witnesses: Mapping[Path, PathTable], documents: Ints, nodes: Ints
+) -> Hashes:
+    """For each row the value that each constant of the side is compared with."""
+    template = table.template.sides[side]
+    outputs_ = (*template.outputs, *table.compared(side))
+    columns = [
+        _at(witnesses[template.path(c.node)], documents, nodes[:, outputs_.index(c.node)], c.type == "string")
+        for c in template.constants
+    ]
+    return np.stack(columns, axis=1) if columns else np.empty((len(documents), 0), np.uint64)
+
+
+def _at(values: PathTable, documents: Ints, nodes: Ints, hashed: bool) -> Hashes:
+    """The values of some nodes: hashes, or the bits of numbers."""
+    keys = node_keys(values.documents, np.maximum(values.nodes[:, -1], 0))
+    order = np.argsort(keys, kind="stable")
+    at = order[np.searchsorted(keys[order], node_keys(documents, nodes))]
+    return values.hashes[at] if hashed else values.numbers[at].view(np.uint64)
 
 
 def join_rows(
-    tables: Sequence[JoinTable], new: Run, old: Sequence[Run], part: int = 0, parts: int = 1
+    tables: Sequence[JoinTable], new: Run, old: Sequence[Run], part: int, parts: int, ranks: Ranks
 ) -> Iterator[Joined | Met]:
     """What the new documents meet by the rows of tables that are not plain."""
     present = set(np.unique(new.rows.classes).tolist())
     for table in tables:
         for run in (new, *old):
             if table.keys[1] in present:
-                yield from _probe(table, run, new, 1, part, parts)
+                yield from _probe(table, run, new, 1, part, parts, ranks)
             if table.keys[0] in present and run is not new:
-                yield from _probe(table, new, run, 0, part, parts)
+                yield from _probe(table, new, run, 0, part, parts, ranks)
 
 
-def _probe(table: JoinTable, left: Run, right: Run, new: int, part: int, parts: int) -> Iterator[Joined | Met]:
+def _probe(
+    table: JoinTable, left: Run, right: Run, new: int, part: int, parts: int, ranks: Ranks
+) -> Iterator[Joined | Met]:
     """The rows of the side that is new look up those of the other one."""
+    if not _near(table, left, right):
+        return
     own, other = (right.rows, left.rows) if new else (left.rows, right.rows)
     rows = np.flatnonzero(own.classes == np.uint64(table.keys[new]))
     width = len(table.template.edges)
@@ -109,19 +136,45 @@ def _probe(table: JoinTable, left: Run, right: Run, new: int, part: int, parts: 
     anchored = values[:, table.anchor] if table.anchor >= 0 else np.zeros(len(rows), np.uint64)
     keys = combine(table.keys[1 - new], anchored)
     if parts > 1:
-        mine = (keys if table.anchor < 0 else anchored) % np.uint64(parts) == np.uint64(part)
+        dealt = own.documents[rows].astype(np.uint64) if table.anchor < 0 else anchored
+        mine = dealt % np.uint64(parts) == np.uint64(part)
         rows, keys = rows[mine], keys[mine]
     lo, hi = (np.searchsorted(other.keys, keys, side) for side in ("left", "right"))
-    source, found = expand(lo, hi)
-    pair = (found, rows[source]) if new else (rows[source], found)
-    yield from _decide(table, left, right, *pair)
+    for some in _portions(own.documents[rows], hi - lo):
+        source, found = expand(lo[some], hi[some])
+        own_rows = rows[some][source]
+        pair = (found, own_rows) if new else (own_rows, found)
+        yield from _decide(table, left, right, *pair, ranks)
+
+
+def _portions(documents: Ints, lengths: Ints) -> Iterator[Ints]:
+    """Rows of about PAIRS_AT_ONCE hits, all of a document together: what is over the same nodes is one result."""
+    order = np.argsort(documents, kind="stable")
+    starts = np.flatnonzero(np.diff(documents[order], prepend=-1))
+    ends = np.append(starts, len(order))
+    for some in portions(np.add.reduceat(lengths[order], starts) if len(starts) else lengths):
+        yield order[ends[some.start] : ends[some.stop]]
+
+
+def _near(table: JoinTable, left: Run, right: Run) -> bool:
+    """Whether the times of two runs are near enough for any window."""
+    if not len(left) or not len(right):
+        return False
+    for side, (one, two) in enumerate(((left, right), (right, left))):
+        is_rows = table.template.window.right_rows if side else table.template.window.left_rows
+        reach_ = np.inf if is_rows else float(table.reaches[side].max(initial=-1.0))
+        if one.oldest <= two.newest and two.oldest - one.newest <= reach_:
+            return True
+    return False
 
 
 def _values(rows: SideRows, chosen: Ints, width: int) -> Hashes:
     return rows.values[rows.value_starts[chosen][:, None] + np.arange(width)]
 
 
-def _decide(table: JoinTable, left: Run, right: Run, lefts: Ints, rights: Ints) -> Iterator[Joined | Met]:
+def _decide(
+    table: JoinTable, left: Run, right: Run, lefts: Ints, rights: Ints, ranks: Ranks
+) -> Iterator[Joined | Met]:
     if left is right:
         two = left.rows.documents[lefts] != right.rows.documents[rights]
         lefts, rights = lefts[two], rights[two]
@@ -130,11 +183,30 @@ def _decide(table: JoinTable, left: Run, right: Run, lefts: Ints, rights: Ints) 
     lefts, rights = lefts[keep], rights[keep]
     documents = left.rows.documents[lefts], right.rows.documents[rights]
     nodes = np.concatenate([_nodes(left.rows, lefts), _nodes(right.rows, rights)], axis=1)
+    far, order = distances(table, left, right, *documents, ranks)
     if not any(side.conditions for side in table.template.sides):
-        yield from _everyone(table, left, right, *documents, nodes)
+        yield from _everyone(table, left, right, *documents, nodes, far, order)
         return
-    pair, members = _wanting(table, left.rows, right.rows, lefts, rights)
-    yield from _within(table, left, right, *documents, nodes, pair, members)
+    if table.above:
+        pair, members = _wanting_above(table, left.rows, right.rows, lefts, rights, nodes)
+    else:
+        pair, members = _wanting(table, left.rows, right.rows, lefts, rights)
+    yield from _within(table, left, right, *documents, nodes, far, order, pair, members)
+
+
+def distances(
+    table: JoinTable, left: Run, right: Run, lefts: Ints, rights: Ints, ranks: Ranks
+) -> tuple[NDArray[np.float64], Ints]:
+    """How far a window must reach for each pair, in seconds or in rows, and the order of the two in time."""
+    times, order = apart(left, right, lefts, rights)
+    far, window = np.abs(times), table.template.window
+    if window.left_rows:
+        some = np.flatnonzero(order == LATER)
+        far[some] = ranks.distance(left, lefts[some], right, rights[some])
+    if window.right_rows:
+        some = np.flatnonzero(order == EARLIER)
+        far[some] = ranks.distance(right, rights[some], left, lefts[some])
+    return far, order
 
 
 def _nodes(rows: SideRows, chosen: Ints) -> Ints:
@@ -168,27 +240,46 @@ def _wanting(
     return pair[own], numbers[own]
 
 
-def _everyone(table: JoinTable, left: Run, right: Run, lefts: Ints, rights: Ints, nodes: Ints) -> Iterator[Met]:
+def _wanting_above(
+    table: JoinTable, left: SideRows, right: SideRows, lefts: Ints, rights: Ints, nodes: Ints
+) -> tuple[Ints, Ints]:
+    """The same by the values in the rows; a query wants a result once, whatever nodes satisfy its constants."""
+    edges = len(table.template.edges)
+    values = [
+        rows.values[rows.value_starts[chosen][:, None] + edges + np.arange(len(side.constants))]
+        for rows, chosen, side in zip((left, right), (lefts, rights), table.template.sides, strict=True)
+    ]
+    pair, queries = wanting(table.checks, values)
+    result = number_rows(left.documents[lefts], right.documents[rights], *nodes.T)
+    _, once = np.unique(result[pair] << 32 | queries, return_index=True)
+    pair, members = pair[once], table.numbers[queries[once]]
+    order = np.lexsort((members, pair))
+    return pair[order], members[order]
+
+
+def _everyone(
+    table: JoinTable, left: Run, right: Run, lefts: Ints, rights: Ints, nodes: Ints,
+    far: NDArray[np.float64], order: Ints,
+) -> Iterator[Met]:  # fmt: skip
     """Where no constant decides, the queries whose windows reach far enough: a prefix of them all."""
-    times, order = apart(left, right, lefts, rights)
     for kind in (LATER, EARLIER, TOGETHER):
         rows = np.flatnonzero(order == kind)
         wanted = by_reach([table], kind)
-        counts = wanted.count(np.abs(times[rows]))
+        counts = wanted.count(far[rows])
         some = rows[counts > 0]
         if len(some):
             yield Met(left, right, lefts[some], rights[some], wanted, counts[counts > 0], nodes[some])
 
 
 def _within(
-    table: JoinTable, left: Run, right: Run, lefts: Ints, rights: Ints, nodes: Ints, pair: Ints, members: Ints
-) -> Iterator[Joined]:
+    table: JoinTable, left: Run, right: Run, lefts: Ints, rights: Ints, nodes: Ints,
+    far: NDArray[np.float64], order: Ints, pair: Ints, members: Ints,
+) -> Iterator[Joined]:  # fmt: skip
     """Those that the windows admit."""
-    times, order = apart(left, right, lefts, rights)
     by_number = np.argsort(table.numbers, kind="stable")
     at = by_number[np.searchsorted(table.numbers[by_number], members)]
     reaches = np.stack([reach(table, kind) for kind in (LATER, EARLIER, TOGETHER)])
-    keep = reaches[order[pair], at] >= np.abs(times)[pair]
+    keep = reaches[order[pair], at] >= far[pair]
     pair, members = pair[keep], members[keep]
     kept, starts = np.unique(pair, return_index=True)
     if len(kept):
@@ -211,7 +302,9 @@ def verify(table: JoinTable, doubt: Doubt) -> Iterator[Met]:
     keep = edges_hold(table, left_values[one], right_values[two])
     one, two = one[keep], two[keep]
     nodes = np.concatenate([left_nodes[one], right_nodes[two]], axis=1)
-    yield from _everyone(table, doubt.left, doubt.right, left_documents[one], right_documents[two], nodes)
+    pair_of = doubt.left, doubt.right, left_documents[one], right_documents[two]
+    times, order = apart(*pair_of)
+    yield from _everyone(table, *pair_of, nodes, np.abs(times), order)
 
 
 def _laid(table: JoinTable, side: int, run: Run, documents: Ints) -> tuple[Ints, Ints, Hashes]:

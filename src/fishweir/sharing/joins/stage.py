@@ -7,20 +7,32 @@ a set of queries. Plain joins are decided by edge sets (edges, pairs), the other
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Source
-from fishweir.sharing.arrays import Ints
+from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.joins.edges import Contained, EdgeSets
 from fishweir.sharing.joins.pairs import Doubt, Met, join_runs
+from fishweir.sharing.joins.ranks import Ranks, newest_times
 from fishweir.sharing.joins.rows import Joined, join_rows, side_rows, verify
-from fishweir.sharing.joins.state import Hashes, Run, build_run, concatenated_rows, merge_runs
-from fishweir.sharing.joins.tables import JoinTable, Variable
-from fishweir.sharing.witnesses import Path, PathTable
+from fishweir.sharing.joins.state import (
+    Hashes,
+    Needed,
+    Run,
+    Versions,
+    build_run,
+    concatenated_rows,
+    merge_runs,
+    no_versions,
+)
+from fishweir.sharing.joins.superseded import Superseded
+from fishweir.sharing.joins.tables import JoinTable, Variable, merge_joins
+from fishweir.sharing.witnesses import Path, PathTable, hash_texts
 
 
 class Joins:
@@ -31,10 +43,16 @@ class Joins:
         self.sets = EdgeSets([table for table in tables if table.is_plain])
         self.others = [table for table in tables if not table.is_plain]
 
-    @cached_property
-    def reach(self) -> float:
-        """The longest window: what is older than that meets nothing any more."""
-        return max((float(r.max(initial=-1.0)) for table in self.tables for r in table.reaches), default=-1.0)
+    def longest(self, rows: bool) -> float:
+        """The longest window in seconds, or in rows; -1 where there is none."""
+        sides = ((table.template.window, table.reaches) for table in self.tables)
+        ends = [
+            float(reach.max(initial=-1.0))
+            for window, reaches in sides
+            for is_rows, reach in zip((window.left_rows, window.right_rows), reaches, strict=True)
+            if is_rows == rows
+        ]
+        return max(ends, default=-1.0)
 
     @cached_property
     def sources(self) -> frozenset[Source]:
@@ -46,7 +64,7 @@ class JoinStage:
 
     def __init__(self, parts: Sequence[Joins]) -> None:
         self.parts = tuple(parts)
-        self.others = [table for part in parts for table in part.others]
+        self.others = _together([table for part in parts for table in part.others])
 
     @property
     def is_empty(self) -> bool:
@@ -81,19 +99,48 @@ class JoinStage:
 
     @cached_property
     def reach(self) -> float:
-        return max((part.reach for part in self.parts), default=-1.0)
+        """The longest window in seconds: what is older than that, and no longer counted by rows, meets nothing."""
+        return max((part.longest(False) for part in self.parts), default=-1.0)
 
-    def merged(self, runs: Sequence[Run], after: float = -np.inf) -> Run:
+    @cached_property
+    def rows(self) -> float:
+        """The longest window in rows; 0 where none counts rows."""
+        return max([0.0, *(part.longest(True) for part in self.parts)])
+
+    def needed(self, now: float, runs: Sequence[Run]) -> Needed:
+        """Which documents may still meet others; of `runs`, all there are, the newest are kept for windows of rows."""
+        after = now - self.reach
+        counted = newest_times(runs, self.rows) if self.rows else {}
+
+        def is_needed(run: Run) -> NDArray[np.bool_]:
+            kept: NDArray[np.bool_] = run.times >= after
+            for stream, least in counted.items():
+                kept |= (run.streams == stream) & (run.times >= least)
+            return kept
+
+        return is_needed
+
+    def merged(self, runs: Sequence[Run], needed: Needed | None = None) -> Run:
         """One run of several, without what no query needs any more."""
         compared = {variable.key: compared for variable, compared in self.kept.items()}
-        return merge_runs(runs, compared, self.classes, after)
+        return merge_runs(runs, compared, self.classes, needed or (lambda run: np.ones(len(run), np.bool_)))
+
+
+def _together(tables: Sequence[JoinTable]) -> list[JoinTable]:
+    """One table for all whose rows are the same, in whatever segments their queries are."""
+    by_key: dict[int, list[JoinTable]] = {}
+    for table in tables:
+        by_key.setdefault(table.keys[0], []).append(table)
+    merged = (merge_joins(some, np.empty(0, np.int64)) if len(some) > 1 else some[0] for some in by_key.values())
+    return [table for table in merged if table is not None]
 
 
 def batch_run(
     stage: JoinStage, sources: Sequence[Source], stream: int, numbers: Sequence[int], times: Sequence[float],
     version: int, witnesses: Mapping[Path, PathTable],
+    arrivals: Sequence[float] | None = None, changes: Sequence[tuple[int, float, str]] = (),
 ) -> Run:  # fmt: skip
-    """The run of a batch of one stream's documents."""
+    """The run of a batch of one stream's documents; `changes` of a changing file are number, arrival and key."""
     rows = [
         found
         for table in stage.others
@@ -104,7 +151,16 @@ def batch_run(
         np.full(len(numbers), stream, np.int64), np.array(numbers, dtype=np.int64),
         np.array(times, dtype=np.float64), version, stage.variables(sources), witnesses,
         concatenated_rows(rows, [0] * len(rows)),
+        np.array(times if arrivals is None else arrivals, dtype=np.float64), _versions(stream, changes),
     )  # fmt: skip
+
+
+def _versions(stream: int, changes: Sequence[tuple[int, float, str]]) -> Versions:
+    if not changes:
+        return no_versions()
+    numbers, arrivals, keys = zip(*changes, strict=True)
+    hashes = hash_texts(pa.array(keys, pa.large_string()))
+    return Versions(np.full(len(keys), stream, np.int64), np.array(numbers), np.array(arrivals, np.float64), hashes)
 
 
 @dataclass(frozen=True)
@@ -137,15 +193,49 @@ class Block:
         return self.members[self.member_starts[row] : self.member_starts[row + 1]]
 
 
-def find_pairs(stage: JoinStage, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1) -> Iterator[Block]:
-    """What the new documents meet, among themselves and among the old ones; `part` of `parts` of it."""
+def find_pairs(
+    stage: JoinStage, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1, known: Known | None = None
+) -> Iterator[Block]:
+    """What the new documents meet, among themselves and among the old ones; `part` of `parts` of it. `known` is of
+    all documents of the micro-batch and those retained."""
+    known = known or Known(stage, [new, *old])
+    for found in _found(stage, new, old, part, parts, known):
+        kept = found if known.superseded.is_empty else _in_force(found, known.superseded)
+        if len(kept.lefts):
+            yield _block(kept)
+
+
+class Known:
+    """What is worked out over all runs: places in windows of rows, and which rows of changing files are in force."""
+
+    def __init__(self, stage: JoinStage, runs: Sequence[Run]) -> None:
+        self.ranks, self.superseded = Ranks(runs if stage.rows else []), Superseded(runs)
+
+
+def _found(
+    stage: JoinStage, new: Run, old: Sequence[Run], part: int, parts: int, known: Known
+) -> Iterator[Met | Joined]:
     for joins in stage.parts:
         for found in join_runs(joins.sets, new, old, part, parts):
             if isinstance(found, Doubt):
-                yield from map(_block, verify(joins.sets.tables[found.table], found))
+                yield from verify(joins.sets.tables[found.table], found)
             else:
-                yield _block(found)
-    yield from map(_block, join_rows(stage.others, new, old, part, parts))
+                yield found
+    yield from join_rows(stage.others, new, old, part, parts, known.ranks)
+
+
+def _in_force(found: Met | Joined, superseded: Superseded) -> Met | Joined:
+    """Without the pairs of which one was superseded before the other came."""
+    keep = np.flatnonzero(superseded.in_force(found.left, found.right, found.lefts, found.rights))
+    lefts, rights = found.lefts[keep], found.rights[keep]
+    nodes = None if found.nodes is None else found.nodes[keep]
+    if isinstance(found, Met):
+        return replace(found, lefts=lefts, rights=rights, nodes=nodes, counts=found.counts[keep])
+    starts = found.member_starts
+    _, at = expand(starts[keep], starts[keep + 1])
+    ends = np.append(0, np.cumsum(starts[keep + 1] - starts[keep])).astype(np.int64)
+    members = found.members[at]
+    return replace(found, lefts=lefts, rights=rights, nodes=found.nodes[keep], member_starts=ends, members=members)
 
 
 def _block(found: Met | Joined) -> Block:

@@ -9,7 +9,7 @@ window has passed it (design, "Join state").
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -85,6 +85,24 @@ def concatenated_rows(parts: Sequence[SideRows], shifts: Sequence[int]) -> SideR
 
 
 @dataclass(frozen=True)
+class Versions:
+    """Entries of changing files: rows that came, changed or went, by the hash of their key."""
+
+    streams: Ints
+    numbers: Ints
+    arrivals: NDArray[np.float64]
+    keys: Hashes
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+def no_versions() -> Versions:
+    none = np.empty(0, np.int64)
+    return Versions(none, none, np.empty(0), np.empty(0, np.uint64))
+
+
+@dataclass(frozen=True)
 class Run:
     """Documents by their place in the run; cell (document, variable) is document * variables + variable."""
 
@@ -93,6 +111,7 @@ class Run:
     times: NDArray[np.float64]
     since: Ints
     """Of each document, the version of the catalog that its micro-batch ran with."""
+    arrivals: NDArray[np.float64]
     variables: Hashes
     cells: Ints
     values: Hashes
@@ -101,6 +120,7 @@ class Run:
     keys: Hashes
     documents: Ints
     rows: SideRows
+    versions: Versions
 
     def __len__(self) -> int:
         return len(self.streams)
@@ -110,9 +130,12 @@ class Run:
         return float(self.times.max(initial=-np.inf))
 
     @cached_property
+    def oldest(self) -> float:
+        return float(self.times.min(initial=np.inf))
+
+    @cached_property
     def nbytes(self) -> int:
-        own = sum(getattr(self, f.name).nbytes for f in fields(self) if f.name != "rows")
-        return int(own + sum(getattr(self.rows, f.name).nbytes for f in fields(self.rows)))
+        return int(sum(array.nbytes for array in arrays_of(self).values()))
 
     def columns(self, wanted: Hashes) -> Ints:
         """The place of each variable among the run's own, -1 where it has none."""
@@ -120,9 +143,14 @@ class Run:
         return np.array([place.get(int(key), -1) for key in wanted], dtype=np.int64)
 
 
+Needed = Callable[[Run], NDArray[np.bool_]]
+"""Which documents of a run may still meet others."""
+
+
 def build_run(
     streams: Ints, numbers: Ints, times: NDArray[np.float64], since: int,
     variables: Mapping[Variable, bool], witnesses: Mapping[Path, PathTable], rows: SideRows,
+    arrivals: NDArray[np.float64], versions: Versions,
 ) -> Run:  # fmt: skip
     """A run of one batch; `variables` with whether their values are compared, all of these documents' sources."""
     keys = np.array([variable.key for variable in variables], dtype=np.uint64)
@@ -153,10 +181,10 @@ def build_run(
     looked_up, documents = _joined(index, np.uint64), _joined(holders, np.int64)
     by_key = np.argsort(looked_up, kind="stable")
     return Run(
-        streams, numbers, times, np.full(len(numbers), since, np.int64), keys,
+        streams, numbers, times, np.full(len(numbers), since, np.int64), arrivals, keys,
         np.searchsorted(cell[order], np.arange(len(numbers) * len(keys) + 1)), values[order],
         np.append(0, np.cumsum(length[order])).astype(np.int64), flat[at],
-        looked_up[by_key], documents[by_key], rows.sorted(),
+        looked_up[by_key], documents[by_key], rows.sorted(), versions,
     )  # fmt: skip
 
 
@@ -164,22 +192,24 @@ def _joined(parts: list[Any], kind: Any) -> Any:
     return np.concatenate(parts).astype(kind) if parts else np.empty(0, kind)
 
 
-def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hashes, after: float) -> Run:
-    """One run of several: without documents older than `after`, variables and rows that nobody needs any more."""
+def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hashes, needed: Needed) -> Run:
+    """One run of several: without documents, variables and rows that nobody needs any more."""
     wanted = np.array(list(variables), dtype=np.uint64)
     compared = np.array(list(variables.values()), dtype=np.bool_)
-    parts = [_kept(run, wanted, classes, after) for run in runs]
+    parts = [_kept(run, wanted, classes, needed) for run in runs]
     shifts = np.append(0, np.cumsum([len(part) for part in parts]))[:-1].tolist()
     cells = np.concatenate([np.diff(part.cells) for part in parts])
     lengths = np.concatenate([np.diff(part.node_starts) for part in parts])
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("streams", "numbers", "times", "since", "values", "nodes")
+        for name in ("streams", "numbers", "times", "since", "arrivals", "values", "nodes")
     }
+    versions = Versions(*(np.concatenate([getattr(r.versions, f.name) for r in runs]) for f in fields(Versions)))
     merged = Run(
         **columns, variables=wanted, cells=np.append(0, np.cumsum(cells)).astype(np.int64),
         node_starts=np.append(0, np.cumsum(lengths)).astype(np.int64), keys=np.empty(0, np.uint64),
         documents=np.empty(0, np.int64), rows=concatenated_rows([part.rows for part in parts], shifts).sorted(),
+        versions=versions,
     )  # fmt: skip
     owner = np.repeat(np.arange(len(cells)), cells)
     valued = compared[owner % max(len(wanted), 1)] if len(wanted) else np.zeros(len(owner), np.bool_)
@@ -189,8 +219,8 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
     return replace(merged, keys=keys[order], documents=holders[order])
 
 
-def _kept(run: Run, wanted: Hashes, classes: Hashes, after: float) -> Run:
-    documents = np.flatnonzero(run.times >= after)
+def _kept(run: Run, wanted: Hashes, classes: Hashes, needed: Needed) -> Run:
+    documents = np.flatnonzero(needed(run))
     renumbered = np.full(len(run), -1, np.int64)
     renumbered[documents] = np.arange(len(documents))
     columns = run.columns(wanted)
@@ -202,20 +232,35 @@ def _kept(run: Run, wanted: Hashes, classes: Hashes, after: float) -> Run:
     _, nodes = expand(run.node_starts[at], run.node_starts[at + 1])
     rows = run.rows.take(np.flatnonzero((renumbered[run.rows.documents] >= 0) & np.isin(run.rows.classes, classes)))
     return Run(
-        run.streams[documents], run.numbers[documents], run.times[documents], run.since[documents], wanted,
+        run.streams[documents], run.numbers[documents], run.times[documents], run.since[documents],
+        run.arrivals[documents], wanted,
         np.append(0, np.cumsum(hi - lo)).astype(np.int64), run.values[at],
         np.append(0, np.cumsum(run.node_starts[at + 1] - run.node_starts[at])).astype(np.int64), run.nodes[nodes],
         np.empty(0, np.uint64), np.empty(0, np.int64), replace(rows, documents=renumbered[rows.documents]),
+        run.versions,
     )  # fmt: skip
 
 
 def write_run(path: FilePath, run: Run) -> None:
-    arrays = {f.name: getattr(run, f.name) for f in fields(run) if f.name != "rows"}
-    write_arrays(path, {}, arrays | {f"rows:{f.name}": getattr(run.rows, f.name) for f in fields(run.rows)})
+    write_arrays(path, {}, arrays_of(run))
 
 
 def read_run(path: FilePath) -> Run:
     _, arrays = read_arrays(path)
-    rows = SideRows(**{f.name: np.asarray(arrays[f"rows:{f.name}"]) for f in fields(SideRows)})
-    own = {f.name: np.asarray(arrays[f.name]) for f in fields(Run) if f.name != "rows"}
-    return Run(**own, rows=rows)
+    parts: dict[str, Any] = {
+        name: part(**{f.name: np.asarray(arrays[f"{name}:{f.name}"]) for f in fields(part)})
+        for name, part in _PARTS.items()
+    }
+    own: dict[str, Any] = {f.name: np.asarray(arrays[f.name]) for f in fields(Run) if f.name not in _PARTS}
+    return Run(**own, **parts)
+
+
+_PARTS: dict[str, Any] = {"rows": SideRows, "versions": Versions}
+
+
+def arrays_of(run: Run) -> dict[str, Any]:
+    """All arrays of a run by name; those of a part with its name before theirs."""
+    arrays = {f.name: getattr(run, f.name) for f in fields(run) if f.name not in _PARTS}
+    for name, part in _PARTS.items():
+        arrays |= {f"{name}:{f.name}": getattr(getattr(run, name), f.name) for f in fields(part)}
+    return arrays

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -22,7 +22,8 @@ from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template, dotted
 from fishweir.sharing.arrays import Column, Ints, take, to_column
-from fishweir.sharing.grouping import choose_anchor
+from fishweir.sharing.grouping import Anchor, choose_anchor
+from fishweir.sharing.joins.placement import Check, checks_of, is_better_above
 from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
 from fishweir.sharing.tables import Table, build_table, concatenated, template_paths
 from fishweir.sharing.witnesses import Path
@@ -69,6 +70,8 @@ class JoinTable:
     anchor: int
     numbers: Ints
     columns: tuple[Column, ...]
+    above: bool = False
+    """Whether constants are checked on the pairs that the join leaves, not on documents (placement.py)."""
 
     @property
     def size(self) -> int:
@@ -85,7 +88,7 @@ class JoinTable:
     @cached_property
     def keys(self) -> tuple[int, int]:
         """What the rows of its two sides are kept under, in whatever segment its queries are."""
-        key = key_of(json.dumps([to_json(self.template), self.anchor]))
+        key = key_of(json.dumps([to_json(self.template), self.anchor, *(["above"] if self.above else [])]))
         return key & ~1, key | 1
 
     @property
@@ -148,6 +151,27 @@ class JoinTable:
         )
         return left, right
 
+    @cached_property
+    def bare(self) -> tuple[Table, Table]:
+        """The sides without their constants; the nodes compared with them are outputs after the side's own."""
+        left, right = (
+            build_table(side, Anchor(side.leaves[0], ()), np.zeros(1, np.int64), ())
+            for side in (
+                replace(side, constants=(), outputs=(*side.outputs, *self.compared(i)))
+                for i, side in enumerate(self.template.sides)
+            )
+        )
+        return left, right
+
+    def compared(self, side: int) -> tuple[int, ...]:
+        """The nodes of a side that constants are compared with and that are no outputs of it."""
+        template = self.template.sides[side]
+        return tuple(dict.fromkeys(c.node for c in template.constants if c.node not in template.outputs))
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        return checks_of(self.template, self.columns)
+
     def positions_of(self, number: int) -> Ints:
         return np.flatnonzero(self.numbers == number)
 
@@ -156,7 +180,9 @@ def build_join(
     template: JoinTemplate, numbers: Sequence[int], rows: Sequence[Sequence[Constant]], statistics: Statistics
 ) -> JoinTable:
     columns = tuple(to_column(v, kind) for kind, v in zip(template.types, zip(*rows, strict=True), strict=True))
-    return JoinTable(template, choose_edge(template, statistics), np.array(numbers, dtype=np.int64), columns)
+    anchor = choose_edge(template, statistics)
+    above = is_better_above(template, anchor, columns, statistics)
+    return JoinTable(template, anchor, np.array(numbers, dtype=np.int64), columns, above)
 
 
 def choose_edge(template: JoinTemplate, statistics: Statistics) -> int:
@@ -176,18 +202,18 @@ def choose_edge(template: JoinTemplate, statistics: Statistics) -> int:
 
 
 def merge_joins(tables: Sequence[JoinTable], dead: Ints) -> JoinTable | None:
-    """One table of several with the same template and anchor, without the dead queries."""
+    """One table of several with the same template, anchor and placement, without the dead queries."""
     numbers = np.concatenate([table.numbers for table in tables])
     keep = np.flatnonzero(~np.isin(numbers, dead))
     keep = keep[np.argsort(numbers[keep], kind="stable")]
     if not len(keep):
         return None
     columns = tuple(take(concatenated(parts), keep) for parts in zip(*(t.columns for t in tables), strict=True))
-    return JoinTable(tables[0].template, tables[0].anchor, numbers[keep], columns)
+    return JoinTable(tables[0].template, tables[0].anchor, numbers[keep], columns, tables[0].above)
 
 
 def join_header(table: JoinTable) -> list[Any]:
-    return ["join", to_json(table.template), table.anchor]
+    return ["join", to_json(table.template), table.anchor, table.above]
 
 
 def join_arrays(table: JoinTable) -> dict[str, Any]:
@@ -197,7 +223,7 @@ def join_arrays(table: JoinTable) -> dict[str, Any]:
 def join_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> JoinTable:
     template: JoinTemplate = from_json(header[1])
     columns = tuple(arrays[f"column{i}"] for i in range(len(template.types)))
-    return JoinTable(template, header[2], arrays["numbers"], columns)
+    return JoinTable(template, header[2], arrays["numbers"], columns, header[3])
 
 
 def variables_of(tables: Sequence[JoinTable]) -> Iterator[tuple[Variable, bool]]:

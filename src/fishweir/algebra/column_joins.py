@@ -1,0 +1,99 @@
+"""SQL's joins in normal form: a formula over the columns of two streams, as joins of two templates.
+
+In: a Shape with a formula, whose paths begin with a step that says which block they read. Out: one join for each
+conjunction of the disjunctive normal form; a pair of tuples is one result, however many of them hold. Within a
+conjunction, comparisons between the blocks are edges, all else belongs to its side.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fishweir.algebra.columns import column_template
+from fishweir.algebra.documents import Element, values_at
+from fishweir.algebra.formula import And, Atom, Clause, Formula, Literal, Not, Or, RelativePath, to_dnf
+from fishweir.algebra.joins import JoinEdge, JoinNormal, JoinTemplate, placed_window
+from fishweir.algebra.nodes import MIRRORED, Constant, Operator, Shape, Step
+from fishweir.algebra.oracle import item_holds, values_compare
+
+
+def in_block(block: int, path: RelativePath) -> RelativePath:
+    """A column of one of a join's streams."""
+    return (Step(str(block), "item"), *path)
+
+
+def block_of(path: RelativePath) -> int:
+    return int(path[0].name)
+
+
+def is_between(atom: Atom) -> bool:
+    """Whether an atom compares columns of two streams."""
+    return isinstance(atom.right, tuple) and block_of(atom.path) != block_of(atom.right)
+
+
+def to_column_joins(shape: Shape) -> tuple[JoinNormal, ...]:
+    """The joins of a query. Of several with the same template each has its turn, so that a query is in a table once."""
+    assert shape.formula is not None, "SQL's joins have a formula"
+    turns: Counter[JoinTemplate] = Counter()
+    found = []
+    for clause in to_dnf(shape.formula):
+        normal = _normal(shape, clause)
+        turn = turns[normal.template]
+        turns[normal.template] += 1
+        found.append(replace(normal, template=replace(normal.template, turn=turn)))
+    return tuple(dict.fromkeys(found))
+
+
+def _normal(shape: Shape, clause: Clause) -> JoinNormal:
+    assert shape.window is not None, "a join has a window"
+    edges = sorted({_edge(x.atom) for x in clause if is_between(x.atom)}, key=str)
+    own = [_own(clause, side) for side in (0, 1)]
+    ends = [[edge[0] for edge in edges], [edge[2] for edge in edges]]
+    (left, left_places, lefts), (right, right_places, rights) = (
+        column_template(block.source, own[side], ends[side]) for side, block in enumerate(shape.blocks)
+    )
+    slots = [*left_places, *right_places]
+    window = placed_window(shape.window, slots)
+    between = {JoinEdge(a, op, b) for a, (_, op, _), b in zip(lefts, edges, rights, strict=True)}
+    ordered = tuple(sorted(between, key=lambda e: (e.left, e.op, e.right)))
+    return JoinNormal(JoinTemplate(left, right, ordered, window), (), tuple(slots))
+
+
+def _edge(atom: Atom) -> tuple[RelativePath, Operator, RelativePath]:
+    assert isinstance(atom.right, tuple)
+    op: Operator = atom.op  # type: ignore[assignment]
+    if block_of(atom.path) == 0:
+        return atom.path[1:], op, atom.right[1:]
+    return atom.right[1:], MIRRORED[op], atom.path[1:]
+
+
+def _own(clause: Clause, side: int) -> Clause:
+    """The conditions on one side, their paths without the step that says so."""
+    return frozenset(
+        Literal(_stripped(x.atom), x.positive)
+        for x in clause
+        if not is_between(x.atom) and block_of(x.atom.path) == side
+    )
+
+
+def _stripped(atom: Atom) -> Atom:
+    right = atom.right[1:] if isinstance(atom.right, tuple) else atom.right
+    return replace(atom, path=atom.path[1:], right=right)
+
+
+def pair_holds(formula: Formula, constants: Sequence[Constant], roots: Sequence[Element]) -> bool:
+    """Whether two documents satisfy a join's formula; tried atom by atom, for the oracle."""
+    match formula:
+        case And(parts):
+            return all(pair_holds(part, constants, roots) for part in parts)
+        case Or(parts):
+            return any(pair_holds(part, constants, roots) for part in parts)
+        case Not(part):
+            return not pair_holds(part, constants, roots)
+    if not is_between(formula):
+        return item_holds(_stripped(formula), constants, roots[block_of(formula.path)], columns=True)
+    assert isinstance(formula.right, tuple)
+    left, right = (values_at(roots[block_of(path)], path[1:])[:1] for path in (formula.path, formula.right))
+    return any(values_compare(a, formula.op, b) for a in left for b in right)

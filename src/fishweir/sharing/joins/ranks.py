@@ -1,0 +1,66 @@
+"""Windows that count rows: how many newer documents of its stream stand between a document and one that meets it.
+
+In: all runs, those of the micro-batch included. Out: for pairs of documents, the place of the older one among the
+newest of its stream at the time of the later one, counted from 1 (SQL's `[rows n]`, as in CQL). Documents are ordered
+by time, equal times by arrival; those of the later one's own time count, itself not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.sharing.arrays import Ints
+from fishweir.sharing.joins.state import Run
+
+Times = NDArray[np.float64]
+
+
+class Ranks:
+    """The documents of each stream in order; made once per micro-batch and task."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        streams, numbers, times = (
+            np.concatenate([np.empty(0, kind), *(getattr(run, name) for run in runs)])
+            for name, kind in (("streams", np.int64), ("numbers", np.int64), ("times", np.float64))
+        )
+        order = np.lexsort((numbers, times, streams))
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        ends = np.cumsum([len(run) for run in runs])
+        self._runs = list(runs)
+        self._places = {
+            id(run): places[end - len(run) : end] for run, end in zip(runs, ends.tolist(), strict=True)
+        }
+        """Places are over all streams, one after the other."""
+        known, starts = np.unique(streams[order], return_index=True)
+        stops = np.append(starts, len(order))[1:].tolist()
+        self._times: Mapping[int, tuple[int, Times]] = {
+            int(stream): (start, times[order[start:stop]])
+            for stream, start, stop in zip(known, starts.tolist(), stops, strict=True)
+        }
+
+    def distance(self, own: Run, owns: Ints, later: Run, laters: Ints) -> Times:
+        """How many of the newest documents a window must keep for each older one to be among them."""
+        place, streams, when = self._places[id(own)][owns], own.streams[owns], later.times[laters]
+        newest = np.zeros(len(owns), np.int64)
+        for stream in np.unique(streams):
+            mine = streams == stream
+            start, times = self._times[int(stream)]
+            newest[mine] = start + np.searchsorted(times, when[mine], "right")
+        is_counted = (streams == later.streams[laters]) & (self._places[id(later)][laters] > place)
+        return (newest - place - is_counted).astype(np.float64)
+
+
+def newest_times(runs: Sequence[Run], rows: float) -> dict[int, float]:
+    """For each stream the time from which on its documents are among the newest `rows`, or as new as those."""
+    streams = np.concatenate([np.empty(0, np.int64), *(run.streams for run in runs)])
+    times = np.concatenate([np.empty(0), *(run.times for run in runs)])
+    found = {}
+    for stream in np.unique(streams).tolist():
+        own = times[streams == stream]
+        place = len(own) - int(min(rows, len(own)))
+        found[stream] = float(np.partition(own, place)[place])
+    return found
