@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fishweir.sharing.joins.edges import words_to_keys
 from tests.generators import feed_items, joins
 from tests.sharing.joins.runs_support import expected, joined, parsed
 
@@ -52,3 +54,9 @@ def test_constants_checked_on_pairs(queries, stream, parts):
     texts, cuts = stream
     docs = parsed(texts)
     assert joined(queries, batches_of(docs, cuts), parts, above=True) == expected(queries, docs)
+
+
+def test_sets_of_different_anchors_are_told_apart():
+    words = np.arange(8, dtype=np.uint64)[:, None]
+    keys = [int(k) for a in range(4) for k in words_to_keys(np.full(8, a), words)]
+    assert len(set(keys)) == 32

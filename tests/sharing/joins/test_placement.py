@@ -9,7 +9,7 @@ import numpy as np
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.languages.script import parse_script
 from fishweir.sharing.joins.placement import costs, is_better_above, is_movable
-from fishweir.sharing.joins.stage import JoinStage
+from fishweir.sharing.joins.stage import Joins, JoinStage
 from fishweir.sharing.joins.tables import build_join, join_arrays, join_from_arrays, join_header
 from fishweir.sharing.statistics import PathStatistics
 from tests.sharing.joins.runs_support import expected, joined, parsed
@@ -82,7 +82,7 @@ def test_queries_of_one_template_in_two_segments_are_one_table():
             for number, (shape, constants) in enumerate(some)
             for normal in to_normals(shape)
         ]
-        (only,) = JoinStage(tables).others
+        (only,) = JoinStage([Joins([table]) for table in tables]).others
         assert only.numbers.tolist() == [0, 1]
         docs = parsed([(s, "<t><a>1</a><b>1</b><k>2</k></t>", float(i)) for i, s in enumerate("RSRS")])
         assert joined(some, [docs[:2], docs[2:]]) == expected(some, docs)

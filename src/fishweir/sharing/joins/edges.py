@@ -36,12 +36,20 @@ class Contained:
         return np.searchsorted(-self.reaches, -apart, "right")
 
 
-@dataclass(frozen=True)
 class Entry:
-    """What is remembered of one S: the queries by order in time, and the tables that must be verified."""
+    """What is remembered of one S: which tables of the anchor are in it, the queries by order in time as they are asked
+    for, and the tables that must be verified."""
 
-    orders: tuple[Contained, Contained, Contained]
-    doubtful: tuple[int, ...]
+    def __init__(self, sets: EdgeSets, anchor: int, sure: NDArray[np.bool_], doubtful: tuple[int, ...]) -> None:
+        self.sets, self.anchor, self.sure, self.doubtful = sets, anchor, sure, doubtful
+        self._orders: dict[int, Contained] = {}
+
+    def wanted(self, order: int) -> Contained:
+        if order not in self._orders:
+            every, table = self.sets.listed(self.anchor, order)
+            chosen = np.flatnonzero(self.sure[table])
+            self._orders[order] = Contained(every.members[chosen], every.reaches[chosen])
+        return self._orders[order]
 
 
 class EdgeSets:
@@ -61,6 +69,7 @@ class EdgeSets:
             _masks([self._read(table, side) for table in tables], len(self.variables)) for side in (0, 1)
         )
         self._memory: dict[tuple[int, bytes], Entry] = {}
+        self._listed: dict[tuple[int, int], tuple[Contained, Ints]] = {}
 
     def _bits(self, table: JoinTable) -> list[int]:
         """The bit of each edge, then those of what must only be there."""
@@ -101,21 +110,26 @@ class EdgeSets:
         size, many = self.masks.shape[1], self.reads[0].shape[1]
         holding, left, right = words[:size], words[size : size + many], words[size + many :]
         group = self.by_anchor[anchor]
-        inside = group[((self.masks[group] & ~holding) == 0).all(axis=1)]
-        several = [(reads[inside] & own) != 0 for reads, own in zip(self.reads, (left, right), strict=True)]
+        inside = ((self.masks[group] & ~holding) == 0).all(axis=1)
+        several = [(reads[group] & own) != 0 for reads, own in zip(self.reads, (left, right), strict=True)]
         doubtful = several[0].any(axis=1) | several[1].any(axis=1)
-        sure = [self.tables[i] for i in inside[~doubtful]]
-        later, earlier, together = (by_reach(sure, order) for order in (LATER, EARLIER, TOGETHER))
-        return Entry((later, earlier, together), tuple(inside[doubtful].tolist()))
+        return Entry(self, anchor, inside & ~doubtful, tuple(group[inside & doubtful].tolist()))
+
+    def listed(self, anchor: int, order: int) -> tuple[Contained, Ints]:
+        """All queries of an anchor for one order in time, and the place of each one's table in its group."""
+        if (anchor, order) not in self._listed:
+            self._listed[anchor, order] = by_reach([self.tables[i] for i in self.by_anchor[anchor]], order)
+        return self._listed[anchor, order]
 
 
-def by_reach(tables: Sequence[JoinTable], order: int) -> Contained:
-    """The queries of some tables for one order in time, longest reach first."""
+def by_reach(tables: Sequence[JoinTable], order: int) -> tuple[Contained, Ints]:
+    """The queries of some tables for one order in time, longest reach first, and the place of each one's table."""
     members = np.concatenate([np.empty(0, np.int64), *(table.numbers for table in tables)])
     reaches = np.concatenate([np.empty(0), *(reach(table, order) for table in tables)])
+    owner = np.repeat(np.arange(len(tables)), [table.size for table in tables])
     chosen = np.flatnonzero(reaches >= 0)
     chosen = chosen[np.lexsort((members[chosen], -reaches[chosen]))]
-    return Contained(members[chosen], reaches[chosen])
+    return Contained(members[chosen], reaches[chosen]), owner[chosen]
 
 
 def reach(table: JoinTable, order: int) -> NDArray[np.float64]:
@@ -210,11 +224,12 @@ def least_common(
 
 
 @kernel
-def words_to_keys(words: Hashes) -> Hashes:
-    """One number per row of words."""
+def words_to_keys(anchors: Ints, words: Hashes) -> Hashes:
+    """One number per row of words and its anchor."""
     keys = np.zeros(len(words), np.uint64)
     for row in range(len(words)):
-        key = np.uint64(0)
+        key = np.uint64(anchors[row] + 1) * np.uint64(0xBF58476D1CE4E5B9)
+        key ^= key >> np.uint64(27)
         for word in words[row]:
             key = (key ^ word) * np.uint64(0x9E3779B97F4A7C15)
             key ^= key >> np.uint64(31)

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.joins.edges import (
     EARLIER,
-    EQUAL,
     LATER,
     TOGETHER,
     Contained,
@@ -75,34 +74,34 @@ def join_runs(
 def _meet(
     sets: EdgeSets, left: View, right: View, right_is_new: bool, part: int, parts: int
 ) -> Iterator[Met | Doubt]:
-    for anchor in sets.by_anchor:
-        kind, a, b = sets.edges[anchor]
-        assert kind == EQUAL
-        probing, probed = (right, left) if right_is_new else (left, right)
-        own, other = (b, a) if right_is_new else (a, b)
-        column = probing.columns[own]
-        if column < 0 or probed.columns[other] < 0:
-            continue
-        width = len(probing.run.variables)
-        cells = np.arange(len(probing.run)) * width + column
-        documents, at = expand(probing.run.cells[cells], probing.run.cells[cells + 1])
-        hashes = probing.run.values[at]
-        if parts > 1:
-            mine = (hashes % np.uint64(parts)) == np.uint64(part)
-            documents, hashes = documents[mine], hashes[mine]
-        if probing.has_several:
-            _, once = np.unique(combine(documents.astype(np.uint64), hashes), return_index=True)
-            documents, hashes = documents[np.sort(once)], hashes[np.sort(once)]
-        keys = combine(int(sets.keys[other]), hashes)
-        lo = np.searchsorted(probed.run.keys, keys, "left")
-        hi = np.searchsorted(probed.run.keys, keys, "right")
-        for some in portions(hi - lo):
-            source, found = expand(lo[some], hi[some])
-            mine_, theirs = documents[some][source], probed.run.documents[found]
-            lefts, rights = (theirs, mine_) if right_is_new else (mine_, theirs)
-            if left.has_several or right.has_several:
-                lefts, rights = _once(sets.edges[anchor], left, right, lefts, rights, hashes[some][source])
-            yield from _decide(sets, int(anchor), left, right, lefts, rights)
+    """The values of the new documents, of all anchors at once, looked up among the others."""
+    probing, probed = (right, left) if right_is_new else (left, right)
+    anchors = np.array(list(sets.by_anchor), dtype=np.int64)
+    own, other = (sets.edges[anchors, side] for side in ((2, 1) if right_is_new else (1, 2)))
+    there = (probing.columns[own] >= 0) & (probed.columns[other] >= 0)
+    anchors, own, other = anchors[there], own[there], other[there]
+    size, width = len(probing.run), len(probing.run.variables)
+    cells = (np.arange(size) * width + probing.columns[own][:, None]).ravel()
+    source, at = expand(probing.run.cells[cells], probing.run.cells[cells + 1])
+    place, documents, hashes = source // max(size, 1), source % max(size, 1), probing.run.values[at]
+    if parts > 1:
+        mine = (hashes % np.uint64(parts)) == np.uint64(part)
+        place, documents, hashes = place[mine], documents[mine], hashes[mine]
+    if probing.has_several:  # a document may have the same value twice
+        _, once = np.unique(combine((place << 32 | documents).astype(np.uint64), hashes), return_index=True)
+        once.sort()
+        place, documents, hashes = place[once], documents[once], hashes[once]
+    keys = combine(sets.keys[other][place], hashes)
+    lo, hi = (np.searchsorted(probed.run.keys, keys, side) for side in ("left", "right"))
+    for some in portions(hi - lo):
+        probe, found = expand(lo[some], hi[some])
+        ours, theirs = documents[some][probe], probed.run.documents[found]
+        lefts, rights = (theirs, ours) if right_is_new else (ours, theirs)
+        chosen = anchors[place[some][probe]]
+        if left.has_several or right.has_several:
+            once = _once(sets.edges[chosen], left, right, lefts, rights, hashes[some][probe])
+            chosen, lefts, rights = chosen[once], lefts[once], rights[once]
+        yield from _decide(sets, chosen, left, right, lefts, rights)
 
 
 def portions(lengths: Ints) -> Iterator[slice]:
@@ -117,29 +116,30 @@ def portions(lengths: Ints) -> Iterator[slice]:
         start = stop
 
 
-def _once(edge: Ints, left: View, right: View, lefts: Ints, rights: Ints, hashes: Hashes) -> tuple[Ints, Ints]:
-    """Each pair by the least of the values that it has in common: several may find it, in several tasks."""
-    _, a, b = edge
+def _once(edges: Ints, left: View, right: View, lefts: Ints, rights: Ints, hashes: Hashes) -> Ints:
+    """Each pair of an anchor by the least of the values that it has in common: several, in several tasks, find it."""
     least = least_common(
-        lefts * len(left.run.variables) + left.columns[a], rights * len(right.run.variables) + right.columns[b],
+        lefts * len(left.run.variables) + left.columns[edges[:, 1]],
+        rights * len(right.run.variables) + right.columns[edges[:, 2]],
         left.run.cells, left.run.values, right.run.cells, right.run.values,
     )  # fmt: skip
-    chosen = least == hashes
-    pairs = np.unique(lefts[chosen] << 32 | rights[chosen])
-    return pairs >> 32, pairs & 0xFFFFFFFF
+    chosen = np.flatnonzero(least == hashes)
+    order = chosen[np.lexsort((rights[chosen], lefts[chosen], edges[chosen, 2], edges[chosen, 1]))]
+    columns = (edges[order, 1], edges[order, 2], lefts[order], rights[order])
+    return order[np.append(True, np.any([np.diff(column) != 0 for column in columns], axis=0))[: len(order)]]
 
 
 def _decide(
-    sets: EdgeSets, anchor: int, left: View, right: View, lefts: Ints, rights: Ints
+    sets: EdgeSets, anchors: Ints, left: View, right: View, lefts: Ints, rights: Ints
 ) -> Iterator[Met | Doubt]:
     if left.run is right.run:
         two = lefts != rights
-        lefts, rights = lefts[two], rights[two]
+        anchors, lefts, rights = anchors[two], lefts[two], rights[two]
     if not len(lefts):
         return
     words = pair_words(left, right, lefts, rights, sets.edges)
-    _, first, group = np.unique(words_to_keys(words), return_index=True, return_inverse=True)
-    entries = [sets.entry(anchor, words[row]) for row in first]
+    _, first, group = np.unique(words_to_keys(anchors, words), return_index=True, return_inverse=True)
+    entries = [sets.entry(int(anchors[row]), words[row]) for row in first]
     times, order = apart(left.run, right.run, lefts, rights)
     by_group = np.argsort(group * 3 + order, kind="stable")
     kinds = (group * 3 + order)[by_group]
@@ -149,7 +149,7 @@ def _decide(
         entry = entries[int(kinds[start]) // 3]
         for table in entry.doubtful:
             yield Doubt(left.run, right.run, lefts[rows], rights[rows], table)
-        wanted = entry.orders[int(kinds[start]) % 3]
+        wanted = entry.wanted(int(kinds[start]) % 3)
         if len(wanted.members):
             counts = wanted.count(np.abs(times[rows]))
             some = rows[counts > 0]

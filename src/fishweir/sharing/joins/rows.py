@@ -264,7 +264,7 @@ def _everyone(
     """Where no constant decides, the queries whose windows reach far enough: a prefix of them all."""
     for kind in (LATER, EARLIER, TOGETHER):
         rows = np.flatnonzero(order == kind)
-        wanted = by_reach([table], kind)
+        wanted, _ = by_reach([table], kind)
         counts = wanted.count(far[rows])
         some = rows[counts > 0]
         if len(some):
