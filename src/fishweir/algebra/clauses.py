@@ -9,8 +9,8 @@ atom reads; what must not hold is kept apart, by path.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import overload
 
+from fishweir.algebra.annotations import AnnotationNormal, to_annotation
 from fishweir.algebra.feeds import Filter, Selection
 from fishweir.algebra.formula import Clause, RelativePath, to_dnf
 from fishweir.algebra.joins import JoinNormal, to_join
@@ -28,16 +28,16 @@ from fishweir.algebra.normal import (
 from fishweir.algebra.predicates import constant_at, order_of, place_of, to_predicates, type_of
 from fishweir.errors import QueryError
 
+AnyNormal = Normal | JoinNormal | AnnotationNormal
 
-@overload
-def to_normals(shape: Selection) -> tuple[Normal, ...]: ...
-@overload
-def to_normals(shape: Shape | Selection) -> tuple[Normal | JoinNormal, ...]: ...
+
 @lru_cache(maxsize=100_000)
-def to_normals(shape: Shape | Selection) -> tuple[Normal | JoinNormal, ...]:
-    """The normal forms of a query; a tree pattern or a join of two has one."""
+def to_normals(shape: Shape | Selection) -> tuple[AnyNormal, ...]:
+    """The normal forms of a query; a tree pattern or a join has one."""
     if isinstance(shape, Shape):
         return (to_normal(shape) if shape.window is None else to_join(shape),)
+    if shape.joins:
+        return (to_annotation(shape),)
     if shape.language == "sql":
         found = [_normal(f, clause) for f in shape.filters for clause in to_dnf(f.formula)]
     else:
@@ -49,7 +49,7 @@ def to_normals(shape: Shape | Selection) -> tuple[Normal | JoinNormal, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def constants_of(normal: Normal | JoinNormal, constants: tuple[Constant, ...]) -> list[Constant]:
+def constants_of(normal: AnyNormal, constants: tuple[Constant, ...]) -> list[Constant]:
     """A query's constants in the order of a template; a share and its text become one."""
     return [constant_at(place, constants) for place in normal.slots]
 

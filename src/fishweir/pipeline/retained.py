@@ -3,7 +3,8 @@
 The list is part of a micro-batch's commit, so state and results change together: a repeated micro-batch begins with
 the list of the commit before it, and files that no commit names are removed. Runs of like size are merged, so there
 are few and a document is rewritten a logarithmic number of times; a merge leaves out what is older than the longest
-window and what no query reads any more. A run that the longest window has passed is dropped whole.
+window and what no query reads any more. A run that the longest window has passed is dropped whole. The runs of
+annotation joins (`.window`) are in the same list and go the same way.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fishweir.pipeline.annotated import WINDOW, cached_items
 from fishweir.pipeline.joining import cached_run
+from fishweir.sharing.joins.annotation_stage import AnnotationStage
+from fishweir.sharing.joins.annotation_state import write_items
 from fishweir.sharing.joins.stage import JoinStage
 from fishweir.sharing.joins.state import write_run
 
@@ -31,11 +35,13 @@ class RunFile:
 
 
 def run_file(folder: Path, name: str) -> RunFile:
-    run = cached_run(folder / name)
+    run = cached_items(folder / name) if name.endswith(WINDOW) else cached_run(folder / name)
     return RunFile(name, len(run), run.newest, run.nbytes)
 
 
-def retained(folder: Path, stage: JoinStage, batch: int, old: Sequence[RunFile], new: Sequence[str]) -> list[RunFile]:
+def retained(
+    folder: Path, stage: JoinStage | AnnotationStage, batch: int, old: Sequence[RunFile], new: Sequence[str]
+) -> list[RunFile]:
     """The list after a micro-batch."""
     runs = [*old, *(run_file(folder, name) for name in new)]
     if not stage.tables:
@@ -55,16 +61,21 @@ def _size(group: Sequence[RunFile]) -> int:
     return sum(run.documents for run in group)
 
 
-def _merged(folder: Path, stage: JoinStage, batch: int, group: Sequence[RunFile], now: float) -> RunFile:
-    merged = stage.merged([cached_run(folder / run.name) for run in group], now - stage.reach)
-    name = f"merged-{batch:09d}-{group[0].name.removesuffix('.run')}"[:120] + ".run"
-    write_run(folder / name, merged)
+def _merged(
+    folder: Path, stage: JoinStage | AnnotationStage, batch: int, group: Sequence[RunFile], now: float
+) -> RunFile:
+    kind = Path(group[0].name).suffix
+    name = f"merged-{batch:09d}-{group[0].name.removesuffix(kind)}"[:120] + kind
+    if isinstance(stage, AnnotationStage):
+        write_items(folder / name, stage.merged([cached_items(folder / run.name) for run in group], now))
+    else:
+        write_run(folder / name, stage.merged([cached_run(folder / run.name) for run in group], now - stage.reach))
     return run_file(folder, name)
 
 
 def remove_others(folder: Path, runs: Sequence[RunFile]) -> None:
     """Removes files that the newest commit does not name."""
     names = {run.name for run in runs}
-    for path in folder.glob("*.run"):
+    for path in folder.glob("[!.]*.*"):
         if path.name not in names:
             path.unlink(missing_ok=True)
