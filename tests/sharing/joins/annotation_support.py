@@ -52,9 +52,9 @@ def through_files(folder: Path, table):
     return read_segment(folder, "x").tables[0]
 
 
-def found_by(tables, items, parts=1, merge=None, folder=None):
+def found_by(tables, items, parts=1, merge=None, folder=None, late=3600.0):
     """The same by runs; `merge` may replace the retained ones."""
-    stage, retained, found = AnnotationStage(tables), [], []
+    stage, retained, found = AnnotationStage(tables, late), [], []
     for batch in range(max((one.batch for one in items), default=-1) + 1):
         primary, entering = [], []
         for stream, name in enumerate(SOURCES):

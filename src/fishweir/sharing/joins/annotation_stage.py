@@ -32,6 +32,8 @@ KEPT = {
 }  # fmt: skip
 """What of the values a comparison needs, of the item and of the window's."""
 
+LATE = 3600.0
+
 EQUALITIES = ("=", "shares-link", "references", "extends")
 """Those that hold where some feature is common to both."""
 
@@ -55,8 +57,9 @@ def compared(condition: AnnotationCondition) -> Compared:
 class AnnotationStage:
     """Made once per plan and process. Links are in the order of their tables, templates and queries."""
 
-    def __init__(self, tables: Sequence[AnnotationTable]) -> None:
-        self.tables = tuple(tables)
+    def __init__(self, tables: Sequence[AnnotationTable], late: float = LATE) -> None:
+        """`late`: how far behind the newest an item may come and still find its windows whole, in seconds."""
+        self.tables, self.late = tuple(tables), late
         self.conditions: dict[Compared, int] = {}
         self._variables: dict[tuple[int, tuple[Source, ...]], list[Feature]] = {}
         self._sides: list[Ints] = [np.empty(0, np.int64)]
@@ -151,8 +154,8 @@ class AnnotationStage:
 
     @property
     def reach(self) -> float:
-        """The longest window; that of a window of items has no end."""
-        return float(self.seconds.max(initial=-1.0))
+        """How long items are retained: the longest window; that of a window of items has no end."""
+        return float(self.seconds.max(initial=-1.0)) + self.late
 
     def merged(self, runs: Sequence[Items], now: float | None = None) -> Items:
         """One run of several; with the time of the newest item, without what no window can hold any more."""
@@ -165,14 +168,16 @@ class AnnotationStage:
         return merge_items(parts, variables, np.empty(0, np.uint64))
 
     def _kept(self, items: Items, now: float) -> NDArray[np.bool_]:
-        """Which members are still in reach: by time, and among the newest of a window of items."""
+        """Which members an item that is at most so late can still meet: in reach by time, or, of a window of items,
+        among the newest of those older than that."""
         owner = np.repeat(np.arange(len(items)), np.diff(items.member_starts))
         links = self.links_of(items.members)
         reach, most = np.append(self.seconds, -1.0)[links], np.append(self.items, 0)[links]
         place = np.searchsorted(items.sides, items.members)
         rank = np.searchsorted(items.entries, place << 32 | owner)
-        newer = np.searchsorted(items.entries, (place + 1) << 32) - 1 - rank
-        return (links >= 0) & (now - items.times[owner] <= reach) & ((most == 0) | (newer < most))
+        recent = np.searchsorted(items.times, now - self.late, "left")
+        newer = np.searchsorted(items.entries, place << 32 | recent) - 1 - rank
+        return (links >= 0) & (now - self.late - items.times[owner] <= reach) & ((most == 0) | (newer < most))
 
 
 def batch_items(

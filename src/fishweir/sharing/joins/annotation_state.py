@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path as FilePath
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -174,7 +175,7 @@ def _starts(lengths: Ints) -> Ints:
 def _concatenated(parts: Sequence[Items], variables: Hashes) -> Items:
     if not parts:
         return replace(no_items(), variables=variables)
-    flat = {
+    flat: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("streams", "numbers", "times", "features", "members")
     }

@@ -149,6 +149,9 @@ def annotations_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) ->
         place, slash, key = name.partition("/")
         if slash:
             plans[int(place)][key] = array
-    own = (np.asarray(arrays[name]) for name in ("numbers", "shapes", "share_starts", "shares"))
+    numbers, shapes, starts, shares = (
+        np.asarray(arrays[name]) for name in ("numbers", "shapes", "share_starts", "shares")
+    )
     filters = tuple(filters_from_arrays(head, plan) for head, plan in zip(header[2], plans, strict=True))
-    return AnnotationTable(tuple(from_json(t) for t in header[1]), *own, filters)
+    templates = tuple(from_json(t) for t in header[1])
+    return AnnotationTable(templates, numbers, shapes, starts, shares, filters)
