@@ -116,7 +116,7 @@ def test_joins_of_several_kinds(weir):
         ("create feed J from News join last day on Nowhere with [title = window.title]", "no feed 'Nowhere'"),
         ("create feed J from News join last day on (Both | Photos) with [title = window.title]", "reads Both, which"),
         ("create feed J from News join last day on Photos with [window.link extends title]", "attribute of the item"),
-        ("create feed V from Both; create or replace feed Both from News join last day on V with [x = window.x]", "other"),
+        ("create feed V from Both; create or replace feed Both from News join last day on V with [x=window.x]", "read"),
     ):
         with pytest.raises(QueryError, match=words):
             weir.execute(text)

@@ -169,13 +169,13 @@ class AnnotationStage:
 
     def _kept(self, items: Items, now: float) -> NDArray[np.bool_]:
         """Which members an item that is at most so late can still meet: in reach by time, or, of a window of items,
-        among the newest of those older than that."""
+        among the newest of those that are not later than that."""
         owner = np.repeat(np.arange(len(items)), np.diff(items.member_starts))
         links = self.links_of(items.members)
         reach, most = np.append(self.seconds, -1.0)[links], np.append(self.items, 0)[links]
         place = np.searchsorted(items.sides, items.members)
         rank = np.searchsorted(items.entries, place << 32 | owner)
-        recent = np.searchsorted(items.times, now - self.late, "left")
+        recent = np.searchsorted(items.times, now - self.late, "right")
         newer = np.searchsorted(items.entries, place << 32 | recent) - 1 - rank
         return (links >= 0) & (now - self.late - items.times[owner] <= reach) & ((most == 0) | (newer < most))
 
