@@ -3,8 +3,9 @@
 In: the stage, the items to annotate, the runs of the windows' items, new and retained. Out: blocks of results, each an
 item with its annotation and the queries that want it so. Candidates are found once for all queries that enumerate the
 same comparison: equal features by look-up; of `similar` those that share one of the item's rarest words (prefix
-filtering: of n words k must be common, so one of any n - k + 1 is). The queries of a candidate are then those that
-want both items; windows and the other comparisons are checked on whole arrays. Nothing loops over queries or items.
+filtering: of n words k must be common, so one of any n - k + 1 is) and are as similar as somebody asks. The queries of a
+candidate are then those that want both items; windows and the other comparisons are checked on whole arrays. Nothing
+loops over queries or items.
 """
 
 from __future__ import annotations
@@ -137,8 +138,18 @@ class _Block:
             looked_up = _Features(looked_up.items[rare], looked_up.values[rare], looked_up.features[rare])
         for run, (lo, hi) in zip(self.runs, hits, strict=True):
             source, at = expand(lo, hi)
-            pairs = np.unique(looked_up.items[source] << 32 | run.holders[at])
+            met, others = looked_up.items[source], run.holders[at]
+            in_reach = (run.times[others] <= self.primary.times[met]) & (run.times[others] >= self._oldest(asked, met))
+            pairs = _distinct(met[in_reach] << 32 | others[in_reach])
+            if condition.op == "similar":
+                degree = decide(condition, self.primary, pairs >> 32, run, pairs & 0xFFFFFFFF)
+                pairs = pairs[degree >= self.stage.least(anchor)]
             yield self._wanted(run, pairs >> 32, pairs & 0xFFFFFFFF, asked)
+
+    def _oldest(self, asked: Ints, items: Ints) -> Floats:
+        """What the longest of the windows asked for reaches back to, and a little more."""
+        longest = float(self.stage.seconds[asked & 0xFFFFFFFF].max(initial=-1.0))
+        return self.primary.times[items] - longest - 1.0
 
     def _wanted(self, run: Items, items: Ints, others: Ints, asked: Ints) -> tuple[Ints, Ints, Ints]:
         """The links that want both items of a pair: the shorter of the two lists is looked up in the other."""
@@ -217,6 +228,12 @@ def _rarest(words: _Features, counts: Ints, least: float) -> Ints:
     needed = least_common(np.full(len(lengths), least), lengths.astype(np.int64))
     within = np.arange(len(order)) - np.repeat(starts, lengths)
     return order[within < np.repeat(lengths - needed + 1, lengths)]
+
+
+def _distinct(keys: Ints) -> Ints:
+    """In order; NumPy's own way by hashing takes several times as long."""
+    ordered = np.sort(keys)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
 
 
 def _within(ordered: Ints, keys: Ints) -> NDArray[np.bool_]:

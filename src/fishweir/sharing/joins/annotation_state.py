@@ -179,7 +179,7 @@ def _concatenated(parts: Sequence[Items], variables: Hashes) -> Items:
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("streams", "numbers", "times", "features", "members")
     }
-    starts = {
+    starts: dict[str, Any] = {
         name: _starts(np.concatenate([np.diff(getattr(part, name)) for part in parts]))
         for name in ("cells", "feature_starts", "member_starts")
     }
