@@ -3,7 +3,7 @@
 In: the stage, the items to annotate, the runs of the windows' items, new and retained. Out: blocks of results, each an
 item with its annotation and the queries that want it so. Candidates are found once for all queries that enumerate the
 same comparison: equal features by look-up; of `similar` those that share one of the item's rarest words (prefix
-filtering: of n words k must be common, so one of any n - k + 1 is) and are similar enough for somebody. The queries of a
+filtering: of n words k must be common, so one of any n - k + 1 is) and are similar enough. The queries of a
 candidate are then those that want both items; windows and the other comparisons are checked on whole arrays. Nothing
 loops over queries or items.
 """
