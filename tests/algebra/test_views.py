@@ -99,9 +99,23 @@ def test_unknown_feeds_are_named() -> None:
         resolve("s", find)
 
 
-def test_a_feed_that_joins_is_a_source_to_its_readers() -> None:
-    published = {"j": publication(["s1"], "one", joined=["s2"]), "a": publication(["j", "s3"], "two")}
-    assert shown(resolve("a", definitions(published, is_source))) == [("j", ["two"]), ("s3", ["two"])]
+def test_joins_go_along_with_filters() -> None:
+    published = {
+        "v": publication(["s2"], "zero"),
+        "j": publication(["s1"], "one", joined=["v"]),
+        "a": publication(["j", "s3"], "two", joined=["s4"]),
+    }
+    resolved = resolve("a", definitions(published, is_source))
+    assert shown(resolved) == [("s1", ["one", "two"]), ("s3", ["two"])]
+    assert [f.joins for f in resolved.filters] == [(0, 1), (0,)], "its own join, and that of the feed it reads"
+    assert [[str(f.source) for f in join.filters] for join in resolved.joins] == [["s4"], ["s2"]]
+    assert words(resolved.joins[1].filters[0].formula, resolved) == ["zero"]
+
+
+def test_a_window_reads_no_feed_that_joins() -> None:
+    published = {"j": publication(["s1"], joined=["s2"]), "a": publication(["s3"], joined=["j"])}
+    with pytest.raises(QueryError, match="the window of a join reads j, which joins itself"):
+        resolve("a", definitions(published, is_source))
 
 
 def test_conditions_on_secondary_feeds() -> None:

@@ -1,4 +1,4 @@
-"""RoSeS whole, through the running job: fetched and materialised feeds, views replaced, joins that wait."""
+"""RoSeS whole, through the running job: fetched and materialised feeds, views replaced."""
 
 from __future__ import annotations
 
@@ -184,40 +184,6 @@ def test_replacing_while_the_job_runs(weir):
     weir.stop()
     for name in "ABCD":
         assert ids(weir, name) == expected
-
-
-def test_a_join_waits(weir):
-    weir.execute("""
-        create stream News; create stream Photos; create stream Other;
-        create feed Muse from (News as $n | Other) as $main
-            join last 3 months on (Photos as $p | Other) with $main[title similar window.title]
-            join last 10 items on Photos with $n[link = window.link]
-            where $n[description contains 'Muse'] and $p[category = 'rock'];
-        create feed Above from (Muse | Other) as $x where $x[contains 'live'];
-        create query Q as from News join last day on Photos with [title = window.title];
-    """)
-    weir.publish("News", [item("live", "Muse")])
-    weir.publish("Other", [item("live")])
-    weir.run(until_idle=True)
-    assert ids(weir, "Muse") == ids(weir, "Q") == []
-    assert ids(weir, "Above") == ["Other-1"], "its other source is read"
-    assert "joins     with the last 7.776e+06 s of Photos, Other" in weir.explain("Muse")
-    assert "waits for the join stage" in weir.explain("Q")
-    assert "waits     for the join stage" in str(weir.status("Muse"))
-    assert "reads     Muse" in weir.explain("Above")
-    for text, words in (
-        ("create feed J from News join last day on Nowhere with [title = window.title]", "no feed 'Nowhere'"),
-        ("create or replace feed Muse from News join last day on Above with [title = window.title]", "each other"),
-        ("drop feed Muse", "read by Above"),
-    ):
-        with pytest.raises(QueryError, match=words):
-            weir.execute(text)
-    weir.execute("create or replace feed Muse from News")
-    weir.publish("News", [item("live")])
-    weir.run(until_idle=True)
-    assert ids(weir, "Above") == ["Other-1", "News-2"], "without its join it is a view again"
-    weir.execute("drop feed Above; drop feed Muse; delete Q")
-    assert "dropped" in weir.explain("Q")
 
 
 def test_subscriptions(weir):

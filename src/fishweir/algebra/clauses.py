@@ -8,8 +8,8 @@ template (columns.py), of its joins a join of two (column_joins.py).
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import overload
 
+from fishweir.algebra.annotations import AnnotationNormal, to_annotation
 from fishweir.algebra.column_joins import to_column_joins
 from fishweir.algebra.columns import column_template
 from fishweir.algebra.feeds import Filter, Selection
@@ -19,18 +19,18 @@ from fishweir.algebra.nodes import Constant, Shape
 from fishweir.algebra.normal import Normal, to_normal
 from fishweir.algebra.predicates import constant_at, to_predicates
 
+AnyNormal = Normal | JoinNormal | AnnotationNormal
 
-@overload
-def to_normals(shape: Selection) -> tuple[Normal, ...]: ...
-@overload
-def to_normals(shape: Shape | Selection) -> tuple[Normal | JoinNormal, ...]: ...
+
 @lru_cache(maxsize=100_000)
-def to_normals(shape: Shape | Selection) -> tuple[Normal | JoinNormal, ...]:
+def to_normals(shape: Shape | Selection) -> tuple[AnyNormal, ...]:
     """The normal forms of a query; a tree pattern or a join of two has one, a join by SQL one a conjunction."""
     if isinstance(shape, Shape):
         if shape.formula is not None:
             return to_column_joins(shape)
         return (to_normal(shape) if shape.window is None else to_join(shape),)
+    if shape.joins:
+        return (to_annotation(shape),)
     if shape.language == "sql":
         found = [_normal(f, clause) for f in shape.filters for clause in to_dnf(f.formula)]
     else:
@@ -47,7 +47,7 @@ def has_several(shape: Shape) -> bool:
     return shape.formula is not None and len(to_normals(shape)) > 1
 
 
-def constants_of(normal: Normal | JoinNormal, constants: tuple[Constant, ...]) -> list[Constant]:
+def constants_of(normal: AnyNormal, constants: tuple[Constant, ...]) -> list[Constant]:
     """A query's constants in the order of a template; a share and its text become one."""
     return [constant_at(place, constants) for place in normal.slots]
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from fishweir.algebra import annotations as annotation
 from fishweir.algebra import feeds, formula, joins, nodes, normal, predicates
 
 CLASSES: dict[str, type] = {
     name: cls
-    for module in (nodes, formula, feeds, normal, predicates, joins)
+    for module in (nodes, formula, feeds, normal, predicates, joins, annotation)
     for name, cls in vars(module).items()
     if isinstance(cls, type) and is_dataclass(cls)
 }

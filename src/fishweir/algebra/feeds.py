@@ -87,6 +87,18 @@ class Filter:
 
     source: Source
     formula: Formula
+    joins: tuple[int, ...] = ()
+    """Which of the query's joins an item that comes by this filter must satisfy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A join whose secondary feeds have come down to their sources; its slots count with the query's."""
+
+    window: FeedWindow
+    filters: tuple[Filter, ...]
+    variable: str
+    conditions: tuple[JoinCondition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +112,12 @@ class Selection:
     output: ColumnsOutput | None = None
     slots: tuple[Slot, ...] = ()
     language: str = "sql"
-    awaits: FeedQuery | None = None
-    """A query whose join is not evaluated yet: it has no filters and gives nothing until it is."""
+    joins: tuple[Annotation, ...] = ()
+
+    @property
+    def sources(self) -> list[Source]:
+        """Those of its items and those of its windows."""
+        return [part.source for part in (*self.filters, *(f for join in self.joins for f in join.filters))]
 
 
 # Statements
@@ -186,13 +202,14 @@ Views = Callable[[str], tuple[Filter, ...] | None]
 def to_filters(query: FeedQuery, views: Views) -> tuple[Filter, ...]:
     """Selections pushed through unions and views to the sources; a source that comes twice stays twice.
 
-    These are the primary feeds; what the query's joins read is `join_filters`.
+    These are the primary feeds, each with the joins on a variable that it is under; what the joins read is
+    `join_filters`.
     """
     known = set(variables_of(query))
     for condition in query.where:
         if condition.variable not in known:
             raise QueryError(f"the variable ${condition.variable} names no feed of the from clause")
-    return _pushed(query.main, query.where, views)
+    return _pushed(query.main, query.where, views, query.joins)
 
 
 def join_filters(query: FeedQuery, join: FeedJoin, views: Views) -> tuple[Filter, ...]:
@@ -214,14 +231,15 @@ def declared(feed: FeedUnion | FeedName) -> Iterator[str]:
 
 
 def _pushed(
-    feed: FeedUnion | FeedName, where: tuple[VariableCondition, ...], views: Views
+    feed: FeedUnion | FeedName, where: tuple[VariableCondition, ...], views: Views, joins: tuple[FeedJoin, ...] = ()
 ) -> tuple[Filter, ...]:
     found = []
     for leaf, variables in leaves(feed):
         own = tuple(c.formula for c in where if c.variable in variables)
+        under = tuple(i for i, join in enumerate(joins) if join.variable in variables)
         inner = views(leaf.name)
         for part in (Filter(Source(leaf.name), And()),) if inner is None else inner:
-            found.append(Filter(part.source, conjunction((part.formula, *own))))
+            found.append(Filter(part.source, conjunction((part.formula, *own)), (*under, *part.joins)))
     return tuple(found)
 
 

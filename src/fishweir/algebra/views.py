@@ -2,7 +2,7 @@
 
 In come definitions by name, out come the filters on the sources with one list of constants. Views are
 resolved from the sources up, each once, without recursion: they may be stacked to any depth. A feed
-that joins publishes items of its own (with annotations), so to its readers it is a source.
+that joins keeps its items too, and annotations cannot be filtered by: its joins go along with its filters.
 """
 
 from __future__ import annotations
@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, replace
 
-from fishweir.algebra.feeds import FeedQuery, Filter, leaves, to_filters
+from fishweir.algebra.feeds import (
+    Annotation,
+    FeedJoin,
+    FeedQuery,
+    Filter,
+    JoinCondition,
+    join_filters,
+    leaves,
+    to_filters,
+)
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import Constant, Slot
 from fishweir.errors import QueryError
@@ -29,10 +38,11 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Filters on sources; their slots count in `constants`, the feed's own first, then its views'."""
+    """Filters on sources; their slots count in `constants`, the feed's own first, then its views'. So do `joins`."""
 
     filters: tuple[Filter, ...]
     constants: tuple[Constant, ...] = ()
+    joins: tuple[Annotation, ...] = ()
 
 
 class FeedError(QueryError):
@@ -124,24 +134,48 @@ def readers(name: str, published: MutableMapping[str, Publication]) -> set[str]:
 def _resolved(
     name: str, publication: Publication, find: Definitions, known: MutableMapping[str, Resolved]
 ) -> Resolved:
-    """One level: the feed's own slots, and after them those of each view it reads."""
-    constants = list(publication.constants)
+    """One level: the feed's own slots and joins, and after them those of each view it reads."""
+    query, constants = publication.query, list(publication.constants)
+    inner: list[Annotation] = []
     moved: dict[str, tuple[Filter, ...]] = {}
 
     def views(read: str) -> tuple[Filter, ...] | None:
-        inner = find(read)
-        if inner is None or inner.query.joins:
+        if find(read) is None:
             return None
         if read not in moved:
-            by = len(constants)
-            moved[read] = tuple(Filter(f.source, shifted(f.formula, by)) for f in known[read].filters)
+            by, after = len(constants), len(query.joins) + len(inner)
+            moved[read] = tuple(_moved(f, by, after) for f in known[read].filters)
+            inner.extend(_annotation(join, by) for join in known[read].joins)
             constants.extend(known[read].constants)
         return moved[read]
 
-    size = sum(len(known[leaf.name].filters) if leaf.name in known else 1 for leaf, _ in leaves(publication.query.main))
+    def secondary(join: FeedJoin) -> Annotation:
+        for leaf, _ in leaves(join.secondary):
+            if leaf.name in known and known[leaf.name].joins:
+                reason = "joins itself; a window holds items of sources and of views without joins"
+                raise FeedError(f"the window of a join reads {leaf.name}, which {reason}", leaf.name)
+        return Annotation(join.window, join_filters(query, join, views), join.variable, join.conditions)
+
+    size = sum(len(known[leaf.name].filters) if leaf.name in known else 1 for leaf, _ in leaves(query.main))
     if size > LARGEST:
         raise QueryError(f"the feed '{name}' comes down to {size:,} sources with conditions, more than {LARGEST:,}")
-    return Resolved(to_filters(publication.query, views), tuple(constants))
+    filters, own = to_filters(query, views), tuple(secondary(join) for join in query.joins)
+    return Resolved(filters, tuple(constants), (*own, *inner))
+
+
+def _moved(part: Filter, by: int, after: int = 0) -> Filter:
+    return Filter(part.source, shifted(part.formula, by), tuple(join + after for join in part.joins))
+
+
+def _annotation(join: Annotation, by: int) -> Annotation:
+    def condition(one: JoinCondition) -> JoinCondition:
+        return one if one.threshold is None else replace(one, threshold=_later(one.threshold, by))
+
+    return replace(
+        join,
+        filters=tuple(_moved(part, by) for part in join.filters),
+        conditions=tuple(condition(one) for one in join.conditions),
+    )
 
 
 def shifted(formula: Formula, by: int) -> Formula:

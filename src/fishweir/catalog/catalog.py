@@ -20,12 +20,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
-from fishweir.algebra.clauses import constants_of, to_normals
+from fishweir.algebra.clauses import AnyNormal, constants_of, to_normals
 from fishweir.algebra.codec import from_json
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.joins import JoinNormal
 from fishweir.algebra.nodes import Action, Constant, Schedule, Shape, StreamDefinition
-from fishweir.algebra.normal import Normal
 from fishweir.catalog.change import Change
 from fishweir.catalog.subscribers import Subscription, standing
 from fishweir.catalog.tables import counters, metadata, queries, shapes, streams, subscriptions
@@ -207,5 +205,5 @@ def _shape(engine: sa.Engine, id: int) -> Shape | Selection:
 
 
 @lru_cache(maxsize=100_000)
-def _normals(engine: sa.Engine, id: int) -> tuple[Normal | JoinNormal, ...]:
+def _normals(engine: sa.Engine, id: int) -> tuple[AnyNormal, ...]:
     return to_normals(_shape(engine, id))

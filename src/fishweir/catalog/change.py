@@ -14,6 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from fishweir.algebra.annotations import AnnotationTemplate
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import FeedQuery, Selection
@@ -225,8 +226,7 @@ def _reads(shape: Shape | Selection, stream: str) -> bool:
 
 
 def _sources(shape: Shape | Selection) -> list[Source]:
-    parts = shape.blocks if isinstance(shape, Shape) else shape.filters
-    return [part.source for part in parts]
+    return [block.source for block in shape.blocks] if isinstance(shape, Shape) else shape.sources
 
 
 def bound_shape(statement: CreateQuery) -> Shape | Selection:
@@ -253,7 +253,7 @@ def signature(shape: Shape | Selection) -> list[str]:
     templates = [normal.template for normal in to_normals(shape)]
     return [
         t.signature
-        if isinstance(t, JoinTemplate)
+        if isinstance(t, JoinTemplate | AnnotationTemplate)
         else " and ".join(t.signatures if isinstance(t, Predicate) else [t.signature(c) for c in t.constants])
         for t in templates
     ]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fishweir.algebra.annotations import AnnotationTemplate
 from fishweir.algebra.clauses import constants_of, to_normals
-from fishweir.algebra.feeds import FeedQuery, Selection, leaves
 from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
 from fishweir.algebra.predicates import Predicate
 from fishweir.catalog.catalog import Query
 from fishweir.catalog.subscribers import Subscription
+from fishweir.engine.explain_annotations import annotation_groups, annotation_sizes, explain_annotation
 from fishweir.engine.explain_filters import explain_filter, explain_plan
 from fishweir.engine.explain_joins import explain_join, join_sizes, paths_over
 from fishweir.sharing.filters import FilterTable, predicate_paths
+from fishweir.sharing.joins.annotation_tables import AnnotationTable
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.pooled import Pooled, sides
 from fishweir.sharing.pools import cluster_size
@@ -33,6 +35,9 @@ def explain_query(
         if isinstance(template, JoinTemplate):
             lines += explain_join(query.number, template, constants, segments, statistics, query.dropped)
             continue
+        if isinstance(template, AnnotationTemplate):
+            lines += explain_annotation(query.number, template, constants, segments, query.dropped)
+            continue
         lines += [f"  reads     {template.source}", f"  shape     {template}"]
         found = _table_of(query.number, template, segments)
         if found is None or query.dropped is not None:
@@ -47,21 +52,8 @@ def explain_query(
             lines += _group(found, constants, segments, statistics)
         else:
             lines += _box(found, pool, constants, segments, statistics)
-    if isinstance(query.shape, Selection) and query.shape.awaits is not None:
-        lines += _awaited(query.shape.awaits, query.dropped)
     lines += _schedule(query)
     return "\n".join([*lines, *(f"  sends     {subscription}" for subscription in subscribers)])
-
-
-def _awaited(query: FeedQuery, dropped: int | None) -> list[str]:
-    """A query over a join: what it will read, and that it gives nothing until then."""
-    lines = [f"  reads     {', '.join(leaf.name for leaf, _ in leaves(query.main))}"]
-    for join in query.joins:
-        window = f"{join.window.items} items" if join.window.items else f"{join.window.seconds:g} s"
-        named = ", ".join(leaf.name for leaf, _ in leaves(join.secondary))
-        lines.append(f"  joins     with the last {window} of {named}")
-    state = "waits for the join stage, which this version has not; until then it has no results"
-    return [*lines, f"  {state}" if dropped is None else f"  dropped   by change {dropped}"]
 
 
 def _paths(template: Template | Predicate, segments: Sequence[Segment]) -> str:
@@ -110,6 +102,7 @@ def explain_all(segments: Sequence[Segment]) -> str:
     plans: list[str] = []
     joins: dict[str, list[JoinTable]] = {}
     pools: dict[str, list[Pooled]] = {}
+    notes: list[AnnotationTable] = []
     for segment in segments:
         for pool in segment.pooled:
             pools.setdefault(pool.signature, []).append(pool)
@@ -121,10 +114,14 @@ def explain_all(segments: Sequence[Segment]) -> str:
             if isinstance(table, JoinTable):
                 joins.setdefault(table.template.signature, []).append(table)
                 continue
+            if isinstance(table, AnnotationTable):
+                notes.append(table)
+                continue
             groups.setdefault(table.anchor.signature(table.template), []).append(table)
     sized = [(sum(t.size for t in tables), signature, _sizes(tables)) for signature, tables in groups.items()]
     sized += [(sum(p.size for p in some), signature, _box_sizes(some)) for signature, some in pools.items()]
     sized += [(sum(t.size for t in some), signature, join_sizes(some)) for signature, some in joins.items()]
+    sized += [(size, signature, annotation_sizes(size)) for signature, size in annotation_groups(notes).items()]
     filled = sum(1 for segment in segments if segment.tables)
     lines = [f"{len(sized)} groups in {filled} segments"]
     for _, signature, shown in sorted(sized, key=lambda item: -item[0]):
@@ -150,7 +147,7 @@ def _table_of(
 ) -> Table | FilterTable | None:
     """Where a query is: with its template, or among the filters of its source."""
     for table in (table for segment in segments for table in segment.tables):
-        if isinstance(table, JoinTable):
+        if isinstance(table, JoinTable | AnnotationTable):
             continue
         if isinstance(table, Table):
             mine = table.template == template and number in table.numbers

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import dotted
+from fishweir.sharing.joins.annotation_tables import AnnotationTable
 from fishweir.sharing.joins.placement import costs, is_counted, is_movable
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.segments import AnyTable, Segment
@@ -56,7 +57,7 @@ def join_sizes(group: Sequence[JoinTable]) -> list[str]:
 
 def paths_over(table: AnyTable, source: Source) -> Iterable[Path]:
     """The paths that a table reads of a source."""
-    if isinstance(table, JoinTable):
+    if isinstance(table, JoinTable | AnnotationTable):
         return table.paths([source])
     return table.paths if table.source == source else ()
 

@@ -113,12 +113,8 @@ class Feeds:
         if not statement.published:
             self._resolved.pop(name, None)
         types = tuple(Slot(i, "string" if isinstance(c, str) else "number") for i, c in enumerate(whole.constants))
-        selection = Selection(whole.filters, None, types, "roses")
-        names = frozenset(reads(own))
-        if not query.joins:
-            return Folded(query, selection, whole.constants[len(statement.constants) :], names)
-        to_normals(selection)
-        return Folded(query, Selection((), None, query.slots, "roses", query), (), names)
+        selection = Selection(whole.filters, None, types, "roses", whole.joins)
+        return Folded(query, selection, whole.constants[len(statement.constants) :], frozenset(reads(own)))
 
     def _publication(self, name: str) -> Publication | None:
         if name not in self._found:

@@ -249,4 +249,4 @@ def sources_of(shape: Shape | Selection | FeedQuery) -> list[Source]:
     if isinstance(shape, Shape):
         return [block.source for block in shape.blocks]
     assert isinstance(shape, Selection)
-    return [part.source for part in shape.filters]
+    return shape.sources

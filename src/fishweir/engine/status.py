@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 import numpy as np
 
 from fishweir.algebra.clauses import has_several
-from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Shape
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
+from fishweir.pipeline.annotated import count_annotated
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.expand import count_fired
 from fishweir.pipeline.home import Home, open_log
@@ -45,7 +45,6 @@ class QueryStatus:
     expire: float | None
     action: str | None
     subscribers: tuple[Subscription, ...] = ()
-    waits: str | None = None
 
     def __str__(self) -> str:
         every = "on change" if not self.every else f"every {self.every:g} s"
@@ -55,7 +54,6 @@ class QueryStatus:
             f"  schedule  {every}, start {moment(self.start)}, expire {moment(self.expire)}\n"
             f"  action    {self.action or '-'}"
             + "".join(f"\n  sends     {subscription}" for subscription in self.subscribers)
-            + (f"\n  waits     {self.waits}" if self.waits else "")
         )
 
 
@@ -113,6 +111,8 @@ def query_status(
         rows, pairs, dead = table.matches(commit), table.pairs(commit), reader.dead(commit.version)
         found = [count_fired(rows, home.plan, dead, number) for number in query.numbers]
         found += [count_joined(pairs, table.sets, dead, number, query.added, once) for number in query.numbers]
+        noted = table.annotated(commit)
+        found += [count_annotated(noted, dead, number) for number in query.numbers]
         stamps = np.concatenate(found)
         if len(stamps):
             results += len(stamps)
@@ -123,12 +123,7 @@ def query_status(
         query.name, query.text, query.dropped is None, len(fired), results,
         fired[0] if fired else None, fired[-1] if fired else None, last,
         query.schedule.start, query.schedule.every, query.schedule.expire, action, tuple(subscribers),
-        "for the join stage, which this version has not" if is_waiting(query) else None,
     )  # fmt: skip
-
-
-def is_waiting(query: Query) -> bool:
-    return isinstance(query.shape, Selection) and query.shape.awaits is not None
 
 
 def engine_status(

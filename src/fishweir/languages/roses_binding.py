@@ -118,7 +118,7 @@ class _Binder:
 
     def _pair(self, pair: PairSyntax) -> JoinCondition:
         left, right, op = pair.left, pair.right, _operator(pair.op)
-        if not _is_window(right) and _is_window(left):
+        if not _is_window(right) and _is_window(left) and pair.op.type in ("OP", "SIMILAR"):
             left, right, op = right, left, MIRRORED.get(cast(Operator, op), op)
         if _is_window(left) or not _is_window(right):
             reason = "a join compares an attribute of the item with one of the window, such as title = window.title"

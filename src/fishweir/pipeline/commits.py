@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fishweir.pipeline.annotated import ANNOTATED
 from fishweir.pipeline.home import read_json, write_json
 from fishweir.pipeline.joining import PAIR
 from fishweir.pipeline.rows import ASIDE, MATCH
@@ -69,6 +70,9 @@ class ResultsTable:
     def pairs(self, commit: Commit) -> pa.Table:
         return self._table(commit, "pair", PAIR)
 
+    def annotated(self, commit: Commit) -> pa.Table:
+        return self._table(commit, "note", ANNOTATED)
+
     def newest_runs(self) -> list[dict[str, Any]]:
         """What the last micro-batch left for later ones."""
         names = sorted(self.commits_folder.glob("[0-9]*.json"))
@@ -99,6 +103,9 @@ class ResultsTable:
 
     def pair_blocks(self, commit: Commit) -> Iterator[pa.Table]:
         return _some(self.pairs(commit), ["right_stream", "right", "left_stream", "left"])
+
+    def annotated_blocks(self, commit: Commit) -> Iterator[pa.Table]:
+        return _some(self.annotated(commit), ["stream", "document"])
 
 
 def _some(table: pa.Table, order: list[str], rows: int = 2_000) -> Iterator[pa.Table]:

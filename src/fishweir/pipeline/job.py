@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from fishweir.pipeline.annotated import PRIMARY, WINDOW
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import Home, read_json, write_json
 from fishweir.pipeline.joining import JoinTask
@@ -23,7 +24,7 @@ from fishweir.pipeline.retained import RunFile, remove_others, retained
 from fishweir.pipeline.source import FORMAT, LogsSource
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.worker import MatchTask
-from fishweir.sharing.plan import cached_stage
+from fishweir.sharing.plan import cached_annotations, cached_stage
 from fishweir.sharing.statistics import PathStatistics, Statistics, statistics_from_json
 
 DOCUMENTS_PER_BATCH = 20_000
@@ -105,17 +106,22 @@ class Job:
 
     def _join(self, summary: Summary, plan: PlanInForce, batch: int, folder: Path) -> list[RunFile]:
         """The second stage, where some query joins documents: pairs of this micro-batch's with those retained."""
-        old = [RunFile(**run) for run in self.table.newest_runs()]
-        new = tuple(sorted(summary.runs))
-        if new:
+        listed = [RunFile(**run) for run in self.table.newest_runs()]
+        entered = [run for run in listed if run.name.endswith(WINDOW)]
+        old = [run for run in listed if run not in entered]
+        names = tuple(sorted(summary.runs))
+        new, primaries, windows = (tuple(n for n in names if n.endswith(kind)) for kind in (".run", PRIMARY, WINDOW))
+        if new or primaries:
             parts = self.spark.sparkContext.defaultParallelism
             task = JoinTask(
                 self.home.plan, plan.segments, self.home.state, new, tuple(run.name for run in old), folder,
-                self.table.sets, parts,
+                self.table.sets, parts, primaries, (*(run.name for run in entered), *windows),
             )  # fmt: skip
             for row in self.spark.range(0, parts, 1, parts).mapInArrow(task, "summary string").collect():
                 summary.add(Summary.load(row.summary))
-        return retained(self.home.state, cached_stage(self.home.plan, plan.segments), batch, old, new)
+        state, plans = self.home.state, (self.home.plan, plan.segments)
+        kept = retained(state, cached_stage(*plans), batch, old, new)
+        return kept + retained(state, cached_annotations(*plans), batch, entered, windows)
 
     def _count(self, summary: Summary) -> None:
         for key, counted in summary.statistics.items():

@@ -18,13 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fishweir.pipeline.annotated import annotate_part
 from fishweir.pipeline.summary import Summary
 from fishweir.sharing.arrays import Ints, read_arrays, write_arrays
 from fishweir.sharing.joins.edges import Contained
 from fishweir.sharing.joins.stage import Block, Known, find_pairs
 from fishweir.sharing.joins.state import Run, read_run
 from fishweir.sharing.match import to_lists
-from fishweir.sharing.plan import cached_stage
+from fishweir.sharing.plan import cached_annotations, cached_stage
 
 NUMBERS = pa.list_(pa.int64())
 PAIR = pa.schema([
@@ -48,6 +49,8 @@ class JoinTask:
     folder: Path
     sets: Path
     parts: int
+    primaries: tuple[str, ...] = ()
+    windows: tuple[str, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         summary = Summary()
@@ -68,6 +71,11 @@ class JoinTask:
                 summary.matches += len(block)
             old.append(run)
         summary.files += writer.close()
+        if self.primaries:
+            notes = cached_annotations(self.plan, self.segments)
+            found = annotate_part(notes, self.state, self.primaries, self.windows, self.folder, part, self.parts)
+            summary.matches += found[0]
+            summary.files += found[1]
 
 
 def cached_run(path: Path) -> Run:

@@ -20,6 +20,7 @@ from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Constant, Shape
 from fishweir.algebra.normal import Template, to_normal
 from fishweir.algebra.values import to_text
+from fishweir.pipeline.annotated import annotated_result, expand_annotated
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import expand_rows
 from fishweir.pipeline.home import Home
@@ -96,6 +97,27 @@ class ResultReader:
                 yield number, maker(query.name)
         if any(name.startswith("pair") for name in commit.files):
             yield from self._joined(table, commit, dead, wanted)
+        if any(name.startswith("note") for name in commit.files):
+            yield from self._annotated(table, commit, dead, wanted)
+
+    def _annotated(
+        self, table: ResultsTable, commit: Commit, dead: Ints, wanted: Ints | None
+    ) -> Iterator[tuple[int, Result]]:
+        """Queries of one shape want the same result of a row."""
+        for block in table.annotated_blocks(commit):
+            rows, numbers = expand_annotated(block, dead, wanted)
+            if not len(rows):
+                continue
+            queries = self.look_up(np.unique(numbers).tolist())
+            listed = block.to_pylist()
+            made: dict[tuple[int, Shape | Selection], tuple[list[str], dict[str, dict[str, Any]], str]] = {}
+            for at, number in zip(rows.tolist(), numbers.tolist(), strict=True):
+                query, row = queries[number], listed[at]
+                assert isinstance(query.shape, Selection)
+                if (at, query.shape) not in made:
+                    made[at, query.shape] = annotated_result(self.home, row, query.shape)
+                documents, bindings, output = made[at, query.shape]
+                yield number, Result(query.name, documents, row["timestamp"], bindings, output)
 
     def _joined(
         self, table: ResultsTable, commit: Commit, dead: Ints, wanted: Ints | None

@@ -4,7 +4,8 @@ The list is part of a micro-batch's commit, so state and results change together
 the list of the commit before it, and files that no commit names are removed. Runs of like size are merged, so there
 are few and a document is rewritten a logarithmic number of times; a merge leaves out what is older than the longest
 window and what no query reads any more. A run that the longest window has passed is dropped whole. Where windows
-count rows, the newest of each stream are kept whatever their time.
+count rows, the newest of each stream are kept whatever their time. The runs of annotation joins (`.window`) are in the
+same list and go the same way.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fishweir.pipeline.annotated import WINDOW, cached_items
 from fishweir.pipeline.joining import cached_run
+from fishweir.sharing.joins.annotation_stage import AnnotationStage
+from fishweir.sharing.joins.annotation_state import write_items
 from fishweir.sharing.joins.stage import JoinStage
 from fishweir.sharing.joins.state import Needed, write_run
 
@@ -34,22 +38,26 @@ class RunFile:
 
 
 def run_file(folder: Path, name: str) -> RunFile:
+    if name.endswith(WINDOW):
+        items = cached_items(folder / name)
+        return RunFile(name, len(items), items.newest, items.nbytes)
     run = cached_run(folder / name)
     return RunFile(name, len(run), run.newest, run.nbytes, len(run.versions))
 
 
-def retained(folder: Path, stage: JoinStage, batch: int, old: Sequence[RunFile], new: Sequence[str]) -> list[RunFile]:
+def retained(
+    folder: Path, stage: JoinStage | AnnotationStage, batch: int, old: Sequence[RunFile], new: Sequence[str]
+) -> list[RunFile]:
     """The list after a micro-batch."""
     runs = [*old, *(run_file(folder, name) for name in new)]
     if stage.is_empty:
         return []
     now = max((run.newest for run in runs), default=0.0)
-    kept = [run for run in runs if run.documents or run.versions]
-    needed = stage.needed(now, [cached_run(folder / run.name) for run in kept] if stage.rows else [])
-    if stage.rows:
-        kept = [run for run in kept if run.versions or needed(cached_run(folder / run.name)).any()]
+    needed = None
+    if isinstance(stage, JoinStage):
+        kept, needed = _joinable(folder, stage, [run for run in runs if run.documents or run.versions], now)
     else:
-        kept = [run for run in kept if run.versions or run.newest >= now - stage.reach]
+        kept = [run for run in runs if run.documents and run.newest >= now - stage.reach]
     groups: list[list[RunFile]] = []
     for run in kept:
         groups.append([run])
@@ -57,24 +65,45 @@ def retained(folder: Path, stage: JoinStage, batch: int, old: Sequence[RunFile],
             last = groups.pop()
             groups[-1] += last
     return [
-        group[0] if len(group) == 1 else _merged(folder, stage, f"merged-{batch:09d}-{i:03d}.run", group, needed)
+        group[0]
+        if len(group) == 1
+        else _write_merged(folder, stage, f"merged-{batch:09d}-{i:03d}{_kind(group[0])}", group, now, needed)
         for i, group in enumerate(groups)
     ]
+
+
+def _joinable(
+    folder: Path, stage: JoinStage, runs: Sequence[RunFile], now: float
+) -> tuple[list[RunFile], Needed]:
+    """The runs of which some document may still meet others, and which documents may."""
+    if not stage.rows:
+        return [run for run in runs if run.versions or run.newest >= now - stage.reach], stage.needed(now, [])
+    needed = stage.needed(now, [cached_run(folder / run.name) for run in runs])
+    return [run for run in runs if run.versions or needed(cached_run(folder / run.name)).any()], needed
+
+
+def _kind(run: RunFile) -> str:
+    return Path(run.name).suffix
 
 
 def _size(group: Sequence[RunFile]) -> int:
     return sum(run.documents for run in group)
 
 
-def _merged(folder: Path, stage: JoinStage, name: str, group: Sequence[RunFile], needed: Needed) -> RunFile:
-    merged = stage.merged([cached_run(folder / run.name) for run in group], needed)
-    write_run(folder / name, merged)
+def _write_merged(
+    folder: Path, stage: JoinStage | AnnotationStage, name: str, group: Sequence[RunFile], now: float,
+    needed: Needed | None,
+) -> RunFile:  # fmt: skip
+    if isinstance(stage, AnnotationStage):
+        write_items(folder / name, stage.merged([cached_items(folder / run.name) for run in group], now))
+    else:
+        write_run(folder / name, stage.merged([cached_run(folder / run.name) for run in group], needed))
     return run_file(folder, name)
 
 
 def remove_others(folder: Path, runs: Sequence[RunFile]) -> None:
     """Removes files that the newest commit does not name."""
     names = {run.name for run in runs}
-    for path in folder.glob("*.run"):
+    for path in folder.glob("[!.]*.*"):
         if path.name not in names:
             path.unlink(missing_ok=True)

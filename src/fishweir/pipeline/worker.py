@@ -2,7 +2,8 @@
 
 In: rows of the source. Out: one Parquet file of match rows and one of entries set aside, both under
 names given by micro-batch and partition (a repeated task writes the same files again), and one summary
-row for the driver. Where queries join documents it also writes a run of what later ones may meet.
+row for the driver. Where queries join documents it also writes a run of what later ones may meet, and where
+they annotate items, those to annotate and those that enter windows.
 No state of its own: everything follows from the log, the segments and the batch.
 """
 
@@ -17,13 +18,16 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 
 from fishweir.intake.log import StreamLog
+from fishweir.pipeline.annotated import retain_items
 from fishweir.pipeline.chunks import Chunk, read_chunk
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.rows import ASIDE, MATCH, aside_batch, match_batch
 from fishweir.pipeline.summary import Summary
+from fishweir.sharing.joins.annotation_stage import batch_items
+from fishweir.sharing.joins.annotation_state import Items
 from fishweir.sharing.joins.stage import batch_run
 from fishweir.sharing.joins.state import Run, write_run
-from fishweir.sharing.plan import cached_plan, cached_stage, sources_of
+from fishweir.sharing.plan import cached_annotations, cached_plan, cached_stage, sources_of
 
 DOCUMENTS_AT_ONCE = 1_000
 TUPLES_AT_ONCE = 65_536
@@ -42,15 +46,18 @@ class MatchTask:
     batch: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        summary, runs = Summary(), list[Run]()
+        summary, runs, items = Summary(), list[Run](), list[tuple[Items, Items]]()
         context = TaskContext.get()
         partition = context.partitionId() if context else 0
         writer = ResultWriter(self.folder, partition)
         for batch in batches:
             for row in batch.to_pylist():
-                self._slice(open_log(self.streams, row["stream"]), writer, summary, runs, **row)
+                self._slice(open_log(self.streams, row["stream"]), writer, summary, runs, items, **row)
         summary.files = writer.close()
         summary.runs = self._retain(runs, partition)
+        if items:
+            name, stage = f"{self.batch:09d}-{partition:05d}", cached_annotations(self.plan, self.segments)
+            summary.runs += retain_items(self.state, stage, name, items)
         yield pa.RecordBatch.from_arrays([pa.array([summary.dump()])], ["summary"])
 
     def _retain(self, runs: list[Run], partition: int) -> list[str]:
@@ -64,11 +71,11 @@ class MatchTask:
 
     def _slice(
         self, log: StreamLog, writer: ResultWriter, summary: Summary, runs: list[Run],
-        stream: int, after: int, upto: int,
+        items: list[tuple[Items, Items]], stream: int, after: int, upto: int,
     ) -> None:  # fmt: skip
         sources = sources_of(log.stream)
         plan = cached_plan(self.plan, self.segments, sources)
-        stage = cached_stage(self.plan, self.segments)
+        stage, notes = cached_stage(self.plan, self.segments), cached_annotations(self.plan, self.segments)
         size = TUPLES_AT_ONCE if log.stream.is_tuples else DOCUMENTS_AT_ONCE
         for start in range(after, upto, size):
             chunk = read_chunk(log, plan, start, min(start + size, upto))
@@ -81,6 +88,8 @@ class MatchTask:
             if stage.reads(sources):
                 found = chunk.numbers, chunk.timestamps, self.version, chunk.witnesses
                 runs.append(batch_run(stage, sources, stream, *found, chunk.arrivals, chunk.changes))
+            if notes.reads(sources):
+                items.append(batch_items(notes, sources, stream, chunk.numbers, chunk.timestamps, chunk.witnesses))
             summary.add(part)
 
 

@@ -14,6 +14,8 @@ from pathlib import Path as FilePath
 from fishweir.algebra.nodes import Source, StreamDefinition
 from fishweir.algebra.normal import dotted
 from fishweir.sharing.filters import FilterTable, match_filters
+from fishweir.sharing.joins.annotation_stage import AnnotationStage
+from fishweir.sharing.joins.annotation_tables import AnnotationTable
 from fishweir.sharing.joins.stage import Joins, JoinStage
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.match import Matches, match_table
@@ -52,7 +54,7 @@ class SourcePlan:
         self.worded |= table.worded if isinstance(table, FilterTable) else set()
         self._read(segment, table.paths)
 
-    def add_join(self, segment: str, table: JoinTable, sources: Sequence[Source]) -> None:
+    def add_join(self, segment: str, table: JoinTable | AnnotationTable, sources: Sequence[Source]) -> None:
         self._read(segment, table.paths(sources))
 
     def _read(self, segment: str, paths: Mapping[Path, bool]) -> None:
@@ -136,11 +138,18 @@ def cached_stage(folder: FilePath, ids: tuple[str, ...]) -> JoinStage:
     return JoinStage([cached_joins(folder, id) for id in ids])
 
 
+@lru_cache(maxsize=16)
+def cached_annotations(folder: FilePath, ids: tuple[str, ...]) -> AnnotationStage:
+    """The annotation joins of a plan."""
+    segments = [cached_segment(folder, id) for id in ids]
+    return AnnotationStage([table for s in segments for table in s.tables if isinstance(table, AnnotationTable)])
+
+
 def plan_of(segments: Sequence[Segment], sources: Sequence[Source], shared: SharedPaths | None = None) -> SourcePlan:
     plan = SourcePlan(shared or SharedPaths())
     for segment in segments:
         for index, table in enumerate(segment.tables):
-            if isinstance(table, JoinTable):
+            if isinstance(table, JoinTable | AnnotationTable):
                 plan.add_join(segment.id, table, sources)
             elif table.source in sources:
                 plan.add(segment.id, index, table)

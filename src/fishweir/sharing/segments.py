@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fishweir.algebra.annotations import AnnotationTemplate
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
@@ -24,6 +25,15 @@ from fishweir.sharing.arrays import Ints, read_arrays, to_column, write_arrays
 from fishweir.sharing.filter_plan import build_filters, merge_filters
 from fishweir.sharing.filters import FilterTable, filter_arrays, filter_header, filters_from_arrays
 from fishweir.sharing.grouping import Anchor, choose_anchor
+from fishweir.sharing.joins.annotation_tables import (
+    AnnotationRow,
+    AnnotationTable,
+    annotation_arrays,
+    annotation_header,
+    annotations_from_arrays,
+    build_annotations,
+    merge_annotations,
+)
 from fishweir.sharing.joins.tables import (
     JoinTable,
     build_join,
@@ -37,15 +47,17 @@ from fishweir.sharing.pools import Pool
 from fishweir.sharing.statistics import Statistics
 from fishweir.sharing.tables import Table, build_table, merge_tables, table_arrays, table_from_arrays
 
-QueryRow = tuple[int, Template | Predicate | JoinTemplate, Sequence[Constant]]
+QueryRow = tuple[int, Template | Predicate | JoinTemplate | AnnotationTemplate, Sequence[Constant]]
 """A query as the plan sees it: its number, its template, its constants in the template's order."""
 
-AnyTable = Table | FilterTable | JoinTable
+AnyTable = Table | FilterTable | JoinTable | AnnotationTable
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Filter plans come after the tables, then joins; `pools` are the tables that are evaluated together as boxes."""
+    """Filter plans come after the tables, then joins, then annotations.
+
+    `pools` are the tables that are evaluated together as boxes."""
 
     id: str
     tables: tuple[AnyTable, ...]
@@ -70,16 +82,22 @@ def build_tables(queries: Iterable[QueryRow], statistics: Statistics) -> tuple[A
     grouped: dict[Template, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
     filters: dict[Source, list[tuple[int, Predicate, Sequence[Constant]]]] = defaultdict(list)
     joins: dict[JoinTemplate, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
+    annotations: list[AnnotationRow] = []
     for number, template, constants in queries:
         if isinstance(template, Predicate):
             filters[template.source].append((number, template, constants))
+            continue
+        if isinstance(template, AnnotationTemplate):
+            annotations.append((number, template, constants))
             continue
         numbers, rows = joins[template] if isinstance(template, JoinTemplate) else grouped[template]
         numbers.append(number)
         rows.append(constants)
     tables = [_table(template, *columns, statistics) for template, columns in grouped.items()]
     plans = [build_filters(source, some, statistics) for source, some in filters.items()]
-    return (*tables, *plans, *(build_join(template, *columns, statistics) for template, columns in joins.items()))
+    joined = [build_join(template, *columns, statistics) for template, columns in joins.items()]
+    noted = [build_annotations(annotations, statistics)] if annotations else []
+    return (*tables, *plans, *joined, *noted)
 
 
 def _table(
@@ -98,12 +116,15 @@ def merge_segments(segments: Iterable[Segment], dead: Ints, statistics: Statisti
     grouped: dict[tuple[Template, Anchor], list[Table]] = defaultdict(list)
     filters: dict[Source, list[FilterTable]] = defaultdict(list)
     joins: dict[tuple[JoinTemplate, int, bool], list[JoinTable]] = defaultdict(list)
+    annotations: list[AnnotationTable] = []
     for segment in segments:
         for table in segment.tables:
             if isinstance(table, FilterTable):
                 filters[table.source].append(table)
             elif isinstance(table, JoinTable):
                 joins[table.template, table.anchor, table.above].append(table)
+            elif isinstance(table, AnnotationTable):
+                annotations.append(table)
             else:
                 grouped[table.template, table.anchor].append(table)
     merged: list[AnyTable | None] = [merge_tables(tables, dead) for tables in grouped.values()]
@@ -111,6 +132,8 @@ def merge_segments(segments: Iterable[Segment], dead: Ints, statistics: Statisti
         same = len(plans) == 1 and not np.isin(plans[0].members, dead).any()
         merged.append(plans[0] if same else merge_filters(plans, dead, statistics))
     merged += [merge_joins(tables, dead) for tables in joins.values()]
+    if annotations:
+        merged.append(merge_annotations(annotations, dead, statistics))
     return tuple(table for table in merged if table is not None)
 
 
@@ -137,12 +160,16 @@ def table_header(table: AnyTable) -> list[Any]:
         return filter_header(table)
     if isinstance(table, JoinTable):
         return join_header(table)
+    if isinstance(table, AnnotationTable):
+        return annotation_header(table)
     return ["table", to_json(table.template), table.anchor.node, table.anchor.conditions]
 
 
 def _arrays(table: AnyTable) -> dict[str, Any]:
     if isinstance(table, FilterTable):
         return filter_arrays(table)
+    if isinstance(table, AnnotationTable):
+        return annotation_arrays(table)
     return join_arrays(table) if isinstance(table, JoinTable) else table_arrays(table)
 
 
@@ -151,6 +178,8 @@ def table_from_header(header: list[Any], arrays: dict[str, Any]) -> AnyTable:
         return filters_from_arrays(header, arrays)
     if header[0] == "join":
         return join_from_arrays(header, arrays)
+    if header[0] == "annotations":
+        return annotations_from_arrays(header, arrays)
     _, template, node, conditions = header
     return table_from_arrays(from_json(template), Anchor(node, tuple(conditions)), arrays)
 

@@ -1,0 +1,99 @@
+"""The naive evaluator of annotation joins: each item against all that is in the window. Obviously right, never fast.
+
+In: a selection with joins, its constants, the items of all sources with the micro-batch they arrived in. Out: the
+items that are results, each with its annotation. The shared evaluation and the Spark job are compared with this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fishweir.algebra.documents import Document, values_at
+from fishweir.algebra.feeds import Annotation, Filter, JoinCondition, Selection
+from fishweir.algebra.nodes import Constant, Source
+from fishweir.algebra.oracle import item_holds, values_compare
+from fishweir.algebra.texts import SIMILAR, TEXT_CONDITIONS, similar
+
+
+@dataclass(frozen=True, eq=False)
+class Arrival:
+    """An item: its source, the source's place among all, its number there, the micro-batch it came in."""
+
+    source: Source
+    stream: int
+    number: int
+    batch: int
+    document: Document
+
+    @property
+    def order(self) -> tuple[float, int, int]:
+        """By time; of equal times by stream and number."""
+        return (self.document.timestamp, self.stream, self.number)
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """A result: the item, and by join the items of its annotation in order."""
+
+    item: Arrival
+    annotation: dict[int, tuple[Arrival, ...]]
+
+
+def annotate(selection: Selection, constants: Sequence[Constant], arrivals: Sequence[Arrival]) -> Iterator[Annotated]:
+    """The results among all items that arrived."""
+    for item in arrivals:
+        ways = [part for part in selection.filters if _comes(part, constants, item)]
+        met = {
+            join: tuple(_met(selection.joins[join], constants, item, arrivals))
+            for join in sorted({join for part in ways for join in part.joins})
+        }
+        held = [part for part in ways if all(met[join] for join in part.joins)]
+        if held:
+            yield Annotated(item, {join: met[join] for part in held for join in sorted(part.joins)})
+
+
+def _comes(part: Filter, constants: Sequence[Constant], item: Arrival) -> bool:
+    return part.source == item.source and item_holds(part.formula, constants, item.document.root)
+
+
+def window_of(
+    join: Annotation, constants: Sequence[Constant], item: Arrival, arrivals: Sequence[Arrival]
+) -> list[Arrival]:
+    """What the window holds when the item arrives, oldest first; never the item itself."""
+    time = item.document.timestamp
+    there = [
+        one
+        for one in arrivals
+        if one is not item and one.batch <= item.batch and one.document.timestamp <= time
+        if any(_comes(part, constants, one) for part in join.filters)
+    ]
+    there.sort(key=lambda one: one.order)
+    if join.window.items is not None:
+        return there[-join.window.items :]
+    assert join.window.seconds is not None
+    return [one for one in there if time - one.document.timestamp <= join.window.seconds]
+
+
+def _met(
+    join: Annotation, constants: Sequence[Constant], item: Arrival, arrivals: Sequence[Arrival]
+) -> Iterator[Arrival]:
+    for other in window_of(join, constants, item, arrivals):
+        if all(_satisfied(one, constants, item, other) for one in join.conditions):
+            yield other
+
+
+def _satisfied(condition: JoinCondition, constants: Sequence[Constant], item: Arrival, other: Arrival) -> bool:
+    """Any value at the left path with any at the right one."""
+    lefts = values_at(item.document.root, condition.left)
+    rights = values_at(other.document.root, condition.right)
+    return any(compare(left, condition, right, constants) for left in lefts for right in rights)
+
+
+def compare(left: str, condition: JoinCondition, right: str, constants: Sequence[Constant]) -> bool:
+    if condition.op == "similar":
+        least = SIMILAR if condition.threshold is None else float(constants[condition.threshold.index])
+        return similar(left, right, least)
+    if condition.op in TEXT_CONDITIONS:
+        return TEXT_CONDITIONS[condition.op](left, right)
+    return values_compare(left, condition.op, right)

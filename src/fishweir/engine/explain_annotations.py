@@ -1,0 +1,71 @@
+"""`explain` of an annotation join: its items, its windows, what is shared, what is enumerated."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from fishweir.algebra.annotations import AnnotationTemplate, AnnotationWindow, share_of
+from fishweir.algebra.nodes import Constant
+from fishweir.sharing.joins.annotation_stage import EQUALITIES
+from fishweir.sharing.joins.annotation_tables import AnnotationTable
+from fishweir.sharing.segments import Segment
+
+
+def explain_annotation(
+    number: int, template: AnnotationTemplate, constants: Sequence[Constant], segments: Sequence[Segment],
+    dropped: int | None,
+) -> list[str]:  # fmt: skip
+    lines = []
+    for role, joins in enumerate(template.primaries):
+        under = f", annotated by {_joins(joins)}" if joins else ", by their filters alone"
+        lines += [f"  reads     {text}{under}" for text in _sides(template, role, constants)]
+    shares = [float(share) for share in constants[template.first_share :]]
+    for i, window in enumerate(template.windows):
+        lines.append(f"  join {i + 1}    {window.shown()}")
+        lines += [f"    window  {text}" for text in _sides(template, template.role(i), constants)]
+        lines.append(f"    chosen  {_anchor(window, shares)}")
+    tables = [t for s in segments for t in s.tables if isinstance(t, AnnotationTable)]
+    if dropped is not None or not any(number in table.numbers for table in tables):
+        return [*lines, f"  dropped   by change {dropped}"]
+    size = annotation_groups(tables)[template.signature]
+    lines += ["  group", f"    signature {template.signature}", *annotation_sizes(size)]
+    return [*lines, "  sees      items of its windows that arrived after its registration"]
+
+
+def annotation_groups(tables: Sequence[AnnotationTable]) -> Counter[str]:
+    """How many queries have each signature."""
+    found: Counter[str] = Counter()
+    for table in tables:
+        for shape, template in enumerate(table.templates):
+            found[template.signature] += len(table.of_template(shape))
+    return found
+
+
+def annotation_sizes(size: int) -> list[str]:
+    return [
+        f"    size      queries: {size:,}",
+        "    shared    the walk of the item, the filters of its source, the windows' values, one look-up per value",
+    ]
+
+
+def _sides(template: AnnotationTemplate, role: int, constants: Sequence[Constant]) -> list[str]:
+    found = []
+    for side in template.of_role(role):
+        own = list(constants[side.first : side.first + len(side.predicate.types)])
+        found.append(f"{side.predicate.source}: {side.predicate.shown(own)}")
+    return found
+
+
+def _joins(joins: Sequence[int]) -> str:
+    return " and ".join(f"join {join + 1}" for join in joins)
+
+
+def _anchor(window: AnnotationWindow, shares: list[float]) -> str:
+    for condition in window.conditions:
+        if condition.op in EQUALITIES:
+            return f"{condition.shown()} is looked up"
+    for condition in window.conditions:
+        if condition.op == "similar" and share_of(condition, shares) > 0:
+            return f"{condition.shown()}, at least {share_of(condition, shares):g}, is looked up by its rarest words"
+    return "all items of the window are looked at"

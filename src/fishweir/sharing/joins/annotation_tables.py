@@ -1,0 +1,157 @@
+"""An annotation table: the queries of a segment that annotate items with those of a window.
+
+In: query numbers, annotation templates, constants. Out: one table. Each feed of each query is a filter among the
+filters of its source (filters.py), its member the *side*: query number and role in one number. So one filter plan a
+source tells which queries' windows an item enters and which queries' items it is, whatever they compare.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.annotations import ROLES, AnnotationCondition, AnnotationTemplate
+from fishweir.algebra.codec import from_json, to_json
+from fishweir.algebra.nodes import Constant, Source
+from fishweir.algebra.normal import ANY_ROOT
+from fishweir.algebra.predicates import Predicate
+from fishweir.algebra.texts import SIMILAR
+from fishweir.sharing.arrays import Ints, expand
+from fishweir.sharing.filter_plan import build_filters, merge_filters
+from fishweir.sharing.filters import FilterTable, filter_arrays, filter_header, filters_from_arrays
+from fishweir.sharing.statistics import Statistics
+from fishweir.sharing.witnesses import Path
+
+AnnotationRow = tuple[int, AnnotationTemplate, Sequence[Constant]]
+
+
+@dataclass(frozen=True)
+class AnnotationTable:
+    """`numbers` has one query per row, `shapes` its template's place, `shares` what its `similar` ask for."""
+
+    templates: tuple[AnnotationTemplate, ...]
+    numbers: Ints
+    shapes: Ints
+    share_starts: Ints
+    shares: NDArray[np.float64]
+    filters: tuple[FilterTable, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def members(self) -> Ints:
+        return self.numbers
+
+    def positions_of(self, number: int) -> Ints:
+        return np.flatnonzero(self.numbers == number)
+
+    def of_template(self, shape: int) -> Ints:
+        """The rows of a template's queries."""
+        return np.flatnonzero(self.shapes == shape)
+
+    def shares_of(self, rows: Ints, condition: AnnotationCondition) -> NDArray[np.float64]:
+        """What a condition asks for, query by query."""
+        if condition.share < 0:
+            return np.full(len(rows), SIMILAR)
+        return self.shares[self.share_starts[rows] + condition.share]
+
+    def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
+        """The paths that some sources' items are walked for, and whether their values are read."""
+        found: dict[Path, bool] = {}
+        read = [table.paths for table in self.filters if table.source in sources]
+        read += [{path: True} for template in self.templates for path in value_paths(template, sources)]
+        for path, valued in (item for some in read for item in some.items()):
+            found[path] = found.get(path, False) or valued
+        return found
+
+
+def value_paths(template: AnnotationTemplate, sources: Sequence[Source]) -> Iterator[Path]:
+    """The paths that are compared, of items of some sources."""
+    for i, window in enumerate(template.windows):
+        roles = [role for role, joins in enumerate(template.primaries) if i in joins]
+        if any(source in sources for role in roles for source in template.sources(role)):
+            yield from ((ANY_ROOT, *condition.left) for condition in window.conditions)
+        if any(source in sources for source in template.sources(template.role(i))):
+            yield from ((ANY_ROOT, *condition.right) for condition in window.conditions)
+
+
+def build_annotations(queries: Iterable[AnnotationRow], statistics: Statistics) -> AnnotationTable:
+    templates: dict[AnnotationTemplate, int] = {}
+    numbers, shapes, shares = [], [], []
+    sides: dict[Source, list[tuple[int, Predicate, Sequence[Constant]]]] = defaultdict(list)
+    for number, template, constants in queries:
+        numbers.append(number)
+        shapes.append(templates.setdefault(template, len(templates)))
+        shares.append([float(share) for share in constants[template.first_share :]])
+        for side in template.sides:
+            own = constants[side.first : side.first + len(side.predicate.types)]
+            sides[side.predicate.source].append((number * ROLES + side.role, side.predicate, own))
+    filters = tuple(build_filters(source, some, statistics) for source, some in sides.items())
+    starts = np.append(0, np.cumsum([len(some) for some in shares])).astype(np.int64)
+    return AnnotationTable(
+        tuple(templates), np.array(numbers, np.int64), np.array(shapes, np.int64), starts,
+        np.array([share for some in shares for share in some], np.float64), filters,
+    )  # fmt: skip
+
+
+def merge_annotations(
+    tables: Sequence[AnnotationTable], dead: Ints, statistics: Statistics
+) -> AnnotationTable | None:
+    """One table of several, without the dead queries; filters of a source are planned anew together."""
+    templates: dict[AnnotationTemplate, int] = {}
+    parts: list[tuple[Ints, Ints, Ints, NDArray[np.float64]]] = []
+    filters: dict[Source, list[FilterTable]] = defaultdict(list)
+    for table in tables:
+        keep = np.flatnonzero(~np.isin(table.numbers, dead))
+        place = np.array([templates.setdefault(t, len(templates)) for t in table.templates], np.int64)
+        _, at = expand(table.share_starts[keep], table.share_starts[keep + 1])
+        lengths = np.diff(table.share_starts)[keep]
+        parts.append((table.numbers[keep], place[table.shapes[keep]], lengths, table.shares[at]))
+        for plan in table.filters:
+            filters[plan.source].append(plan)
+    numbers, shapes, lengths, shares = (np.concatenate([part[i] for part in parts]) for i in range(4))
+    if not len(numbers):
+        return None
+    used, shapes = np.unique(shapes, return_inverse=True)
+    sides = (dead[:, None] * ROLES + np.arange(ROLES)).ravel()
+    merged = [merge_filters(plans, sides, statistics) for plans in filters.values()]
+    every = list(templates)
+    return AnnotationTable(
+        tuple(every[i] for i in used.tolist()), numbers.astype(np.int64), shapes.astype(np.int64),
+        np.append(0, np.cumsum(lengths)).astype(np.int64), shares.astype(np.float64),
+        tuple(plan for plan in merged if plan is not None),
+    )  # fmt: skip
+
+
+# In and out of a segment file.
+
+
+def annotation_header(table: AnnotationTable) -> list[Any]:
+    return ["annotations", [to_json(t) for t in table.templates], [filter_header(plan) for plan in table.filters]]
+
+
+def annotation_arrays(table: AnnotationTable) -> dict[str, Any]:
+    own = {name: getattr(table, name) for name in ("numbers", "shapes", "share_starts", "shares")}
+    plans = {f"{i}/{key}": array for i, plan in enumerate(table.filters) for key, array in filter_arrays(plan).items()}
+    return own | plans
+
+
+def annotations_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> AnnotationTable:
+    plans: list[dict[str, Any]] = [{} for _ in header[2]]
+    for name, array in arrays.items():
+        place, slash, key = name.partition("/")
+        if slash:
+            plans[int(place)][key] = array
+    numbers, shapes, starts, shares = (
+        np.asarray(arrays[name]) for name in ("numbers", "shapes", "share_starts", "shares")
+    )
+    filters = tuple(filters_from_arrays(head, plan) for head, plan in zip(header[2], plans, strict=True))
+    templates = tuple(from_json(t) for t in header[1])
+    return AnnotationTable(templates, numbers, shapes, starts, shares, filters)

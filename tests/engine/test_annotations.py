@@ -1,0 +1,179 @@
+"""RoSeS' annotation join through the job: the paper's example, views over it, restarts, and the oracle."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from lxml import etree
+
+import fishweir
+from fishweir.algebra.annotation_oracle import Arrival, annotate
+from fishweir.algebra.documents import Document, parse_document
+from fishweir.algebra.nodes import Source
+from fishweir.errors import QueryError
+
+DAY = 86400.0
+STREAMS = "create stream {}; create stream {}; create stream {};"
+PHOTOS = """<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform">
+<xsl:template match="/item"><item><xsl:copy-of select="title"/>
+<xsl:for-each select="annotation/item"><photo><xsl:value-of select="link"/></photo></xsl:for-each></item>
+</xsl:template></xsl:stylesheet>"""
+
+
+def item(title: str, description: str = "-", more: str = "") -> str:
+    return f"<item><title>{title}</title><description>{description}</description>{more}</item>"
+
+
+def photo(title: str, link: str, category: str = "rock") -> str:
+    return item(title, more=f"<link>{link}</link><category>{category}</category>")
+
+
+def shown(weir, name):
+    return [(r.documents[0], [b["document"] for b in r.bindings.values()]) for r in weir.results(name)]
+
+
+def test_the_papers_example(weir):
+    """Section 3.1's MusePhotoStream, section 3.2's MPhoto."""
+    Path("IncludePhotos.xml").write_text(PHOTOS)
+    for name in ("FriendsFacebookStream", "EventAnnounces", "FollowedTwitterStream", "MuseNews", "MusicPhotos"):
+        weir.execute(f"create stream {name}")
+    weir.execute("""
+        create stream FriendsPhotos;
+        create feed RockConcertStream
+        from (FriendsFacebookStream | EventAnnounces as $ca | FollowedTwitterStream) as $r
+        where $ca[title contains 'rock'] and $r[description contains 'concert'];
+        create feed MusePhotoStream
+        from (RockConcertStream as $r | MuseNews) as $main
+        join last 3 months on (MusicPhotos as $m | FriendsPhotos)
+            with $main[title similar window.title]
+        where $r[description contains 'Muse'] and $m[category = 'rock'];
+        register feed MusePhotoStream apply 'IncludePhotos.xml' as MuseWithPhotos;
+        create feed Shown from MuseWithPhotos;
+        create feed Live from MusePhotoStream where [title contains 'live'];
+    """)
+    live = "Muse live in Paris"
+    weir.publish("MusicPhotos", [photo(live, "p1"), photo(live, "p2", "pop")], [0.0, 0.0])
+    weir.publish("FriendsPhotos", [photo("Muse in Paris", "p3"), photo("Something else", "p4")], [80 * DAY, 80 * DAY])
+    weir.run(until_idle=True)
+    weir.publish("EventAnnounces", [
+        item("Muse live in Paris rock", "a concert of Muse"), item("Muse live in Paris", "a concert of Muse"),
+        item("Muse live in Paris rock", "a concert of others"),
+    ], [81 * DAY] * 3)  # fmt: skip
+    weir.publish("MuseNews", [item("muse in PARIS, live"), item("Muse elsewhere")], [95 * DAY, 95 * DAY])
+    weir.run(until_idle=True)
+    found = {("EventAnnounces-1", ("MusicPhotos-1", "FriendsPhotos-1")), ("MuseNews-1", ("FriendsPhotos-1",))}
+    assert {(id, tuple(some)) for id, some in shown(weir, "MusePhotoStream")} == found
+    assert {(id, tuple(some)) for id, some in shown(weir, "Live")} == found, "a view keeps items and annotations"
+    first = next(r for r in weir.results("MusePhotoStream") if r.documents == ["EventAnnounces-1"])
+    output = etree.fromstring(str(first.output))
+    (note,) = output.iterchildren("annotation")
+    assert note.get("join") == "$main"
+    assert [one.findtext("link") for one in note] == ["p1", "p3"], "in time order"
+    assert output.findtext("description") == "a concert of Muse"
+    assert list(first.bindings) == ["window", "window.2"]
+    assert first.bindings["window"] == {"document": "MusicPhotos-1", "node": 0, "value": "Muse live in Paris-p1rock"}
+    made = sorted("".join(r.output.split()) for r in weir.results("Shown"))
+    assert made[0].endswith("<photo>p1</photo><photo>p3</photo></item>"), "stylesheets see annotations"
+    status = weir.status("MusePhotoStream")
+    assert (status.results, "waits" in str(status)) == (2, False)
+    text = weir.explain("Live")
+    for words in (
+        "reads     MuseNews: title contains", "annotated by join 1", 'window  MusicPhotos: category = "rock"',
+        "join 1    last 7.776e+06 s with title similar window.title", "title similar window.title, at least 0.5",
+        "queries: 2", "sees      items of its windows that arrived after its registration",
+    ):  # fmt: skip
+        assert words in text, f"{words} in\n{text}"
+    assert "signature" in weir.explain()
+
+
+def test_joins_of_several_kinds(weir):
+    weir.execute(STREAMS.format("News", "Photos", "Other"))
+    weir.execute("""
+        create feed Both from (News as $n | Other) as $main
+            join last 3 months on (Photos as $p | Other) with $main[title similar(0.9) window.title]
+            join last 2 items on Photos with $n[link = window.link and title != window.title]
+            where $n[description contains 'Muse'];
+        create feed Some from (News as $n | Other) join last day on Photos with $n[title = window.title];
+        create query Referring as from News join last day on Photos with [description references window.link];
+    """)
+    weir.publish("Photos", [photo("a", "http://p.org/1"), photo("x", "http://p.org/1"), photo("y", "http://p.org/1")])
+    weir.publish("Other", [item("b")])
+    weir.run(until_idle=True)
+    more = "<link>http://p.org/1</link>"
+    weir.publish("News", [
+        item("b", "Muse", more), item("a", "Muse", more), item("a", "-", more), item("c", "see http://p.org/1/ now"),
+    ])  # fmt: skip
+    weir.run(until_idle=True)
+    assert shown(weir, "Both") == [
+        ("News-1", ["Other-1", "Photos-2", "Photos-3"]), ("News-2", ["Photos-1", "Photos-2", "Photos-3"]),
+    ]  # fmt: skip
+    assert list(next(iter(weir.results("Both"))).bindings) == ["window", "join2.window", "join2.window.2"]
+    assert shown(weir, "Some") == [("Other-1", []), ("News-2", ["Photos-1"]), ("News-3", ["Photos-1"])]
+    assert shown(weir, "Referring") == [("News-4", ["Photos-1", "Photos-2", "Photos-3"])]
+    for text, words in (
+        ("create feed J from News join last day on Nowhere with [title = window.title]", "no feed 'Nowhere'"),
+        ("create feed J from News join last day on (Both | Photos) with [title = window.title]", "reads Both, which"),
+        ("create feed J from News join last day on Photos with [window.link extends title]", "attribute of the item"),
+        ("create feed V from Both; create or replace feed Both from News join last day on V with [x=window.x]", "read"),
+    ):
+        with pytest.raises(QueryError, match=words):
+            weir.execute(text)
+    weir.execute("create or replace feed Some from News join last day on Photos with [title similar window.title]")
+    weir.execute("drop feed Both; delete Referring")
+    assert "dropped" in weir.explain("Both")
+    weir.publish("News", [item("x")])
+    weir.run(until_idle=True)
+    assert shown(weir, "Some")[-1][0] != "News-5", "its window holds what arrived after it was replaced"
+    weir.publish("Photos", [photo("x", "-")])
+    weir.publish("News", [item("X")])
+    weir.run(until_idle=True)
+    assert shown(weir, "Some")[-1] == ("News-6", ["Photos-4"])
+    files = {path.suffix for path in (Path("home") / "state").iterdir()}
+    assert files == {".window"}
+
+
+QUERIES = """
+    create feed Q1 from (A | B as $b) as $x join last 30 seconds on (B | C as $c) with $x[title similar window.title]
+        where $b[title contains 'w1'] and $c[has link];
+    create feed Q2 from A join last 5 items on (B | C) with [link = window.link];
+    create feed Q3 from (A as $a | C) join last 10 seconds on A with $a[title similar(0.3) window.title];
+    create feed Q4 from (Q1 | Q2) as $y join last 3 items on C with $y[title contains window.title];
+"""
+
+
+def test_equal_to_the_oracle_over_restarts(tmp_path, spark):
+    """Four micro-batches, the home closed after each; some items late; the same as all at once by the oracle."""
+    pick, arrived = random.Random(7), []
+    home = tmp_path / "home"
+    with fishweir.open(home, spark=spark) as weir:
+        weir.execute(STREAMS.format("A", "B", "C") + QUERIES)
+        queries = {name: weir.catalog.query(name) for name in ("Q1", "Q2", "Q3", "Q4")}
+    for batch in range(4):
+        with fishweir.open(home, spark=spark) as weir:
+            for stream, name in enumerate("ABC"):
+                known = sum(one.stream == stream for one in arrived)
+                made = [_random(pick, batch) for _ in range(12)]
+                weir.publish(name, [body for body, _ in made], [time for _, time in made])
+                arrived += [
+                    Arrival(Source(name), stream, n, batch, Document(f"{name}-{n}", t, parse_document(b.encode())))
+                    for n, (b, t) in enumerate(made, known + 1)
+                ]
+            weir.run(until_idle=True)
+            assert weir.status().micro_batches == batch + 1, "what is published together is one micro-batch"
+    with fishweir.open(home, spark=spark) as weir:
+        for name, query in queries.items():
+            wanted = sorted(
+                (one.item.document.id, sorted(a.document.id for some in one.annotation.values() for a in some))
+                for one in annotate(query.shape, query.constants, arrived)
+            )
+            assert sorted((id, sorted(some)) for id, some in shown(weir, name)) == wanted
+            assert wanted, name
+            assert weir.status(name).results == len(wanted)
+
+
+def _random(pick: random.Random, batch: int) -> tuple[str, float]:
+    title = " ".join(pick.choice(["w1", "w2", "w3", "w4"]) for _ in range(pick.randint(1, 3)))
+    link = f"<link>l{pick.randint(1, 3)}</link>" if pick.random() < 0.7 else ""
+    return f"<item><title>{title}</title>{link}</item>", float(batch * 4 + pick.randint(0, 5))
