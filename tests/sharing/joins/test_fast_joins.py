@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fishweir.sharing.joins.edges import words_to_keys
+from fishweir.sharing.joins.views import words_to_keys
 from tests.generators import feed_items, joins
 from tests.sharing.joins.runs_support import expected, joined, parsed
 

@@ -7,6 +7,7 @@ binds a variable several times, S is only necessary: the joins that read that va
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.sharing.arrays import Ints
-from fishweir.sharing.jit import kernel
 from fishweir.sharing.joins.state import Hashes, Run
 from fishweir.sharing.joins.tables import JoinTable, Variable, variables_of
+from fishweir.sharing.joins.views import EQUAL, LEFT_EXISTS, RIGHT_EXISTS, View, view_of
 
-EQUAL, LEFT_EXISTS, RIGHT_EXISTS = range(3)
+VIEWS = 64
+"""Runs that a segment's sets keep a view of."""
+
 LATER, EARLIER, TOGETHER = range(3)
 """Of a pair: the right document is later, or earlier, or has the time of the left one."""
 
@@ -70,6 +73,7 @@ class EdgeSets:
         )
         self._memory: dict[tuple[int, bytes], Entry] = {}
         self._listed: dict[tuple[int, int], tuple[Contained, Ints]] = {}
+        self._views: OrderedDict[int, View] = OrderedDict()
 
     def _bits(self, table: JoinTable) -> list[int]:
         """The bit of each edge, then those of what must only be there."""
@@ -98,6 +102,18 @@ class EdgeSets:
     @cached_property
     def by_anchor(self) -> dict[int, Ints]:
         return {int(anchor): np.flatnonzero(self.anchors == anchor) for anchor in np.unique(self.anchors)}
+
+    def view(self, run: Run) -> View:
+        """The run as these sets see it, made once: a retained run is looked at in every micro-batch."""
+        known = self._views.pop(id(run), None)
+        self._views[id(run)] = view = known if known is not None and known.run is run else view_of(run, self.compared)
+        while len(self._views) > VIEWS:
+            self._views.popitem(last=False)
+        return view
+
+    @cached_property
+    def compared(self) -> dict[int, bool]:
+        return {variable.key: compared for variable, compared in self.variables.items()}
 
     def entry(self, anchor: int, words: Hashes) -> Entry:
         """The queries of an anchor for a row of `pair_words`."""
@@ -145,93 +161,3 @@ def _masks(sets: Sequence[Sequence[int]], width: int) -> Hashes:
         for bit in bits:
             masks[row, bit // 64] |= np.uint64(1 << (bit % 64))
     return masks
-
-
-@dataclass(frozen=True)
-class View:
-    """A run as the edge sets see it: where each of their variables is, and what each document binds several times."""
-
-    run: Run
-    columns: Ints
-    several: Hashes
-
-    @property
-    def has_several(self) -> bool:
-        return bool(self.several.any())
-
-
-def view_of(run: Run, sets: EdgeSets) -> View:
-    columns = run.columns(sets.keys)
-    several = np.zeros((len(run), sets.reads[0].shape[1]), np.uint64)
-    counts = np.diff(run.cells).reshape(len(run), len(run.variables))
-    for variable, column in enumerate(columns):
-        if column >= 0:
-            several[:, variable // 64] |= np.where(counts[:, column] > 1, np.uint64(1 << (variable % 64)), np.uint64(0))
-    return View(run, columns, several)
-
-
-def pair_words(left: View, right: View, lefts: Ints, rights: Ints, edges: Ints) -> Hashes:
-    """For each pair of documents: the words of S, then what the left and the right one bind several times."""
-    size, many = max(1, -(-len(edges) // 64)), left.several.shape[1]
-    words = np.zeros((len(lefts), size + 2 * many), np.uint64)
-    _edges_that_hold(
-        lefts, rights, left.run.cells, left.run.values, left.columns, len(left.run.variables),
-        right.run.cells, right.run.values, right.columns, len(right.run.variables), edges, words,
-    )  # fmt: skip
-    words[:, size : size + many] = left.several[lefts]
-    words[:, size + many :] = right.several[rights]
-    return words
-
-
-@kernel
-def _edges_that_hold(
-    lefts: Ints, rights: Ints, left_cells: Ints, left_values: Hashes, left_columns: Ints, left_width: int,
-    right_cells: Ints, right_values: Hashes, right_columns: Ints, right_width: int, edges: Ints, words: Hashes,
-) -> None:  # fmt: skip
-    for pair in range(len(lefts)):
-        left, right = lefts[pair] * left_width, rights[pair] * right_width
-        for edge in range(len(edges)):
-            kind, a, b = edges[edge, 0], left_columns[edges[edge, 1]], right_columns[edges[edge, 2]]
-            holds = False
-            if kind == 1:
-                holds = a >= 0 and left_cells[left + a + 1] > left_cells[left + a]
-            elif kind == 2:
-                holds = b >= 0 and right_cells[right + b + 1] > right_cells[right + b]
-            elif a >= 0 and b >= 0:
-                for i in range(left_cells[left + a], left_cells[left + a + 1]):
-                    for j in range(right_cells[right + b], right_cells[right + b + 1]):
-                        if left_values[i] == right_values[j]:
-                            holds = True
-                            break
-                    if holds:
-                        break
-            if holds:
-                words[pair, edge // 64] |= np.uint64(1) << np.uint64(edge % 64)
-
-
-@kernel
-def least_common(
-    lefts: Ints, rights: Ints, left_cells: Ints, left_values: Hashes, right_cells: Ints, right_values: Hashes
-) -> Hashes:
-    """For each pair of cells, the least value that is in both."""
-    least = np.full(len(lefts), np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64)
-    for pair in range(len(lefts)):
-        for i in range(left_cells[lefts[pair]], left_cells[lefts[pair] + 1]):
-            for j in range(right_cells[rights[pair]], right_cells[rights[pair] + 1]):
-                if left_values[i] == right_values[j] and left_values[i] < least[pair]:
-                    least[pair] = left_values[i]
-    return least
-
-
-@kernel
-def words_to_keys(anchors: Ints, words: Hashes) -> Hashes:
-    """One number per row of words and its anchor."""
-    keys = np.zeros(len(words), np.uint64)
-    for row in range(len(words)):
-        key = np.uint64(anchors[row] + 1) * np.uint64(0xBF58476D1CE4E5B9)
-        key ^= key >> np.uint64(27)
-        for word in words[row]:
-            key = (key ^ word) * np.uint64(0x9E3779B97F4A7C15)
-            key ^= key >> np.uint64(31)
-        keys[row] = key
-    return keys

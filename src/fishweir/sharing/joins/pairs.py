@@ -15,19 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.sharing.arrays import Ints, expand
-from fishweir.sharing.joins.edges import (
-    EARLIER,
-    LATER,
-    TOGETHER,
-    Contained,
-    EdgeSets,
-    View,
-    least_common,
-    pair_words,
-    view_of,
-    words_to_keys,
-)
+from fishweir.sharing.joins.edges import EARLIER, LATER, TOGETHER, Contained, EdgeSets
 from fishweir.sharing.joins.state import Hashes, Run, combine
+from fishweir.sharing.joins.views import View, least_common, pair_words, words_to_keys
 
 PAIRS_AT_ONCE = 1 << 20
 
@@ -63,9 +53,9 @@ def join_runs(
     """What the new documents meet."""
     if not len(sets.tables):
         return
-    fresh = view_of(new, sets)
+    fresh = sets.view(new)
     for run in (new, *old):
-        retained = fresh if run is new else view_of(run, sets)
+        retained = fresh if run is new else sets.view(run)
         yield from _meet(sets, retained, fresh, True, part, parts)
         if run is not new:
             yield from _meet(sets, fresh, retained, False, part, parts)
