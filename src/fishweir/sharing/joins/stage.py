@@ -76,6 +76,16 @@ class JoinStage:
         return any(source in part.sources for source in sources for part in self.parts)
 
     @cached_property
+    def row_sides(self) -> list[tuple[JoinTable, int]]:
+        """The sides whose rows are kept. Tables of several segments may be of one class: without constants its rows
+        are the same for all of them and kept once; with constants each keeps its own, with its own queries."""
+        found: dict[tuple[int, int], tuple[JoinTable, int]] = {}
+        for place, table in enumerate(self.others):
+            for side, template in enumerate(table.template.sides):
+                found.setdefault((table.keys[side], place if template.conditions else -1), (table, side))
+        return list(found.values())
+
+    @cached_property
     def classes(self) -> Hashes:
         return np.array([key for table in self.others for key in table.keys], dtype=np.uint64)
 
@@ -96,8 +106,7 @@ def batch_run(
     """The run of a batch of one stream's documents."""
     rows = [
         found
-        for table in stage.others
-        for side in (0, 1)
+        for table, side in stage.row_sides
         if table.sources[side] in sources and (found := side_rows(table, side, witnesses)) is not None
     ]
     return build_run(

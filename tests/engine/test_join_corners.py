@@ -1,0 +1,62 @@
+"""Joins in corners: definitions that look alike, queries of one template in several segments, times at the window's end.
+
+All by micro-batches without Spark, and as the oracle says.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from fishweir.algebra.documents import Document, parse_document
+from tests.engine.support import micro_batch
+from tests.engine.test_joins import expected, got
+
+
+class Told:
+    """Publishes to S, a micro-batch at a time, and remembers what the oracle needs."""
+
+    def __init__(self, weir):
+        self.weir, self.documents, self.batch = weir, [], 0
+
+    def publish(self, texts, times):
+        ids = self.weir.publish("S", texts, timestamps=times)
+        for id, text, at in zip(ids, texts, times, strict=True):
+            self.documents.append(("S", Document(id, at, parse_document(text.encode())), self.batch))
+        micro_batch(self.weir)
+        self.batch += 1
+
+    def check(self, name, since=0):
+        want = expected(self.weir, name, self.documents, since)
+        assert got(self.weir, name) == want, name
+        assert self.weir.status(name).results == len(want)
+        return len(want)
+
+
+def test_paths_that_are_written_alike_are_kept_apart(weir):
+    """A name with a dot and two steps; the root's child and the document element."""
+    weir.execute("""
+        create stream S;
+        create query whole as S->x JOIN{x/a = y/a, INF} S->y;
+        create query root as S/a->x JOIN{x=y, INF} S/a->y;
+        create query one as S//r[a.b->x] JOIN{x=y, INF} S//r[a.b->y];
+        create query two as S//r[a/b->x] JOIN{x=y, INF} S//r[a/b->y];
+    """)
+    told = Told(weir)
+    told.publish(["<a><a>1</a></a>", "<a>1</a>", "<b><a>1</a></b>", "<r><a.b>1</a.b></r>"], [0.0, 1.0, 2.0, 3.0])
+    told.publish(["<r><a.b>1</a.b></r>", "<r><a><b>1</b></a></r>", "<r><a><b>1</b></a></r>"], [4.0, 5.0, 6.0])
+    assert [told.check(name) for name in ("whole", "root", "one", "two")] == [12, 2, 2, 2]
+
+
+@pytest.mark.parametrize(("limit", "predicate"), [("", "x=y AND u<v"), ("[@k = '1']", "x=y"), ("", "x!=y")])
+def test_one_template_in_several_segments(weir, limit, predicate):
+    """Rows that serve the queries of several segments are kept once."""
+    statement = f"S//d{limit}[a->x][b->u] JOIN{{{predicate}, $t}} S//d[a->y][b->v]"
+    weir.execute("create stream S")
+    weir.register_many(f"create query $name as {statement}", [{"name": f"n{i}", "t": i} for i in range(600)])
+    told = Told(weir)
+    told.publish(["<d k='1'><a>1</a><b>2</b></d>"], [0.0])
+    weir.execute(f"create query late as {statement.replace('$t', '5')}")
+    told.publish(["<d k='1'><a>1</a><b>3</b></d>", "<d k='1'><a>2</a><b>3</b></d>"], [1.0, 2.0])
+    told.publish(["<d k='1'><a>1</a><b>1</b></d>"], [3.0])
+    assert len(list(weir.home.plan.glob("segment-*"))) == 2
+    assert told.check("n2") and told.check("n599") and told.check("late", since=1)
