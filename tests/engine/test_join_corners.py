@@ -60,3 +60,12 @@ def test_one_template_in_several_segments(weir, limit, predicate):
     told.publish(["<d k='1'><a>1</a><b>1</b></d>"], [3.0])
     assert len(list(weir.home.plan.glob("segment-*"))) == 2
     assert told.check("n2") and told.check("n599") and told.check("late", since=1)
+
+
+def test_the_end_of_a_window_is_rounded_alike(weir):
+    """2.4 - 0.1 is 2.3, but 2.4 - 2.3 is more than 0.1: what is retained is as near as what is joined."""
+    weir.execute("create stream S; create query q as S//d[@k->x] FOLLOWED BY{x=y, 2.3} S//d[@k->y]")
+    told = Told(weir)
+    for key, at in ((1, 0.1), (2, 2.4), (1, 2.4)):
+        told.publish([f"<d k='{key}'/>"], [at])
+    assert told.check("q") == 1

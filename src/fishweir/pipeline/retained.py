@@ -41,7 +41,7 @@ def retained(folder: Path, stage: JoinStage, batch: int, old: Sequence[RunFile],
     if stage.is_empty:
         return []
     now = max((run.newest for run in runs), default=0.0)
-    kept = [run for run in runs if run.documents and run.newest >= now - stage.reach]
+    kept = [run for run in runs if run.documents and now - run.newest <= stage.reach]
     groups: list[list[RunFile]] = []
     for run in kept:
         groups.append([run])
@@ -56,7 +56,7 @@ def _size(group: Sequence[RunFile]) -> int:
 
 
 def _merged(folder: Path, stage: JoinStage, batch: int, group: Sequence[RunFile], now: float) -> RunFile:
-    merged = stage.merged([cached_run(folder / run.name) for run in group], now - stage.reach)
+    merged = stage.merged([cached_run(folder / run.name) for run in group], now)
     name = f"merged-{batch:09d}-{group[0].name.removesuffix('.run')}"[:120] + ".run"
     write_run(folder / name, merged)
     return run_file(folder, name)

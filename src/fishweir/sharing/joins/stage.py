@@ -93,10 +93,11 @@ class JoinStage:
     def reach(self) -> float:
         return max((part.reach for part in self.parts), default=-1.0)
 
-    def merged(self, runs: Sequence[Run], after: float = -np.inf) -> Run:
-        """One run of several, without what no query needs any more."""
+    def merged(self, runs: Sequence[Run], now: float | None = None) -> Run:
+        """One run of several, without what no query needs any more; from `now` on, without what windows have passed."""
         compared = {variable.key: compared for variable, compared in self.kept.items()}
-        return merge_runs(runs, compared, self.classes, after)
+        window = () if now is None else (now, self.reach)
+        return merge_runs(runs, compared, self.classes, *window)
 
 
 def batch_run(

@@ -164,11 +164,14 @@ def _joined(parts: list[Any], kind: Any) -> Any:
     return np.concatenate(parts).astype(kind) if parts else np.empty(0, kind)
 
 
-def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hashes, after: float) -> Run:
-    """One run of several: without documents older than `after`, variables and rows that nobody needs any more."""
+def merge_runs(
+    runs: Sequence[Run], variables: Mapping[int, bool], classes: Hashes, now: float = 0.0, reach: float = np.inf
+) -> Run:
+    """One run of several: without documents more than `reach` older than `now`, and without variables and rows that
+    nobody needs any more."""
     wanted = np.array(list(variables), dtype=np.uint64)
     compared = np.array(list(variables.values()), dtype=np.bool_)
-    parts = [_kept(run, wanted, classes, after) for run in runs]
+    parts = [_kept(run, wanted, classes, now, reach) for run in runs]
     shifts = np.append(0, np.cumsum([len(part) for part in parts]))[:-1].tolist()
     cells = np.concatenate([np.diff(part.cells) for part in parts])
     lengths = np.concatenate([np.diff(part.node_starts) for part in parts])
@@ -189,8 +192,8 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
     return replace(merged, keys=keys[order], documents=holders[order])
 
 
-def _kept(run: Run, wanted: Hashes, classes: Hashes, after: float) -> Run:
-    documents = np.flatnonzero(run.times >= after)
+def _kept(run: Run, wanted: Hashes, classes: Hashes, now: float, reach: float) -> Run:
+    documents = np.flatnonzero(now - run.times <= reach)  # subtracted as windows are, to round alike
     renumbered = np.full(len(run), -1, np.int64)
     renumbered[documents] = np.arange(len(documents))
     columns = run.columns(wanted)
