@@ -149,7 +149,7 @@ class View:
 def view_of(run: Run, sets: EdgeSets) -> View:
     columns = run.columns(sets.keys)
     several = np.zeros((len(run), sets.reads[0].shape[1]), np.uint64)
-    counts = np.diff(run.cells).reshape(len(run), -1) if len(run.variables) else np.zeros((len(run), 0), np.int64)
+    counts = np.diff(run.cells).reshape(len(run), len(run.variables))
     for variable, column in enumerate(columns):
         if column >= 0:
             several[:, variable // 64] |= np.where(counts[:, column] > 1, np.uint64(1 << (variable % 64)), np.uint64(0))
