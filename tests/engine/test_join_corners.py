@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+import fishweir
 from fishweir.algebra.documents import Document, parse_document
 from tests.engine.support import micro_batch
 from tests.engine.test_joins import expected, got
@@ -69,3 +70,35 @@ def test_the_end_of_a_window_is_rounded_alike(weir):
     for key, at in ((1, 0.1), (2, 2.4), (1, 2.4)):
         told.publish([f"<d k='{key}'/>"], [at])
     assert told.check("q") == 1
+
+
+def test_a_micro_batch_of_bad_documents_only(weir):
+    """Of a stream that joins read: there is nothing to meet, and the next one goes on."""
+    weir.execute("create stream S; create stream T; create query q as S//d[@k->x] JOIN{x=y, INF} T//d[@k->y]")
+    weir.publish("S", ["<d", "<e>"])
+    micro_batch(weir)
+    assert weir.status().retained == 0
+    for stream in "ST":
+        weir.publish(stream, ["<d k='1'/>", "<"], timestamps=[1.0, 2.0])
+        micro_batch(weir)
+    assert [r.documents for r in weir.results("q")] == [["S-3", "T-1"]]
+
+
+def test_state_that_is_missing_or_cut_off_is_no_empty_state(weir):
+    """Nothing is committed over it, and once the file is back all goes on."""
+    weir.execute("create stream S; create query q as S//d[@k->x] JOIN{x=y, INF} S//d[@k->y]")
+    weir.publish("S", ["<d k='1'/>"])
+    micro_batch(weir)
+    (file,) = weir.home.state.glob("*.run")
+    body = file.read_bytes()
+    weir.publish("S", ["<d k='1'/>"])
+    for left, reason in ((body[: len(body) // 2], "damaged: it ends"), (body[:100], "damaged"), (b"", "damaged")):
+        file.unlink()
+        with pytest.raises(fishweir.FishweirError, match="missing"):
+            micro_batch(weir)
+        file.write_bytes(left)
+        with pytest.raises(fishweir.FishweirError, match=reason):
+            micro_batch(weir)
+    file.write_bytes(body)
+    micro_batch(weir)
+    assert len(list(weir.results("q"))) == 2
