@@ -32,7 +32,7 @@ class SourceError(FishweirError):
 
 
 class HomeError(FishweirError):
-    """The home folder is in use by another job, or was written by another version."""
+    """The home folder is in use by another job, was written by another version, or has lost or damaged files."""
 
 
 def caret(text: str, line: int, column: int) -> str:

@@ -262,7 +262,9 @@ REFUSED = [
     ("S//a->x JOIN S//b->y", 14, "expected '{', found 'S'"),
     ("S//a->x JOIN{x=y, 5}", 21, "expected a tag's name or quoted text"),
     ("S//a/@id->x JOIN{x/b=y, 5} S//b->y", 20, "an attribute has nothing below it"),
-    ("S//a->x JOIN{x=y, 5} S//@*->y", 26, "needs a name"),
+    ("S//a->x JOIN{x=y, 5} S//@*->y", 16, "an attribute that is joined needs a name"),
+    ("S//a->x JOIN{x/@*=y, 5} S//b->y", 17, "an attribute that is joined needs a name"),
+    ("S//a->x JOIN{x/b=y, 5} S//b->y//@*", 34, "an attribute that is output needs a name"),
     ("S->x//a JOIN{x=y, 5} S//b->y", 4, "cannot have steps behind it"),
     ("select z from S//a->x JOIN{x=y, 5} S//b->y", 8, "the blocks do not bind z; bound variables: x, y"),
 ]

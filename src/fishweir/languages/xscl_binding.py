@@ -8,6 +8,7 @@ after the other into one query; `xscl_joins` goes on from there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -58,6 +59,11 @@ class Node:
     step: Step
     variables: list[str] = field(default_factory=list)
     children: list[Node] = field(default_factory=list)
+
+    def walk(self) -> Iterator[Node]:
+        yield self
+        for child in self.children:
+            yield from child.walk()
 
     def frozen(self) -> PatternNode:
         return PatternNode(self.step, tuple(self.variables), tuple(child.frozen() for child in self.children))

@@ -165,7 +165,17 @@ class JoinBinder(Binder):
             return False
         other, other_side = self._operand(right)
         self._conditions.append(Comparison(compared, op, other))
+        if side != other_side:
+            for name, operand in ((compared, left), (other, right)):
+                self._check_named(name, operand)
         return side != other_side
+
+    def _check_named(self, name: str, operand: RelativeSyntax) -> None:
+        """A result is over the nodes that value joins compare, and an attribute is known by its name."""
+        node = next(n for _, root in self._blocks for n in root.walk() if name in n.variables)
+        if node.step.is_attribute and node.step.name == "*":
+            shown = operand.steps[-1].name if operand.steps else operand.start
+            raise Rejected("an attribute that is joined needs a name: '@*' may stand for several", at(shown))
 
     def _there(self, operand: RelativeSyntax | Token) -> None:
         """An operand that is not compared must only exist; `true` always does."""

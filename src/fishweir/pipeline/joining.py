@@ -80,7 +80,7 @@ class JoinTask:
 
 def cached_run(path: Path) -> Run:
     """A run mapped into memory, once per process. Only a repeated micro-batch writes one again."""
-    return _run(path, path.stat().st_mtime_ns)
+    return _run(path, path.stat().st_mtime_ns if path.exists() else 0)
 
 
 @lru_cache(maxsize=256)

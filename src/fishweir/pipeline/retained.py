@@ -57,7 +57,7 @@ def retained(
     if isinstance(stage, JoinStage):
         kept, needed = _joinable(folder, stage, [run for run in runs if run.documents or run.versions], now)
     else:
-        kept = [run for run in runs if run.documents and run.newest >= now - stage.reach]
+        kept = [run for run in runs if run.documents and now - run.newest <= stage.reach]
     groups: list[list[RunFile]] = []
     for run in kept:
         groups.append([run])
@@ -77,7 +77,7 @@ def _joinable(
 ) -> tuple[list[RunFile], Needed]:
     """The runs of which some document may still meet others, and which documents may."""
     if not stage.rows:
-        return [run for run in runs if run.versions or run.newest >= now - stage.reach], stage.needed(now, [])
+        return [run for run in runs if run.versions or now - run.newest <= stage.reach], stage.needed(now, [])
     needed = stage.needed(now, [cached_run(folder / run.name) for run in runs])
     return [run for run in runs if run.versions or needed(cached_run(folder / run.name)).any()], needed
 

@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fishweir.errors import HomeError
+
 Ints = NDArray[np.int64]
 Column: TypeAlias = "NDArray[np.float64] | pa.LargeStringArray"
 """The constants of one slot: numbers or strings."""
@@ -71,14 +73,21 @@ def write_arrays(path: Path, header: object, arrays: Mapping[str, NDArray[np.gen
 
 def read_arrays(path: Path) -> tuple[object, dict[str, NDArray[np.generic] | pa.Array]]:
     """The header and the arrays, mapped into memory, not read."""
-    data = np.memmap(path, dtype=np.uint8, mode="r")
-    length = int.from_bytes(data[:8].tobytes(), "little")
-    head = json.loads(data[8 : 8 + length].tobytes())
+    try:
+        data = np.memmap(path, dtype=np.uint8, mode="r")
+        length = int.from_bytes(data[:8].tobytes(), "little")
+        head = json.loads(data[8 : 8 + length].tobytes())
+    except FileNotFoundError:
+        raise HomeError(f"the file {path} is missing: has somebody removed it?") from None
+    except ValueError as error:
+        raise HomeError(f"the file {path} is damaged: {error}") from None
     start = -(-(8 + length) // ALIGN) * ALIGN
-    plain = {
-        name: data[start + offset : start + offset + np.dtype(kind).itemsize * count].view(kind)
-        for name, (kind, count, offset) in head["arrays"].items()
-    }
+    plain = {}
+    for name, (kind, count, offset) in head["arrays"].items():
+        end = start + offset + np.dtype(kind).itemsize * count
+        if end > len(data):
+            raise HomeError(f"the file {path} is damaged: it ends after {len(data):,} bytes, before {end:,}")
+        plain[name] = data[start + offset : end].view(kind)
     return head["header"], _joined(plain)
 
 

@@ -54,8 +54,8 @@ class SourcePlan:
         self.worded |= table.worded if isinstance(table, FilterTable) else set()
         self._read(segment, table.paths)
 
-    def add_join(self, segment: str, table: JoinTable | AnnotationTable, sources: Sequence[Source]) -> None:
-        self._read(segment, table.paths(sources))
+    def add_joins(self, segment: str, paths: Mapping[Path, bool]) -> None:
+        self._read(segment, paths)
 
     def _read(self, segment: str, paths: Mapping[Path, bool]) -> None:
         own = self.by_segment.setdefault(segment, {})
@@ -148,10 +148,12 @@ def cached_annotations(folder: FilePath, ids: tuple[str, ...]) -> AnnotationStag
 def plan_of(segments: Sequence[Segment], sources: Sequence[Source], shared: SharedPaths | None = None) -> SourcePlan:
     plan = SourcePlan(shared or SharedPaths())
     for segment in segments:
+        if joined := segment.join_paths(tuple(sources)):
+            plan.add_joins(segment.id, joined)
         for index, table in enumerate(segment.tables):
-            if isinstance(table, JoinTable | AnnotationTable):
-                plan.add_join(segment.id, table, sources)
-            elif table.source in sources:
+            if isinstance(table, AnnotationTable):
+                plan.add_joins(segment.id, table.paths(sources))
+            elif not isinstance(table, JoinTable) and table.source in sources:
                 plan.add(segment.id, index, table)
         plan.pools += [(segment.id, pool) for pool in segment.pooled if pool.source in sources]
     return plan

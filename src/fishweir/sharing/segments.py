@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ from fishweir.sharing.pooled import Pooled
 from fishweir.sharing.pools import Pool
 from fishweir.sharing.statistics import Statistics
 from fishweir.sharing.tables import Table, build_table, merge_tables, table_arrays, table_from_arrays
+from fishweir.sharing.witnesses import Path
 
 QueryRow = tuple[int, Template | Predicate | JoinTemplate | AnnotationTemplate, Sequence[Constant]]
 """A query as the plan sees it: its number, its template, its constants in the template's order."""
@@ -70,6 +71,20 @@ class Segment:
     @property
     def size(self) -> int:
         return sum(table.size for table in self.tables)
+
+    def join_paths(self, sources: tuple[Source, ...]) -> dict[Path, bool]:
+        """What its joins read of some sources, and whether the values: worked out once, whatever other segments come."""
+        if sources not in self._join_paths:
+            found: dict[Path, bool] = {}
+            for table in self.tables:
+                for path, valued in table.paths(sources).items() if isinstance(table, JoinTable) else ():
+                    found[path] = found.get(path, False) or valued
+            self._join_paths[sources] = found
+        return self._join_paths[sources]
+
+    @cached_property
+    def _join_paths(self) -> dict[tuple[Source, ...], dict[Path, bool]]:
+        return {}
 
 
 def plain_tables(tables: Iterable[AnyTable]) -> list[Table]:
@@ -137,14 +152,14 @@ def merge_segments(segments: Iterable[Segment], dead: Ints, statistics: Statisti
     return tuple(table for table in merged if table is not None)
 
 
-def write_segment(folder: Path, segment: Segment) -> None:
+def write_segment(folder: FilePath, segment: Segment) -> None:
     headers = [table_header(table) for table in segment.tables]
     header = {"tables": headers, "pools": [asdict(pool) for pool in segment.pools]}
     arrays = {f"{i}:{k}": v for i, table in enumerate(segment.tables) for k, v in _arrays(table).items()}
     write_arrays(segment_path(folder, segment.id), header, arrays)
 
 
-def read_segment(folder: Path, id: str) -> Segment:
+def read_segment(folder: FilePath, id: str) -> Segment:
     header: Any
     header, arrays = read_arrays(segment_path(folder, id))
     per_table: dict[int, dict[str, Any]] = defaultdict(dict)
@@ -184,5 +199,5 @@ def table_from_header(header: list[Any], arrays: dict[str, Any]) -> AnyTable:
     return table_from_arrays(from_json(template), Anchor(node, tuple(conditions)), arrays)
 
 
-def segment_path(folder: Path, id: str) -> Path:
+def segment_path(folder: FilePath, id: str) -> FilePath:
     return folder / f"segment-{id}.bin"

@@ -48,7 +48,7 @@ def expected(queries, documents):
     return sorted(found)
 
 
-def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, keyed=None):
+def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, apart=False, keyed=None):
     """The same by runs; `batches` are lists of (source, document). `merge` may replace the retained runs; `above` has
     constants checked on pairs wherever they can be; `keyed` gives the key of a document of the stream R, whose later
     versions supersede it."""
@@ -56,10 +56,13 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
     from fishweir.sharing.plan import SourcePlan
 
     tables = tables_of(queries, statistics)
+    if apart:
+        tables = [replace(t, numbers=t.numbers[i : i + 1], columns=tuple(c[i : i + 1] for c in t.columns))
+                  for t in tables for i in range(t.size)]  # fmt: skip
     if above:
         tables = [replace(table, above=is_movable(table.template)) for table in tables]
     half = len(tables) // 2
-    stage = JoinStage([Joins(tables[:half]), Joins(tables[half:])])
+    stage = JoinStage([Joins([table]) for table in tables] if apart else [Joins(tables[:half]), Joins(tables[half:])])
     sources = sorted({block.source.name for shape, _ in queries for block in shape.blocks})
     by_place, retained, found = {}, [], []
     for version, batch in enumerate(batches):

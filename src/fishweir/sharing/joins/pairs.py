@@ -151,18 +151,3 @@ def apart(left: Run, right: Run, lefts: Ints, rights: Ints) -> tuple[NDArray[np.
     """How much later the right documents are, and their order in time."""
     times = right.times[rights] - left.times[lefts]
     return times, np.where(times > 0, LATER, np.where(times < 0, EARLIER, TOGETHER))
-
-
-def count_pairs(found: Iterator[Met | Doubt]) -> tuple[int, dict[int, int]]:
-    """Results as the paper counts them: in all, and by query."""
-    by_query: dict[int, int] = {}
-    total = 0
-    for met in found:
-        if isinstance(met, Met):
-            total += int(met.counts.sum())
-            tail = np.bincount(met.counts, minlength=len(met.wanted.members) + 1)[::-1].cumsum()[::-1][1:]
-            for number, count in zip(met.wanted.members.tolist(), tail.tolist(), strict=True):
-                by_query[number] = by_query.get(number, 0) + count
-    return total, by_query
-
-

@@ -31,7 +31,7 @@ from fishweir.sharing.joins.state import (
     no_versions,
 )
 from fishweir.sharing.joins.superseded import Superseded
-from fishweir.sharing.joins.tables import JoinTable, Variable, merge_joins
+from fishweir.sharing.joins.tables import JoinTable, Variable
 from fishweir.sharing.witnesses import Path, PathTable, hash_texts
 
 
@@ -64,7 +64,7 @@ class JoinStage:
 
     def __init__(self, parts: Sequence[Joins]) -> None:
         self.parts = tuple(parts)
-        self.others = _together([table for part in parts for table in part.others])
+        self.others = [table for part in parts for table in part.others]
 
     @property
     def is_empty(self) -> bool:
@@ -94,6 +94,17 @@ class JoinStage:
         return any(source in part.sources for source in sources for part in self.parts)
 
     @cached_property
+    def row_sides(self) -> list[tuple[JoinTable, int]]:
+        """The sides whose rows are kept. Tables of several segments may be of one class: its rows are the same for all
+        of them and kept once, unless they list the queries whose constants they satisfy: then each keeps its own."""
+        found: dict[tuple[int, int], tuple[JoinTable, int]] = {}
+        for place, table in enumerate(self.others):
+            for side, template in enumerate(table.template.sides):
+                is_own = bool(template.conditions) and not table.above
+                found.setdefault((table.keys[side], place if is_own else -1), (table, side))
+        return list(found.values())
+
+    @cached_property
     def classes(self) -> Hashes:
         return np.array([key for table in self.others for key in table.keys], dtype=np.uint64)
 
@@ -109,11 +120,10 @@ class JoinStage:
 
     def needed(self, now: float, runs: Sequence[Run]) -> Needed:
         """Which documents may still meet others; of `runs`, all there are, the newest are kept for windows of rows."""
-        after = now - self.reach
         counted = newest_times(runs, self.rows) if self.rows else {}
 
         def is_needed(run: Run) -> NDArray[np.bool_]:
-            kept: NDArray[np.bool_] = run.times >= after
+            kept: NDArray[np.bool_] = now - run.times <= self.reach  # subtracted as in the join, to round alike
             for stream, least in counted.items():
                 kept |= (run.streams == stream) & (run.times >= least)
             return kept
@@ -126,15 +136,6 @@ class JoinStage:
         return merge_runs(runs, compared, self.classes, needed or (lambda run: np.ones(len(run), np.bool_)))
 
 
-def _together(tables: Sequence[JoinTable]) -> list[JoinTable]:
-    """One table for all whose rows are the same, in whatever segments their queries are."""
-    by_key: dict[int, list[JoinTable]] = {}
-    for table in tables:
-        by_key.setdefault(table.keys[0], []).append(table)
-    merged = (merge_joins(some, np.empty(0, np.int64)) if len(some) > 1 else some[0] for some in by_key.values())
-    return [table for table in merged if table is not None]
-
-
 def batch_run(
     stage: JoinStage, sources: Sequence[Source], stream: int, numbers: Sequence[int], times: Sequence[float],
     version: int, witnesses: Mapping[Path, PathTable],
@@ -143,8 +144,7 @@ def batch_run(
     """The run of a batch of one stream's documents; `changes` of a changing file are number, arrival and key."""
     rows = [
         found
-        for table in stage.others
-        for side in (0, 1)
+        for table, side in stage.row_sides
         if table.sources[side] in sources and (found := side_rows(table, side, witnesses)) is not None
     ]
     return build_run(

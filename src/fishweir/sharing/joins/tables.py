@@ -39,7 +39,8 @@ class Variable:
 
     @cached_property
     def key(self) -> int:
-        return key_of(f"{self.source}\t{dotted(self.path)}\t{self.columns}")
+        steps = [f"{step.axis} {step.name} {step.namespace!r}" for step in self.path]
+        return key_of("\t".join([repr(self.source.name), str(self.source.dtd), str(self.columns), *steps]))
 
     def __hash__(self) -> int:
         return self.key

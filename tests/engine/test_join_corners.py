@@ -1,0 +1,104 @@
+"""Joins in corners: definitions that look alike, queries of one template in several segments, times at the window's end.
+
+All by micro-batches without Spark, and as the oracle says.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import fishweir
+from fishweir.algebra.documents import Document, parse_document
+from tests.engine.support import micro_batch
+from tests.engine.test_joins import expected, got
+
+
+class Told:
+    """Publishes to S, a micro-batch at a time, and remembers what the oracle needs."""
+
+    def __init__(self, weir):
+        self.weir, self.documents, self.batch = weir, [], 0
+
+    def publish(self, texts, times):
+        ids = self.weir.publish("S", texts, timestamps=times)
+        for id, text, at in zip(ids, texts, times, strict=True):
+            self.documents.append(("S", Document(id, at, parse_document(text.encode())), self.batch))
+        micro_batch(self.weir)
+        self.batch += 1
+
+    def check(self, name, since=0):
+        want = expected(self.weir, name, self.documents, since)
+        assert got(self.weir, name) == want, name
+        assert self.weir.status(name).results == len(want)
+        return len(want)
+
+
+def test_paths_that_are_written_alike_are_kept_apart(weir):
+    """A name with a dot and two steps; the root's child and the document element."""
+    weir.execute("""
+        create stream S;
+        create query whole as S->x JOIN{x/a = y/a, INF} S->y;
+        create query root as S/a->x JOIN{x=y, INF} S/a->y;
+        create query one as S//r[a.b->x] JOIN{x=y, INF} S//r[a.b->y];
+        create query two as S//r[a/b->x] JOIN{x=y, INF} S//r[a/b->y];
+    """)
+    told = Told(weir)
+    told.publish(["<a><a>1</a></a>", "<a>1</a>", "<b><a>1</a></b>", "<r><a.b>1</a.b></r>"], [0.0, 1.0, 2.0, 3.0])
+    told.publish(["<r><a.b>1</a.b></r>", "<r><a><b>1</b></a></r>", "<r><a><b>1</b></a></r>"], [4.0, 5.0, 6.0])
+    assert [told.check(name) for name in ("whole", "root", "one", "two")] == [12, 2, 2, 2]
+
+
+@pytest.mark.parametrize(("limit", "predicate"), [("", "x=y AND u<v"), ("[@k = '1']", "x=y"), ("", "x!=y")])
+def test_one_template_in_several_segments(weir, limit, predicate):
+    """Rows that serve the queries of several segments are kept once."""
+    statement = f"S//d{limit}[a->x][b->u] JOIN{{{predicate}, $t}} S//d[a->y][b->v]"
+    weir.execute("create stream S")
+    weir.register_many(f"create query $name as {statement}", [{"name": f"n{i}", "t": i} for i in range(600)])
+    told = Told(weir)
+    told.publish(["<d k='1'><a>1</a><b>2</b></d>"], [0.0])
+    weir.execute(f"create query late as {statement.replace('$t', '5')}")
+    told.publish(["<d k='1'><a>1</a><b>3</b></d>", "<d k='1'><a>2</a><b>3</b></d>"], [1.0, 2.0])
+    told.publish(["<d k='1'><a>1</a><b>1</b></d>"], [3.0])
+    assert len(list(weir.home.plan.glob("segment-*"))) == 2
+    assert told.check("n2") and told.check("n599") and told.check("late", since=1)
+
+
+def test_the_end_of_a_window_is_rounded_alike(weir):
+    """2.4 - 0.1 is 2.3, but 2.4 - 2.3 is more than 0.1: what is retained is as near as what is joined."""
+    weir.execute("create stream S; create query q as S//d[@k->x] FOLLOWED BY{x=y, 2.3} S//d[@k->y]")
+    told = Told(weir)
+    for key, at in ((1, 0.1), (2, 2.4), (1, 2.4)):
+        told.publish([f"<d k='{key}'/>"], [at])
+    assert told.check("q") == 1
+
+
+def test_a_micro_batch_of_bad_documents_only(weir):
+    """Of a stream that joins read: there is nothing to meet, and the next one goes on."""
+    weir.execute("create stream S; create stream T; create query q as S//d[@k->x] JOIN{x=y, INF} T//d[@k->y]")
+    weir.publish("S", ["<d", "<e>"])
+    micro_batch(weir)
+    assert weir.status().retained == 0
+    for stream in "ST":
+        weir.publish(stream, ["<d k='1'/>", "<"], timestamps=[1.0, 2.0])
+        micro_batch(weir)
+    assert [r.documents for r in weir.results("q")] == [["S-3", "T-1"]]
+
+
+def test_state_that_is_missing_or_cut_off_is_no_empty_state(weir):
+    """Nothing is committed over it, and once the file is back all goes on."""
+    weir.execute("create stream S; create query q as S//d[@k->x] JOIN{x=y, INF} S//d[@k->y]")
+    weir.publish("S", ["<d k='1'/>"])
+    micro_batch(weir)
+    (file,) = weir.home.state.glob("*.run")
+    body = file.read_bytes()
+    weir.publish("S", ["<d k='1'/>"])
+    for left, reason in ((body[: len(body) // 2], "damaged: it ends"), (body[:100], "damaged"), (b"", "damaged")):
+        file.unlink()
+        with pytest.raises(fishweir.FishweirError, match="missing"):
+            micro_batch(weir)
+        file.write_bytes(left)
+        with pytest.raises(fishweir.FishweirError, match=reason):
+            micro_batch(weir)
+    file.write_bytes(body)
+    micro_batch(weir)
+    assert len(list(weir.results("q"))) == 2
