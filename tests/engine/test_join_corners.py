@@ -1,4 +1,4 @@
-"""Joins in corners: definitions that look alike, queries of one template in several segments, times at the window's end.
+"""Joins in corners: definitions that look alike, queries of one template in several segments, windows' ends.
 
 All by micro-batches without Spark, and as the oracle says.
 """
@@ -60,7 +60,7 @@ def test_one_template_in_several_segments(weir, limit, predicate):
     told.publish(["<d k='1'><a>1</a><b>3</b></d>", "<d k='1'><a>2</a><b>3</b></d>"], [1.0, 2.0])
     told.publish(["<d k='1'><a>1</a><b>1</b></d>"], [3.0])
     assert len(list(weir.home.plan.glob("segment-*"))) == 2
-    assert told.check("n2") and told.check("n599") and told.check("late", since=1)
+    assert all([told.check("n2"), told.check("n599"), told.check("late", since=1)])
 
 
 def test_the_end_of_a_window_is_rounded_alike(weir):

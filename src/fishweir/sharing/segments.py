@@ -73,7 +73,7 @@ class Segment:
         return sum(table.size for table in self.tables)
 
     def join_paths(self, sources: tuple[Source, ...]) -> dict[Path, bool]:
-        """What its joins read of some sources, and whether the values: worked out once, whatever other segments come."""
+        """What its joins read of some sources, and whether the values: worked out once per segment."""
         if sources not in self._join_paths:
             found: dict[Path, bool] = {}
             for table in self.tables:
