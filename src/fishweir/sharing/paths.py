@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from fishweir.algebra.documents import Element, item_text
-from fishweir.algebra.normal import ANY_ROOT
+from fishweir.algebra.normal import ANY_ROOT, dotted
 from fishweir.sharing.arrays import Ints
 from fishweir.sharing.automaton.automaton import PathAutomaton
 from fishweir.sharing.automaton.batch import Batch
 from fishweir.sharing.automaton.pattern import steps_to_pattern
+from fishweir.sharing.counters import StreamCounters
 from fishweir.sharing.witnesses import Path, PathTable
 
 ITEM: Path = (ANY_ROOT,)
@@ -47,6 +48,8 @@ class SharedPaths:
         """Brings the automaton to the paths of some segments, by their ids."""
         new = {segment: paths for segment, paths in wanted.items() if segment not in self._held}
         gone = [segment for segment in self._held if segment not in wanted]
+        if new or gone:
+            self.__dict__.pop("names", None)
         for segment, paths in new.items():
             self._times += 1
             self.held_since[segment] = self._times
@@ -62,6 +65,14 @@ class SharedPaths:
             self.automaton.remove(self.ids[path], valued)
         if not any(path in paths for paths in self._held.values()):
             del self.ids[path]
+
+    @cached_property
+    def names(self) -> dict[int, list[str]]:
+        """Paths as they are shown by id; to the automaton an item's path is one from any document element."""
+        found: dict[int, list[str]] = {}
+        for path, id in self.ids.items():
+            found.setdefault(id, []).append(dotted(path))
+        return found
 
     @property
     def takes_items(self) -> bool:
@@ -95,7 +106,7 @@ class FoundTables(Mapping[Path, PathTable]):
 
     def __init__(self, shared: SharedPaths, batch: Batch, documents: Ints, items: list[str] | None) -> None:
         self.batch = batch
-        self._ids, self._valued = shared.ids, shared.automaton.is_valued
+        self._ids, self._names, self._valued = shared.ids, shared.names, shared.automaton.is_valued
         self._documents, self._items = documents, items
         self._made: dict[Path, PathTable | None] = {}
 
@@ -121,7 +132,17 @@ class FoundTables(Mapping[Path, PathTable]):
 
     @cached_property
     def _met(self) -> frozenset[int]:
-        return frozenset(np.unique(self.batch.factorized.paths).tolist())
+        return frozenset(self.batch.reached.paths.tolist())
+
+    def counters(self) -> StreamCounters:
+        """What the walk counted; the item itself is reached by every document."""
+        size, reached = len(self._documents), self.batch.reached
+        counts = zip(reached.nodes.tolist(), reached.documents.tolist(), strict=True)
+        named = zip(map(self._names.__getitem__, reached.paths.tolist()), counts, strict=True)
+        found = {name: count for names, count in named for name in names}
+        if size and ITEM in self._ids:
+            found[dotted(ITEM)] = size, size
+        return StreamCounters(size, self.batch.elements, self.batch.skipped, len(self._ids), found)
 
     def _make(self, path: Path) -> PathTable | None:
         if path == ITEM:

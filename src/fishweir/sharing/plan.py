@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path as FilePath
 
+import numpy as np
+
 from fishweir.algebra.nodes import Source, StreamDefinition
 from fishweir.algebra.normal import dotted
+from fishweir.sharing.counters import StreamCounters
 from fishweir.sharing.filters import FilterTable, match_filters
 from fishweir.sharing.joins.stage import Joins, JoinStage
 from fishweir.sharing.joins.tables import JoinTable
@@ -107,6 +110,13 @@ class SourcePlan:
         """Statistics of the paths that conditions read."""
         counted = {p: count_values(t, p in self.worded) for p, t in witnesses.items() if self.paths.get(p)}
         return {path_key(source, dotted(p)): s for source in sources for p, s in counted.items()}
+
+    def counters(self, documents: int, witnesses: Mapping[Path, PathTable]) -> StreamCounters:
+        """How many nodes and documents each path has; tuples have columns, and no elements to walk."""
+        if isinstance(witnesses, FoundTables):
+            return witnesses.counters()
+        sizes = {p: (len(t), len(t) if t.single else len(np.unique(t.documents))) for p, t in witnesses.items()}
+        return StreamCounters(documents, 0, 0, len(self.paths), {dotted(p): size for p, size in sizes.items()})
 
 
 @lru_cache(maxsize=256)
