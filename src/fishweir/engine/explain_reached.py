@@ -18,8 +18,8 @@ def explain_reached(source: Source, paths: Iterable[Path], walked: Walked) -> li
     if counted is None or not counted.documents:
         return []
     lines: list[str] = []
-    for name in dict.fromkeys(map(dotted, paths)):
-        nodes, documents = counted.reached.get(name, (0, 0))
+    for path in paths:
+        nodes, documents = counted.of(path)
         shown = f"{nodes:,} nodes in {documents:,} of {counted.documents:,} documents"
-        lines.append(f"  {'' if lines else 'reached':9} {name}: {shown if nodes else 'no node'}")
+        lines.append(f"  {'' if lines else 'reached':9} {dotted(path)}: {shown if nodes else 'no node'}")
     return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fishweir.sharing.counters import StreamCounters
@@ -23,13 +23,13 @@ class Summary:
     """By stream."""
 
     def dump(self) -> str:
-        return json.dumps(vars(self), default=_fields)
+        return json.dumps(vars(self), default=_to_json)
 
     @classmethod
     def load(cls, text: str) -> Summary:
         raw = json.loads(text)
         loaded = {key: statistics_from_json(counted) for key, counted in raw.pop("statistics").items()}
-        walked = {stream: StreamCounters(**counted) for stream, counted in raw.pop("walked").items()}
+        walked = {stream: StreamCounters.from_json(counted) for stream, counted in raw.pop("walked").items()}
         return cls(**raw, statistics=loaded, walked=walked)
 
     def add(self, other: Summary) -> None:
@@ -46,6 +46,5 @@ class Summary:
             self.statistics[key] = self.statistics.get(key, PathStatistics()).merge(counted)
 
 
-def _fields(counted: PathStatistics | StreamCounters) -> dict[str, Any]:
-    """As asdict, without a copy of all that is inside."""
-    return {known.name: getattr(counted, known.name) for known in fields(counted)}
+def _to_json(counted: PathStatistics | StreamCounters) -> dict[str, Any]:
+    return counted.to_json() if isinstance(counted, StreamCounters) else asdict(counted)

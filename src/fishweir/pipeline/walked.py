@@ -15,7 +15,7 @@ from fishweir.sharing.plan import sources_of
 
 
 def load_walked(home: Home, stream: int | str) -> StreamCounters:
-    return StreamCounters(**read_json(_file(home, stream), {}))
+    return StreamCounters.from_json(read_json(_file(home, stream), {}))
 
 
 def add_walked(home: Home, totals: dict[str, StreamCounters], walked: Mapping[str, StreamCounters]) -> None:
@@ -24,7 +24,7 @@ def add_walked(home: Home, totals: dict[str, StreamCounters], walked: Mapping[st
         if stream not in totals:
             totals[stream] = load_walked(home, stream)
         totals[stream].add(counted)
-        write_json(_file(home, stream), vars(totals[stream]))
+        write_json(_file(home, stream), totals[stream].to_json())
 
 
 def walked_by_source(home: Home, streams: Iterable[tuple[int, StreamDefinition]]) -> dict[Source, StreamCounters]:

@@ -14,16 +14,17 @@ import numpy as np
 import pyarrow as pa
 
 from fishweir.algebra.documents import Element, item_text
-from fishweir.algebra.normal import ANY_ROOT, dotted
+from fishweir.algebra.normal import ANY_ROOT
 from fishweir.sharing.arrays import Ints
 from fishweir.sharing.automaton.automaton import PathAutomaton
 from fishweir.sharing.automaton.batch import Batch
 from fishweir.sharing.automaton.pattern import steps_to_pattern
-from fishweir.sharing.counters import StreamCounters
+from fishweir.sharing.counters import StreamCounters, path_keys, to_counts
 from fishweir.sharing.witnesses import Path, PathTable
 
 ITEM: Path = (ANY_ROOT,)
 """The whole item: it needs no walk, only its text."""
+ITEM_ID = -1
 
 NOT_READ = pa.scalar("", pa.large_string())
 
@@ -34,12 +35,14 @@ PathUses = Mapping[Path, bool]
 class SharedPaths:
     """The automaton of some sources; new segments add their paths, gone ones take theirs out.
 
+    `keys` are the names that counters have for ids.
     `held_since` has another number whenever a segment's paths are added again: what was made of their ids is void then.
     """
 
     def __init__(self) -> None:
         self.automaton = PathAutomaton()
         self.ids: dict[Path, int] = {}
+        self.keys: dict[int, int] = {}
         self.held_since: dict[str, int] = {}
         self._held: dict[str, PathUses] = {}
         self._times = 0
@@ -48,13 +51,13 @@ class SharedPaths:
         """Brings the automaton to the paths of some segments, by their ids."""
         new = {segment: paths for segment, paths in wanted.items() if segment not in self._held}
         gone = [segment for segment in self._held if segment not in wanted]
-        if new or gone:
-            self.__dict__.pop("names", None)
         for segment, paths in new.items():
             self._times += 1
             self.held_since[segment] = self._times
             for path, valued in paths.items():
-                self.ids[path] = self.automaton.add(steps_to_pattern(path), valued) if path != ITEM else -1
+                self.ids[path] = self.automaton.add(steps_to_pattern(path), valued) if path != ITEM else ITEM_ID
+            for path, key in zip(paths, path_keys(paths), strict=True):
+                self.keys[self.ids[path]] = key
         self._held |= new
         for paths in [self._held.pop(segment) for segment in gone]:
             for path, valued in paths.items():
@@ -64,15 +67,9 @@ class SharedPaths:
         if path != ITEM:
             self.automaton.remove(self.ids[path], valued)
         if not any(path in paths for paths in self._held.values()):
-            del self.ids[path]
-
-    @cached_property
-    def names(self) -> dict[int, list[str]]:
-        """Paths as they are shown by id; to the automaton an item's path is one from any document element."""
-        found: dict[int, list[str]] = {}
-        for path, id in self.ids.items():
-            found.setdefault(id, []).append(dotted(path))
-        return found
+            id = self.ids.pop(path)
+            if id not in self.automaton.paths:
+                del self.keys[id]
 
     @property
     def takes_items(self) -> bool:
@@ -106,7 +103,7 @@ class FoundTables(Mapping[Path, PathTable]):
 
     def __init__(self, shared: SharedPaths, batch: Batch, documents: Ints, items: list[str] | None) -> None:
         self.batch = batch
-        self._ids, self._names, self._valued = shared.ids, shared.names, shared.automaton.is_valued
+        self._ids, self._keys, self._valued = shared.ids, shared.keys, shared.automaton.is_valued
         self._documents, self._items = documents, items
         self._made: dict[Path, PathTable | None] = {}
 
@@ -136,13 +133,12 @@ class FoundTables(Mapping[Path, PathTable]):
 
     def counters(self) -> StreamCounters:
         """What the walk counted; the item itself is reached by every document."""
-        size, reached = len(self._documents), self.batch.reached
-        counts = zip(reached.nodes.tolist(), reached.documents.tolist(), strict=True)
-        named = zip(map(self._names.__getitem__, reached.paths.tolist()), counts, strict=True)
-        found = {name: count for names, count in named for name in names}
+        reached, size = self.batch.reached, len(self._documents)
+        keys, nodes, documents = [self._keys[id] for id in reached.paths.tolist()], reached.nodes, reached.documents
         if size and ITEM in self._ids:
-            found[dotted(ITEM)] = size, size
-        return StreamCounters(size, self.batch.elements, self.batch.skipped, len(self._ids), found)
+            keys, nodes, documents = [*keys, self._keys[ITEM_ID]], np.append(nodes, size), np.append(documents, size)
+        counts = to_counts(keys, nodes, documents)
+        return StreamCounters(size, self.batch.elements, self.batch.skipped, len(self._ids), counts)
 
     def _make(self, path: Path) -> PathTable | None:
         if path == ITEM:

@@ -15,7 +15,7 @@ import numpy as np
 
 from fishweir.algebra.nodes import Source, StreamDefinition
 from fishweir.algebra.normal import dotted
-from fishweir.sharing.counters import StreamCounters
+from fishweir.sharing.counters import StreamCounters, path_keys, to_counts
 from fishweir.sharing.filters import FilterTable, match_filters
 from fishweir.sharing.joins.stage import Joins, JoinStage
 from fishweir.sharing.joins.tables import JoinTable
@@ -115,8 +115,10 @@ class SourcePlan:
         """How many nodes and documents each path has; tuples have columns, and no elements to walk."""
         if isinstance(witnesses, FoundTables):
             return witnesses.counters()
-        sizes = {p: (len(t), len(t) if t.single else len(np.unique(t.documents))) for p, t in witnesses.items()}
-        return StreamCounters(documents, 0, 0, len(self.paths), {dotted(p): size for p, size in sizes.items()})
+        tables = witnesses.values()
+        inside = [len(t) if t.single else len(np.unique(t.documents)) for t in tables]
+        counts = to_counts(path_keys(witnesses), [len(t) for t in tables], inside)
+        return StreamCounters(documents, 0, 0, len(self.paths), counts)
 
 
 @lru_cache(maxsize=256)
