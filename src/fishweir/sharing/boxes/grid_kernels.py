@@ -29,23 +29,30 @@ IN_LINE = np.uint64(WORDS_A_LINE - 1)
 UNROLLED = 8
 """What listing may write beyond the last number."""
 DENSE = 4
-"""Set bits a word from which a table look-up per byte is the faster way to list them."""
+"""Set bits a word from which a table look-up per piece is the faster way to list them."""
+DENSER = 12
+"""From which a byte is better than a longer piece, more and more of which have eight set bits or more."""
+PIECE = 13
+"""Bits that are looked up at once while few are set: a table of 64 KB, five pieces a word."""
 
-PLACES = np.array(
-    [sum(bit << 8 * i for i, bit in enumerate(b for b in range(8) if byte >> b & 1)) for byte in range(256)], np.uint64
-)
-"""Per byte the numbers of its set bits, a byte each."""
+
+def places(bits: int) -> Words:
+    """Per number of so many bits the places of its set bits, the first eight, a byte each."""
+    left, found = np.arange(1 << bits, dtype=np.uint64), np.zeros((1 << bits, 8), np.uint8)
+    for i in range(8):
+        found[:, i] = np.bitwise_count(~left & (left - np.uint64(1)))
+        left &= left - np.uint64(1)
+    return found.view(np.uint64).ravel()
+
+
+BYTE_PLACES, PIECE_PLACES = places(8), places(PIECE)
 
 _llvm: Any = importlib.import_module("llvmlite.ir")
 _numba: Any = importlib.import_module("numba")
 
 
-@_numba.extending.intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-def list_word(typing_context: Any, numbers: Any, here: Any, word: Any, base: Any, places: Any) -> Any:
-    """Write base + the numbers of the word's set bits from numbers[here] on; the position after them.
-
-    Per byte eight numbers are written by one instruction, the next byte's over those that are too many.
-    """
+def _list_word(width: int, numbers: Any, places: Any) -> Any:
+    """Per piece eight numbers are written by one instruction, the next piece's over those that are too many."""
     signature = _numba.types.uint64(numbers, _numba.types.uint64, _numba.types.uint64, _numba.types.int32, places)
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -56,16 +63,28 @@ def list_word(typing_context: Any, numbers: Any, here: Any, word: Any, base: Any
         undefined = _llvm.Constant(eight, _llvm.Undefined)
         lane = builder.insert_element(undefined, first, int32(0))
         bases = builder.shuffle_vector(lane, undefined, _llvm.Constant(eight, [0] * 8))
-        for shift in range(0, 64, 8):
-            byte = builder.and_(builder.lshr(bits, int64(shift)), int64(255))
-            found = builder.load(builder.bitcast(builder.gep(table, [byte]), bytes_.as_pointer()))
+        for shift in range(0, 64, width):
+            piece = builder.and_(builder.lshr(bits, int64(shift)), int64((1 << width) - 1))
+            found = builder.load(builder.bitcast(builder.gep(table, [piece]), bytes_.as_pointer()))
             found.align = 8
             listed = builder.add(builder.zext(found, eight), builder.add(bases, _llvm.Constant(eight, [shift] * 8)))
             builder.store(listed, builder.bitcast(builder.gep(out, [at]), eight.as_pointer())).align = 4
-            at = builder.add(at, builder.ctpop(byte))
+            at = builder.add(at, builder.ctpop(piece))
         return at
 
     return signature, emit
+
+
+@_numba.extending.intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def list_word(typing_context: Any, numbers: Any, here: Any, word: Any, base: Any, places: Any) -> Any:
+    """Write base + the numbers of the word's set bits from numbers[here] on; the position after them."""
+    return _list_word(8, numbers, places)
+
+
+@_numba.extending.intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def list_pieces(typing_context: Any, numbers: Any, here: Any, word: Any, base: Any, places: Any) -> Any:
+    """As list_word, of a word that is not crowded."""
+    return _list_word(PIECE, numbers, places)
 
 
 @_numba.extending.intrinsic  # type: ignore[untyped-decorator, unused-ignore]
@@ -180,7 +199,30 @@ def list_dense(words: Words, position: int, numbers: Numbers, bitmaps: Words, co
     here = np.uint64(position)
     for at in range(len(words)):
         prefetch(bitmaps, coming[np.uint64(at) & IN_LINE] + (np.uint64(at) & ~IN_LINE))
-        here = list_word(numbers, here, words[at], np.int32(at << 6), PLACES)
+        here = list_word(numbers, here, words[at], np.int32(at << 6), BYTE_PLACES)
+    return np.int64(here)  # type: ignore[return-value]
+
+
+@kernel
+def is_crowded(word: int) -> bool:
+    """Whether a piece has more set bits than its table can say."""
+    counts = 0
+    for i in range(-(-64 // PIECE)):
+        counts |= population((word >> np.uint64(i * PIECE)) & np.uint64((1 << PIECE) - 1))
+    return counts >= 8
+
+
+@kernel
+def list_middling(words: Words, position: int, numbers: Numbers, bitmaps: Words, coming: Words) -> int:
+    """As list_dense, with longer pieces while they have few set bits."""
+    here = np.uint64(position)
+    for at in range(len(words)):
+        prefetch(bitmaps, coming[np.uint64(at) & IN_LINE] + (np.uint64(at) & ~IN_LINE))
+        word, base = words[at], np.int32(at << 6)
+        if is_crowded(word):
+            here = list_word(numbers, here, word, base, BYTE_PLACES)
+        else:
+            here = list_pieces(numbers, here, word, base, PIECE_PLACES)
     return np.int64(here)  # type: ignore[return-value]
 
 
@@ -234,8 +276,10 @@ def list_matches(
         after = min(row + 1, len(found) - 1)
         for axis in range(WORDS_A_LINE):
             coming[axis] = found[after, axis % found.shape[1], 0] * len(words)
-        if before > DENSE * len(words):
+        if before > DENSER * len(words):
             position = list_dense(words, position, numbers, bitmaps, coming)
+        elif before > DENSE * len(words):
+            position = list_middling(words, position, numbers, bitmaps, coming)
         else:
             position = list_sparse(words, position, numbers, bitmaps, coming)
         row += 1
