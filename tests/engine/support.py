@@ -13,6 +13,7 @@ from fishweir.pipeline.job import load_statistics, save_statistics
 from fishweir.pipeline.joining import JoinTask
 from fishweir.pipeline.retained import RunFile, remove_others, retained
 from fishweir.pipeline.summary import Summary
+from fishweir.pipeline.walked import add_walked
 from fishweir.pipeline.worker import MatchTask
 from fishweir.sharing.plan import cached_stage
 from fishweir.sharing.planner import Planner
@@ -38,6 +39,7 @@ def micro_batch(weir: Weir, at: float = 0.0) -> None:
     for key, counted in summary.statistics.items():
         statistics[key] = statistics.get(key, PathStatistics()).merge(counted)
     save_statistics(weir.home, statistics)
+    add_walked(weir.home, {}, summary.walked)
     counts = summary.documents, summary.matches, summary.aside, summary.offsets
     weir.table.commit(Commit(batch, version, summary.files, *counts, at, 0.0, [asdict(run) for run in runs]))
     remove_others(weir.home.state, runs)

@@ -89,6 +89,30 @@ def test_explain_says_by_which_statistics(home: Weir) -> None:
     check("late", home.explain("late"))
 
 
+def test_explain_says_how_many_nodes_reached_each_path(home: Weir, tmp_path: Path) -> None:
+    """Also paths that need only exist; what no path enters is skipped; a restart goes on counting."""
+    home.execute(
+        "create stream shop; create query kids using xscl as shop/s/a->x[.//b->y][./c->z];"
+        "create feed titled from shop as $s where $s[title contains 'x'];"
+    )
+    micro_batch(home)
+    assert "reached" not in home.explain("kids"), "nothing has been walked yet"
+    first = "<s><a><b/><n><b/></n></a><a><a><b/></a></a><no><no/></no></s>"
+    home.publish("shop", [first, "<s><title>x</title></s>", "<broken>"])
+    micro_batch(home)
+    check("reached", home.explain("kids"))
+    titled = "  reached   item: 2 nodes in 2 of 2 documents\n            title: 1 nodes in 1 of 2 documents\n"
+    assert titled in home.explain("titled")
+    assert home.status().streams["shop"].set_aside == 1
+    with fishweir.open(tmp_path / "home") as again:
+        again.publish("shop", ["<s><a><b/></a></s>"])
+        micro_batch(again)
+        check("reached_later", again.explain("kids"))
+        shop = again.status().streams["shop"]
+        assert (shop.elements, shop.skipped, shop.paths) == (15, 2, 4)
+        assert "\n    13 elements walked, 2 skipped, distinct paths: 4" in str(again.status())
+
+
 def test_explain_boxes(home: Weir) -> None:
     """Selections of several shapes are one set of boxes; what is no side of a box is left over."""
     home.execute("create stream R (x int, y double, name string)")
@@ -113,4 +137,5 @@ def test_explain_boxes(home: Weir) -> None:
 
 
 def test_golden_files_are_all_used() -> None:
-    assert {file.stem for file in GOLDEN.glob("*.txt")} == {*NAMES, "all", "early", "late", "box", "box_all"}
+    more = {"all", "early", "late", "box", "box_all", "reached", "reached_later"}
+    assert {file.stem for file in GOLDEN.glob("*.txt")} == {*NAMES, *more}

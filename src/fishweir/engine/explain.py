@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fishweir.algebra.annotations import AnnotationTemplate
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.joins import JoinTemplate
-from fishweir.algebra.nodes import Constant
+from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
 from fishweir.algebra.predicates import Predicate
 from fishweir.catalog.catalog import Query
@@ -15,6 +15,7 @@ from fishweir.catalog.subscribers import Subscription
 from fishweir.engine.explain_annotations import annotation_groups, annotation_sizes, explain_annotation
 from fishweir.engine.explain_filters import explain_filter, explain_plan
 from fishweir.engine.explain_joins import explain_join, join_sizes, paths_over
+from fishweir.engine.explain_reached import Walked, explain_reached
 from fishweir.sharing.filters import FilterTable, predicate_paths
 from fishweir.sharing.joins.annotation_tables import AnnotationTable
 from fishweir.sharing.joins.tables import JoinTable
@@ -26,14 +27,15 @@ from fishweir.sharing.tables import Table, template_paths
 
 
 def explain_query(
-    query: Query, segments: Sequence[Segment], statistics: Statistics, subscribers: Sequence[Subscription] = ()
-) -> str:
+    query: Query, segments: Sequence[Segment], statistics: Statistics, walked: Walked,
+    subscribers: Sequence[Subscription] = (),
+) -> str:  # fmt: skip
     """Group, signature, size, what is shared, and the conjuncts left over."""
     lines = [f"query {query.name}"]
     for normal in to_normals(query.shape):
         template, constants = normal.template, constants_of(normal, query.constants)
         if isinstance(template, JoinTemplate):
-            lines += explain_join(query.number, template, constants, segments, statistics, query.dropped)
+            lines += explain_join(query.number, template, constants, segments, statistics, walked, query.dropped)
             continue
         if isinstance(template, AnnotationTemplate):
             lines += explain_annotation(query.number, template, constants, segments, query.dropped)
@@ -42,7 +44,8 @@ def explain_query(
         found = _table_of(query.number, template, segments)
         if found is None or query.dropped is not None:
             return "\n".join([*lines, f"  dropped   by change {query.dropped}"])
-        lines.append(_paths(template, segments))
+        own = template_paths(template) if isinstance(template, Template) else predicate_paths(template)
+        lines += [_paths(template.source, len(set(own)), segments), *explain_reached(template.source, own, walked)]
         if isinstance(found, FilterTable):
             assert isinstance(template, Predicate)
             lines += explain_filter(found, query.number, template, constants)
@@ -56,11 +59,10 @@ def explain_query(
     return "\n".join([*lines, *(f"  sends     {subscription}" for subscription in subscribers)])
 
 
-def _paths(template: Template | Predicate, segments: Sequence[Segment]) -> str:
+def _paths(source: Source, own: int, segments: Sequence[Segment]) -> str:
     """How many distinct paths there are over the source, and how many of them the query reads."""
-    own = set(template_paths(template)) if isinstance(template, Template) else set(predicate_paths(template))
-    shared = {path for s in segments for t in s.tables for path in paths_over(t, template.source)}
-    return f"  paths     {len(own)} of the {len(shared)} that queries of {template.source} read"
+    shared = {path for s in segments for t in s.tables for path in paths_over(t, source)}
+    return f"  paths     {own} of the {len(shared)} that queries of {source} read"
 
 
 def _group(

@@ -7,17 +7,19 @@ from collections.abc import Iterable, Sequence
 from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import dotted
+from fishweir.engine.explain_reached import Walked, explain_reached
 from fishweir.sharing.joins.annotation_tables import AnnotationTable
 from fishweir.sharing.joins.placement import costs, is_counted, is_movable
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.segments import AnyTable, Segment
 from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
+from fishweir.sharing.tables import template_paths
 from fishweir.sharing.witnesses import Path
 
 
 def explain_join(
     number: int, template: JoinTemplate, constants: Sequence[Constant], segments: Sequence[Segment],
-    statistics: Statistics, dropped: int | None,
+    statistics: Statistics, walked: Walked, dropped: int | None,
 ) -> list[str]:  # fmt: skip
     tables = [t for s in segments for t in s.tables if isinstance(t, JoinTable)]
     found = next((t for t in tables if t.template == template and number in t.numbers), None)
@@ -25,6 +27,8 @@ def explain_join(
     lines.append(f"  right     {template.right}")
     if found is None or dropped is not None:
         return [*lines, f"  dropped   by change {dropped}"]
+    for side in (template.left, template.right):
+        lines += explain_reached(side.source, template_paths(side), walked)
     group = [t for t in tables if t.template.signature == template.signature]
     lines += [f"  window    {_window(template, constants)}", "  group", f"    signature {template.signature}"]
     lines += [*join_sizes(group), _anchor(found, statistics)]

@@ -19,6 +19,7 @@ from fishweir.pipeline.expand import count_fired
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.joined import count_joined
 from fishweir.pipeline.results import ResultReader
+from fishweir.pipeline.walked import load_walked
 
 SHOWN = 20
 """Subscriptions that the engine's status lists."""
@@ -64,6 +65,11 @@ class StreamStatus:
     evaluated: int
     set_aside: int
     trouble: str | None = None
+    elements: int = 0
+    skipped: int = 0
+    """Elements in subtrees that no path of a query enters."""
+    paths: int = 0
+    """Distinct paths that its queries read, as of the last micro-batch."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,9 @@ class EngineStatus:
             trouble = f"; {s.trouble}" if s.trouble else ""
             counts = f"{s.arrived:,} arrived, {s.evaluated:,} evaluated, {s.set_aside:,} set aside"
             lines.append(f"  stream {s.name}: {counts}{trouble}")
+            if s.elements:
+                walked = f"{s.elements - s.skipped:,} elements walked, {s.skipped:,} skipped"
+                lines.append(f"    {walked}, distinct paths: {s.paths:,}")
         lines += [f"  subscription to {s.feed}: {s}" for s in self.subscriptions[:SHOWN]]
         if len(self.subscriptions) > SHOWN:
             lines.append(f"  and {len(self.subscriptions) - SHOWN:,} more subscriptions")
@@ -137,7 +146,11 @@ def engine_status(
     done, streams = table.offsets(), {}
     for name, (id, _) in catalog.streams().items():
         head = open_log(home.streams, id).head()
-        streams[name] = StreamStatus(name, head, done.get(str(id), 0), aside[id], troubles.get(id))
+        counted = load_walked(home, id)
+        streams[name] = StreamStatus(
+            name, head, done.get(str(id), 0), aside[id], troubles.get(id),
+            counted.elements, counted.skipped, counted.paths,
+        )  # fmt: skip
     version, runs = catalog.version(), table.newest_runs()
     return EngineStatus(
         version, catalog.living(0, version), len(commits), sum(c.documents for c in commits),

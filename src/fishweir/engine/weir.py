@@ -34,6 +34,7 @@ from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.job import DOCUMENTS_PER_BATCH, Job, PlanInForce, load_statistics
 from fishweir.pipeline.results import Result, ResultReader, Results
 from fishweir.pipeline.session import DataFrame, SparkSession, open_session
+from fishweir.pipeline.walked import walked_by_source
 from fishweir.sharing.plan import cached_segment
 from fishweir.sharing.planner import Planner
 from fishweir.sharing.segments import Segment
@@ -239,11 +240,10 @@ class Weir:
         """The group of a query, what it shares and what is left over; without a name, all groups."""
         statistics = load_statistics(self.home)
         segments = self._segments(statistics)
-        return (
-            explain_all(segments)
-            if name is None
-            else explain_query(self._query(name), segments, statistics, self.catalog.subscribers(name))
-        )
+        if name is None:
+            return explain_all(segments)
+        walked = walked_by_source(self.home, self.catalog.streams().values())
+        return explain_query(self._query(name), segments, statistics, walked, self.catalog.subscribers(name))
 
     def status(self, name: str | None = None) -> QueryStatus | EngineStatus:
         """Of a query: fired counts and times, schedule, action. Without a name: of the engine."""

@@ -23,7 +23,9 @@ from fishweir.pipeline.joining import JoinTask
 from fishweir.pipeline.retained import RunFile, remove_others, retained
 from fishweir.pipeline.source import FORMAT, LogsSource
 from fishweir.pipeline.summary import Summary
+from fishweir.pipeline.walked import add_walked
 from fishweir.pipeline.worker import MatchTask
+from fishweir.sharing.counters import StreamCounters
 from fishweir.sharing.plan import cached_annotations, cached_stage
 from fishweir.sharing.statistics import PathStatistics, Statistics, statistics_from_json
 
@@ -53,6 +55,7 @@ class Job:
         self.documents = documents
         self.home, self.spark, self.table, self.newest = home, spark, table, newest
         self.statistics = load_statistics(home)
+        self.walked: dict[str, StreamCounters] = {}
         self.query: StreamingQuery | None = None
         self.offsets = table.offsets()
         self.queries = 0
@@ -127,6 +130,7 @@ class Job:
         for key, counted in summary.statistics.items():
             self.statistics[key] = self.statistics.get(key, PathStatistics()).merge(counted)
         save_statistics(self.home, self.statistics)
+        add_walked(self.home, self.walked, summary.walked)
 
 
 def load_statistics(home: Home) -> Statistics:

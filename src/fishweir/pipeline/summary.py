@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
+from fishweir.sharing.counters import StreamCounters
 from fishweir.sharing.statistics import PathStatistics, statistics_from_json
 
 
@@ -17,15 +19,18 @@ class Summary:
     offsets: dict[str, int] = field(default_factory=dict)
     statistics: dict[str, PathStatistics] = field(default_factory=dict)
     runs: list[str] = field(default_factory=list)
+    walked: dict[str, StreamCounters] = field(default_factory=dict)
+    """By stream."""
 
     def dump(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps(vars(self), default=_to_json)
 
     @classmethod
     def load(cls, text: str) -> Summary:
         raw = json.loads(text)
         loaded = {key: statistics_from_json(counted) for key, counted in raw.pop("statistics").items()}
-        return cls(**raw, statistics=loaded)
+        walked = {stream: StreamCounters.from_json(counted) for stream, counted in raw.pop("walked").items()}
+        return cls(**raw, statistics=loaded, walked=walked)
 
     def add(self, other: Summary) -> None:
         self.documents += other.documents
@@ -35,5 +40,11 @@ class Summary:
         self.runs += other.runs
         for stream, upto in other.offsets.items():
             self.offsets[stream] = max(upto, self.offsets.get(stream, 0))
+        for stream, walked in other.walked.items():
+            self.walked.setdefault(stream, StreamCounters()).add(walked)
         for key, counted in other.statistics.items():
             self.statistics[key] = self.statistics.get(key, PathStatistics()).merge(counted)
+
+
+def _to_json(counted: PathStatistics | StreamCounters) -> dict[str, Any]:
+    return counted.to_json() if isinstance(counted, StreamCounters) else asdict(counted)

@@ -82,6 +82,7 @@ class MatchTask:
             writer.aside(stream, chunk)
             counted = plan.count(sources, chunk.witnesses)
             part = Summary(len(chunk.numbers), 0, len(chunk.aside), [], {str(stream): upto}, counted)
+            part.walked[str(stream)] = plan.counters(len(chunk.numbers), chunk.witnesses)
             for segment, table, matches in plan.match(chunk.witnesses):
                 writer.matches(match_batch(stream, chunk, segment, table, matches))
                 part.matches += len(matches)

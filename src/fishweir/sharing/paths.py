@@ -19,10 +19,12 @@ from fishweir.sharing.arrays import Ints
 from fishweir.sharing.automaton.automaton import PathAutomaton
 from fishweir.sharing.automaton.batch import Batch
 from fishweir.sharing.automaton.pattern import steps_to_pattern
+from fishweir.sharing.counters import StreamCounters, path_keys, to_counts
 from fishweir.sharing.witnesses import Path, PathTable
 
 ITEM: Path = (ANY_ROOT,)
 """The whole item: it needs no walk, only its text."""
+ITEM_ID = -1
 
 NOT_READ = pa.scalar("", pa.large_string())
 
@@ -33,12 +35,14 @@ PathUses = Mapping[Path, bool]
 class SharedPaths:
     """The automaton of some sources; new segments add their paths, gone ones take theirs out.
 
+    `keys` are the names that counters have for ids.
     `held_since` has another number whenever a segment's paths are added again: what was made of their ids is void then.
     """
 
     def __init__(self) -> None:
         self.automaton = PathAutomaton()
         self.ids: dict[Path, int] = {}
+        self.keys: dict[int, int] = {}
         self.held_since: dict[str, int] = {}
         self._held: dict[str, PathUses] = {}
         self._times = 0
@@ -51,7 +55,9 @@ class SharedPaths:
             self._times += 1
             self.held_since[segment] = self._times
             for path, valued in paths.items():
-                self.ids[path] = self.automaton.add(steps_to_pattern(path), valued) if path != ITEM else -1
+                self.ids[path] = self.automaton.add(steps_to_pattern(path), valued) if path != ITEM else ITEM_ID
+            for path, key in zip(paths, path_keys(paths), strict=True):
+                self.keys[self.ids[path]] = key
         self._held |= new
         for paths in [self._held.pop(segment) for segment in gone]:
             for path, valued in paths.items():
@@ -61,7 +67,9 @@ class SharedPaths:
         if path != ITEM:
             self.automaton.remove(self.ids[path], valued)
         if not any(path in paths for paths in self._held.values()):
-            del self.ids[path]
+            id = self.ids.pop(path)
+            if id not in self.automaton.paths:
+                del self.keys[id]
 
     @property
     def takes_items(self) -> bool:
@@ -95,7 +103,7 @@ class FoundTables(Mapping[Path, PathTable]):
 
     def __init__(self, shared: SharedPaths, batch: Batch, documents: Ints, items: list[str] | None) -> None:
         self.batch = batch
-        self._ids, self._valued = shared.ids, shared.automaton.is_valued
+        self._ids, self._keys, self._valued = shared.ids, shared.keys, shared.automaton.is_valued
         self._documents, self._items = documents, items
         self._made: dict[Path, PathTable | None] = {}
 
@@ -121,7 +129,16 @@ class FoundTables(Mapping[Path, PathTable]):
 
     @cached_property
     def _met(self) -> frozenset[int]:
-        return frozenset(np.unique(self.batch.factorized.paths).tolist())
+        return frozenset(self.batch.reached.paths.tolist())
+
+    def counters(self) -> StreamCounters:
+        """What the walk counted; the item itself is reached by every document."""
+        reached, size = self.batch.reached, len(self._documents)
+        keys, nodes, documents = [self._keys[id] for id in reached.paths.tolist()], reached.nodes, reached.documents
+        if size and ITEM in self._ids:
+            keys, nodes, documents = [*keys, self._keys[ITEM_ID]], np.append(nodes, size), np.append(documents, size)
+        counts = to_counts(keys, nodes, documents)
+        return StreamCounters(size, self.batch.elements, self.batch.skipped, len(self._ids), counts)
 
     def _make(self, path: Path) -> PathTable | None:
         if path == ITEM:

@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path as FilePath
 
+import numpy as np
+
 from fishweir.algebra.nodes import Source, StreamDefinition
 from fishweir.algebra.normal import dotted
+from fishweir.sharing.counters import StreamCounters, path_keys, to_counts
 from fishweir.sharing.filters import FilterTable, match_filters
 from fishweir.sharing.joins.annotation_stage import AnnotationStage
 from fishweir.sharing.joins.annotation_tables import AnnotationTable
@@ -109,6 +112,15 @@ class SourcePlan:
         """Statistics of the paths that conditions read."""
         counted = {p: count_values(t, p in self.worded) for p, t in witnesses.items() if self.paths.get(p)}
         return {path_key(source, dotted(p)): s for source in sources for p, s in counted.items()}
+
+    def counters(self, documents: int, witnesses: Mapping[Path, PathTable]) -> StreamCounters:
+        """How many nodes and documents each path has; tuples have columns, and no elements to walk."""
+        if isinstance(witnesses, FoundTables):
+            return witnesses.counters()
+        tables = witnesses.values()
+        inside = [len(t) if t.single else len(np.unique(t.documents)) for t in tables]
+        counts = to_counts(path_keys(witnesses), [len(t) for t in tables], inside)
+        return StreamCounters(documents, 0, 0, len(self.paths), counts)
 
 
 @lru_cache(maxsize=256)

@@ -103,6 +103,10 @@ def test_changes_at_run_time_equal_a_fresh_automaton(
         for path in tokens:
             tokens[path] += len(batch.nodes(path))
             assert automaton.tokens(path) == tokens[path]
+        reached = batch.reached
+        lines = zip(reached.paths.tolist(), reached.nodes.tolist(), reached.documents.tolist(), strict=True)
+        nodes = {path: batch.nodes(path) for path in tokens}
+        assert list(lines) == sorted((p, len(n), len(set(n.documents.tolist()))) for p, n in nodes.items() if len(n))
         counted = sorted(zip(*[a.tolist() for a in batch.expand()], strict=True))
         assert counted == sorted((r, p) for p in automaton.paths for r in batch.nodes(p).rows.tolist())
     for path, _, values in held:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.automaton.compiled import Compiled
 from fishweir.sharing.automaton.evaluate import embeddings, end_rows
+from fishweir.sharing.automaton.reached import Reached, count_reached
 from fishweir.sharing.automaton.rows import Rows
 
 
@@ -72,6 +73,11 @@ class Batch:
         order, starts = self.rows.by_state
         offsets = np.cumsum([0, *map(len, self._accepts)])
         return Factorized(starts, order, offsets, np.concatenate([np.empty(0, np.int32), *self._accepts]))
+
+    @cached_property
+    def reached(self) -> Reached:
+        """How many nodes and documents each path without predicates has here; those without any are not there."""
+        return count_reached(self.factorized, self.rows.documents)
 
     @cached_property
     def conditional(self) -> dict[int, Ints]:

@@ -36,22 +36,25 @@ BUDGET = 256 << 20
 class Axis:
     """One attribute of the grid. Slices of `starts` and `ends` are queries that a bitmap has too many."""
 
-    space: RankSpace
-    cell_of_rank: npt.NDArray[np.int32]
     bitmaps: Words
     starts: Numbers
     """Queries by the first rank of their range."""
     ends: Numbers
     """Queries by the rank after their range."""
-    started: npt.NDArray[np.int64]
-    """started[r]: how many ranges begin at a rank below r."""
-    ended: npt.NDArray[np.int64]
+    cuts: Keys
+    """Between the ranks."""
+    cell_cuts: Keys
+    """Between the cells."""
     first_rank: npt.NDArray[np.int64]
     """Of each cell, and at the end the number of ranks."""
+    around: Numbers
+    """Per rank, how many ranges begin at it or before it, and how many end before it."""
+    limits: Numbers
+    """Per cell, how many ranges begin before its end, and how many end before its begin."""
 
-    def arrays(self) -> tuple[Keys, npt.NDArray[np.int32], Offsets, Offsets, Offsets]:
+    def arrays(self) -> tuple[Keys, Keys, Offsets, Numbers, Numbers]:
         """What `grid_kernels.look_up` reads."""
-        return self.space.cuts, self.cell_of_rank, self.started, self.ended, self.first_rank
+        return self.cell_cuts, self.cuts, self.first_rank, self.around, self.limits
 
 
 def cells_within(budget: int, queries: int, attributes: int) -> int:
@@ -68,12 +71,13 @@ def build_axis(space: RankSpace, cells: int) -> Axis:
     started = np.concatenate(([0], np.cumsum(np.bincount(space.first, minlength=size + 1))))
     ended = np.concatenate(([0], np.cumsum(np.bincount(space.last, minlength=size + 1))))
     first_rank = cell_bounds(started + ended, size, cells)
-    cell_of_rank = np.repeat(np.arange(len(first_rank) - 1), np.diff(first_rank)).astype(np.int32)
     bitmaps = np.zeros((len(first_rank) - 1, words_of(queries)), dtype=np.uint64)
     starts = np.argsort(space.first, kind="stable").astype(np.int32)
     ends = np.argsort(space.last, kind="stable").astype(np.int32)
     grid_kernels.fill_bitmaps(first_rank, started, ended, starts, ends, bitmaps)
-    return Axis(space, cell_of_rank, bitmaps, starts, ends, started, ended, first_rank)
+    around = np.column_stack((started[1 : size + 1], ended[1 : size + 1])).astype(np.int32)
+    limits = np.column_stack((started[first_rank[1:]], ended[first_rank[:-1] + 1])).astype(np.int32)
+    return Axis(bitmaps, starts, ends, space.cuts, space.cuts[first_rank[1:-1] - 1], first_rank, around, limits)
 
 
 def cell_bounds(below: npt.NDArray[np.int64], size: int, cells: int) -> npt.NDArray[np.int64]:

@@ -24,26 +24,35 @@ Counts = npt.NDArray[np.int64]
 
 AT_ONCE = 4
 """Rows that are and-ed in one pass; the axes of `Found` are filled up to a multiple of it."""
+WORDS_A_LINE = 8
+IN_LINE = np.uint64(WORDS_A_LINE - 1)
 UNROLLED = 8
 """What listing may write beyond the last number."""
 DENSE = 4
-"""Set bits a word from which a table look-up per byte is the faster way to list them."""
+"""Set bits a word from which a table look-up per piece is the faster way to list them."""
+DENSER = 12
+"""From which a byte is better than a longer piece, more and more of which have eight set bits or more."""
+PIECE = 13
+"""Bits that are looked up at once while few are set: a table of 64 KB, five pieces a word."""
 
-PLACES = np.array(
-    [sum(bit << 8 * i for i, bit in enumerate(b for b in range(8) if byte >> b & 1)) for byte in range(256)], np.uint64
-)
-"""Per byte the numbers of its set bits, a byte each."""
+
+def places(bits: int) -> Words:
+    """Per number of so many bits the places of its set bits, the first eight, a byte each."""
+    left, found = np.arange(1 << bits, dtype=np.uint64), np.zeros((1 << bits, 8), np.uint8)
+    for i in range(8):
+        found[:, i] = np.bitwise_count(~left & (left - np.uint64(1)))
+        left &= left - np.uint64(1)
+    return found.view(np.uint64).ravel()
+
+
+BYTE_PLACES, PIECE_PLACES = places(8), places(PIECE)
 
 _llvm: Any = importlib.import_module("llvmlite.ir")
 _numba: Any = importlib.import_module("numba")
 
 
-@_numba.extending.intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-def list_word(typing_context: Any, numbers: Any, here: Any, word: Any, base: Any, places: Any) -> Any:
-    """Write base + the numbers of the word's set bits from numbers[here] on; the position after them.
-
-    Per byte eight numbers are written by one instruction, the next byte's over those that are too many.
-    """
+def _list_word(width: int, numbers: Any, places: Any) -> Any:
+    """Per piece eight numbers are written by one instruction, the next piece's over those that are too many."""
     signature = _numba.types.uint64(numbers, _numba.types.uint64, _numba.types.uint64, _numba.types.int32, places)
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -54,44 +63,83 @@ def list_word(typing_context: Any, numbers: Any, here: Any, word: Any, base: Any
         undefined = _llvm.Constant(eight, _llvm.Undefined)
         lane = builder.insert_element(undefined, first, int32(0))
         bases = builder.shuffle_vector(lane, undefined, _llvm.Constant(eight, [0] * 8))
-        for shift in range(0, 64, 8):
-            byte = builder.and_(builder.lshr(bits, int64(shift)), int64(255))
-            found = builder.load(builder.bitcast(builder.gep(table, [byte]), bytes_.as_pointer()))
+        for shift in range(0, 64, width):
+            piece = builder.and_(builder.lshr(bits, int64(shift)), int64((1 << width) - 1))
+            found = builder.load(builder.bitcast(builder.gep(table, [piece]), bytes_.as_pointer()))
             found.align = 8
             listed = builder.add(builder.zext(found, eight), builder.add(bases, _llvm.Constant(eight, [shift] * 8)))
             builder.store(listed, builder.bitcast(builder.gep(out, [at]), eight.as_pointer())).align = 4
-            at = builder.add(at, builder.ctpop(byte))
+            at = builder.add(at, builder.ctpop(piece))
         return at
 
     return signature, emit
 
 
+@_numba.extending.intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def list_word(typing_context: Any, numbers: Any, here: Any, word: Any, base: Any, places: Any) -> Any:
+    """Write base + the numbers of the word's set bits from numbers[here] on; the position after them."""
+    return _list_word(8, numbers, places)
+
+
+@_numba.extending.intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def list_pieces(typing_context: Any, numbers: Any, here: Any, word: Any, base: Any, places: Any) -> Any:
+    """As list_word, of a word that is not crowded."""
+    return _list_word(PIECE, numbers, places)
+
+
+@_numba.extending.intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def prefetch(typing_context: Any, words: Any, place: Any) -> Any:
+    """Ask for the cache line of a word of the bitmaps, numbered through all rows; nothing waits for it."""
+    signature = _numba.types.void(words, _numba.types.uint64)
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        address, int32 = _llvm.IntType(8).as_pointer(), _llvm.IntType(32)
+        kind = _llvm.FunctionType(_llvm.VoidType(), [address, int32, int32, int32])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [address], kind)
+        reading, second_level, of_data = int32(0), int32(2), int32(1)
+        builder.call(ask, [builder.bitcast(builder.gep(data, [args[1]]), address), reading, second_level, of_data])
+        return context.get_dummy_value()
+
+    return signature, emit
+
+
+@kernel
+def count_below(cuts: Keys, first: int, width: int, key: int) -> int:
+    """The first of some cuts that is above a key. Unsigned, and without branches but for the loop's."""
+    below, left = np.uint64(first), np.uint64(width)
+    while left > np.uint64(0):
+        half = (left + np.uint64(1)) >> np.uint64(1)
+        below += half if cuts[below + half - np.uint64(1)] <= key else np.uint64(0)
+        left -= half
+    return below  # type: ignore[return-value]
+
+
 @kernel
 def look_up(
     keys: Any,
+    cell_cuts: Keys,
     cuts: Keys,
-    cell_of_rank: npt.NDArray[np.int32],
-    started: Counts,
-    ended: Counts,
     first_rank: Counts,
+    around: Numbers,
+    limits: Numbers,
     cells_before: int,
     queries_before: int,
     found: Any,
 ) -> None:
-    """One axis: per tuple its bitmap row, the slice of starts that is too many, and the slice of ends that is."""
+    """One axis: per tuple its bitmap row, the slice of starts that is too many, and the slice of ends that is.
+
+    First the cell, whose cuts stay in the cache, then the rank within it: few lines of the large arrays are read.
+    """
     for row in range(len(keys)):
-        below, width = np.uint64(0), np.uint64(len(cuts))
-        while width > np.uint64(0):
-            half = (width + np.uint64(1)) >> np.uint64(1)
-            below += half if cuts[below + half - np.uint64(1)] <= keys[row] else np.uint64(0)
-            width -= half
-        rank = np.int64(below)
-        cell = cell_of_rank[rank]
-        found[row, 0] = cells_before + cell
-        found[row, 1] = queries_before + started[rank + 1]
-        found[row, 2] = queries_before + started[first_rank[cell + 1]]
-        found[row, 3] = queries_before + ended[first_rank[cell] + 1]
-        found[row, 4] = queries_before + ended[rank + 1]
+        cell = count_below(cell_cuts, 0, len(cell_cuts), keys[row])
+        first = first_rank[cell]
+        rank = count_below(cuts, first, first_rank[cell + np.uint64(1)] - first - 1, keys[row])
+        found[row, 0] = cells_before + np.int64(cell)
+        found[row, 1] = queries_before + around[rank, 0]
+        found[row, 2] = queries_before + limits[cell, 0]
+        found[row, 3] = queries_before + limits[cell, 1]
+        found[row, 4] = queries_before + around[rank, 1]
 
 
 @kernel
@@ -146,16 +194,40 @@ def and_bitmaps(found: Found, bitmaps: Words, starts: Numbers, ends: Numbers, ou
 
 
 @kernel
-def list_dense(words: Words, position: int, numbers: Numbers) -> int:
+def list_dense(words: Words, position: int, numbers: Numbers, bitmaps: Words, coming: Words) -> int:
     """Write the numbers of the set bits, by a table; takes the same time whatever is set."""
     here = np.uint64(position)
     for at in range(len(words)):
-        here = list_word(numbers, here, words[at], np.int32(at << 6), PLACES)
+        prefetch(bitmaps, coming[np.uint64(at) & IN_LINE] + (np.uint64(at) & ~IN_LINE))
+        here = list_word(numbers, here, words[at], np.int32(at << 6), BYTE_PLACES)
     return np.int64(here)  # type: ignore[return-value]
 
 
 @kernel
-def list_sparse(words: Words, position: int, numbers: Numbers) -> int:
+def is_crowded(word: int) -> bool:
+    """Whether a piece has more set bits than its table can say."""
+    counts = 0
+    for i in range(-(-64 // PIECE)):
+        counts |= population((word >> np.uint64(i * PIECE)) & np.uint64((1 << PIECE) - 1))
+    return counts >= 8
+
+
+@kernel
+def list_middling(words: Words, position: int, numbers: Numbers, bitmaps: Words, coming: Words) -> int:
+    """As list_dense, with longer pieces while they have few set bits."""
+    here = np.uint64(position)
+    for at in range(len(words)):
+        prefetch(bitmaps, coming[np.uint64(at) & IN_LINE] + (np.uint64(at) & ~IN_LINE))
+        word, base = words[at], np.int32(at << 6)
+        if is_crowded(word):
+            here = list_word(numbers, here, word, base, BYTE_PLACES)
+        else:
+            here = list_pieces(numbers, here, word, base, PIECE_PLACES)
+    return np.int64(here)  # type: ignore[return-value]
+
+
+@kernel
+def list_sparse(words: Words, position: int, numbers: Numbers, bitmaps: Words, coming: Words) -> int:
     """Write the numbers of the set bits, always four at a time: what is too much is written over next.
 
     A loop that ends with each word's last bit is mispredicted once a word and takes nearly twice as long.
@@ -163,6 +235,7 @@ def list_sparse(words: Words, position: int, numbers: Numbers) -> int:
     one = np.uint64(1)
     here = np.uint64(position)
     for at in range(len(words)):
+        prefetch(bitmaps, coming[np.uint64(at) & IN_LINE] + (np.uint64(at) & ~IN_LINE))
         word = words[at]
         base = np.int32(at << 6)
         after = here + np.uint64(population(word))
@@ -188,17 +261,27 @@ def list_matches(
     numbers: Numbers,
     offsets: Offsets,
 ) -> tuple[int, int]:
-    """Write the numbers of tuple after tuple while there is room; the way of listing is by the tuple before."""
+    """Write the numbers of tuple after tuple while there is room; the way of listing is by the tuple before.
+
+    Listing computes and anding reads: while a tuple is listed, the rows of the next one (of eight axes at most) are
+    brought near, a line of eight words of one of them with each word listed.
+    """
     words = np.empty(bitmaps.shape[1], dtype=np.uint64)
+    coming = np.empty(WORDS_A_LINE, dtype=np.uint64)
     while row < len(found):
         if position + len(words) * 64 + UNROLLED > len(numbers):
             return row, position
         and_one(found[row], bitmaps, starts, ends, words)
         before = offsets[row] - offsets[row - 1] if row > 0 else 0
-        if before > DENSE * len(words):
-            position = list_dense(words, position, numbers)
+        after = min(row + 1, len(found) - 1)
+        for axis in range(WORDS_A_LINE):
+            coming[axis] = found[after, axis % found.shape[1], 0] * len(words)
+        if before > DENSER * len(words):
+            position = list_dense(words, position, numbers, bitmaps, coming)
+        elif before > DENSE * len(words):
+            position = list_middling(words, position, numbers, bitmaps, coming)
         else:
-            position = list_sparse(words, position, numbers)
+            position = list_sparse(words, position, numbers, bitmaps, coming)
         row += 1
         offsets[row] = position
     return row, position

@@ -1,0 +1,25 @@
+"""`explain` of a query's paths: how many nodes of how many documents reached each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fishweir.algebra.nodes import Source
+from fishweir.algebra.normal import dotted
+from fishweir.sharing.counters import StreamCounters
+from fishweir.sharing.witnesses import Path
+
+Walked = Mapping[Source, StreamCounters]
+
+
+def explain_reached(source: Source, paths: Iterable[Path], walked: Walked) -> list[str]:
+    """A line per path, once documents have been walked; among them are those from before the query was there."""
+    counted = walked.get(source)
+    if counted is None or not counted.documents:
+        return []
+    lines: list[str] = []
+    for path in paths:
+        nodes, documents = counted.of(path)
+        shown = f"{nodes:,} nodes in {documents:,} of {counted.documents:,} documents"
+        lines.append(f"  {'' if lines else 'reached':9} {dotted(path)}: {shown if nodes else 'no node'}")
+    return lines

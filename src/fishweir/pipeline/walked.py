@@ -1,0 +1,41 @@
+"""The counters of each stream's walk, kept with the stream: `streams/N/walked.json`.
+
+They are for the eye: a process that dies between writing them and its commit counts a micro-batch twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from fishweir.algebra.nodes import Source, StreamDefinition
+from fishweir.pipeline.home import Home, read_json, write_json
+from fishweir.sharing.counters import StreamCounters
+from fishweir.sharing.plan import sources_of
+
+
+def load_walked(home: Home, stream: int | str) -> StreamCounters:
+    return StreamCounters.from_json(read_json(_file(home, stream), {}))
+
+
+def add_walked(home: Home, totals: dict[str, StreamCounters], walked: Mapping[str, StreamCounters]) -> None:
+    """Adds a micro-batch to the totals, read when a stream first has something, and writes those that it changed."""
+    for stream, counted in walked.items():
+        if stream not in totals:
+            totals[stream] = load_walked(home, stream)
+        totals[stream].add(counted)
+        write_json(_file(home, stream), totals[stream].to_json())
+
+
+def walked_by_source(home: Home, streams: Iterable[tuple[int, StreamDefinition]]) -> dict[Source, StreamCounters]:
+    """By stream, and by DTD over all streams that conform to it."""
+    found: dict[Source, StreamCounters] = {}
+    for id, stream in streams:
+        walked = load_walked(home, id)
+        for source in sources_of(stream):
+            found.setdefault(source, StreamCounters()).add(walked)
+    return found
+
+
+def _file(home: Home, stream: int | str) -> Path:
+    return home.streams / str(stream) / "walked.json"
