@@ -36,6 +36,8 @@ class PlanInForce:
     version: int
     segments: tuple[str, ...]
     queries: int
+    dead: frozenset[int] = frozenset()
+    """Dropped queries, some of which are still in segments."""
 
 
 class Job:
@@ -115,7 +117,7 @@ class Job:
             )  # fmt: skip
             for row in self.spark.range(0, parts, 1, parts).mapInArrow(task, "summary string").collect():
                 summary.add(Summary.load(row.summary))
-        return retained(self.home.state, cached_stage(self.home.plan, plan.segments), batch, old, new)
+        return retained(self.home.state, cached_stage(self.home.plan, plan.segments), batch, old, new, plan.dead)
 
     def _count(self, summary: Summary) -> None:
         for key, counted in summary.statistics.items():

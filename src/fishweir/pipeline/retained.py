@@ -8,7 +8,7 @@ window and what no query reads any more. A run that the longest window has passe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,28 +35,33 @@ def run_file(folder: Path, name: str) -> RunFile:
     return RunFile(name, len(run), run.newest, run.nbytes)
 
 
-def retained(folder: Path, stage: JoinStage, batch: int, old: Sequence[RunFile], new: Sequence[str]) -> list[RunFile]:
-    """The list after a micro-batch."""
+def retained(
+    folder: Path, stage: JoinStage, batch: int, old: Sequence[RunFile], new: Sequence[str], dead: Collection[int] = ()
+) -> list[RunFile]:
+    """The list after a micro-batch; `dead` are dropped queries, whose windows count no more."""
     runs = [*old, *(run_file(folder, name) for name in new)]
     if stage.is_empty:
         return []
+    reach = stage.reach(dead)
     now = max((run.newest for run in runs), default=0.0)
-    kept = [run for run in runs if run.documents and now - run.newest <= stage.reach]
+    kept = [run for run in runs if run.documents and now - run.newest <= reach]
     groups: list[list[RunFile]] = []
     for run in kept:
         groups.append([run])
         while len(groups) > 1 and _size(groups[-2]) <= max(SMALL, MERGE_FACTOR * _size(groups[-1])):
             last = groups.pop()
             groups[-1] += last
-    return [group[0] if len(group) == 1 else _merged(folder, stage, batch, group, now) for group in groups]
+    return [group[0] if len(group) == 1 else _merged(folder, stage, batch, group, (now, reach)) for group in groups]
 
 
 def _size(group: Sequence[RunFile]) -> int:
     return sum(run.documents for run in group)
 
 
-def _merged(folder: Path, stage: JoinStage, batch: int, group: Sequence[RunFile], now: float) -> RunFile:
-    merged = stage.merged([cached_run(folder / run.name) for run in group], now)
+def _merged(
+    folder: Path, stage: JoinStage, batch: int, group: Sequence[RunFile], window: tuple[float, float]
+) -> RunFile:
+    merged = stage.merged([cached_run(folder / run.name) for run in group], *window)
     name = f"merged-{batch:09d}-{group[0].name.removesuffix('.run')}"[:120] + ".run"
     write_run(folder / name, merged)
     return run_file(folder, name)

@@ -6,7 +6,7 @@ a set of queries. Plain joins are decided by edge sets (edges, pairs), the other
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,9 +32,17 @@ class Joins:
         self.others = [table for table in tables if not table.is_plain]
 
     @cached_property
-    def reach(self) -> float:
-        """The longest window: what is older than that meets nothing any more."""
-        return max((float(r.max(initial=-1.0)) for table in self.tables for r in table.reaches), default=-1.0)
+    def _reaches(self) -> tuple[Ints, NDArray[np.float64]]:
+        """Each query's number and its longest window, longest first."""
+        numbers = np.concatenate([np.empty(0, np.int64), *(table.numbers for table in self.tables)])
+        reaches = np.concatenate([np.empty(0), *(np.maximum(*table.reaches) for table in self.tables)])
+        order = np.argsort(-reaches, kind="stable")
+        return numbers[order], reaches[order]
+
+    def reach(self, dead: Collection[int]) -> float:
+        """The longest window of a living query: what is older than that meets nothing any more."""
+        numbers, reaches = self._reaches
+        return next((float(reaches[i]) for i, number in enumerate(numbers.tolist()) if number not in dead), -1.0)
 
     @cached_property
     def sources(self) -> frozenset[Source]:
@@ -89,15 +97,13 @@ class JoinStage:
     def classes(self) -> Hashes:
         return np.array([key for table in self.others for key in table.keys], dtype=np.uint64)
 
-    @cached_property
-    def reach(self) -> float:
-        return max((part.reach for part in self.parts), default=-1.0)
+    def reach(self, dead: Collection[int] = ()) -> float:
+        return max((part.reach(dead) for part in self.parts), default=-1.0)
 
-    def merged(self, runs: Sequence[Run], now: float | None = None) -> Run:
-        """One run of several, without what no query needs any more; from `now` on, without what windows have passed."""
+    def merged(self, runs: Sequence[Run], now: float = 0.0, reach: float = np.inf) -> Run:
+        """One run of several, without what no query needs any more and what is more than `reach` older than `now`."""
         compared = {variable.key: compared for variable, compared in self.kept.items()}
-        window = () if now is None else (now, self.reach)
-        return merge_runs(runs, compared, self.classes, *window)
+        return merge_runs(runs, compared, self.classes, now, reach)
 
 
 def batch_run(
