@@ -35,7 +35,7 @@ def micro_batch(weir: Weir, at: float = 0.0) -> None:
     if new:
         join = JoinTask(plan, segments, weir.home.state, new, tuple(r.name for r in old), folder, weir.table.sets, 1)
         summary.add(_told(join, pa.RecordBatch.from_pylist([{"id": 0}])))
-    runs = retained(weir.home.state, cached_stage(plan, segments), batch, old, new)
+    runs = retained(weir.home.state, cached_stage(plan, segments), batch, old, new, weir.catalog.dropped())
     for key, counted in summary.statistics.items():
         statistics[key] = statistics.get(key, PathStatistics()).merge(counted)
     save_statistics(weir.home, statistics)

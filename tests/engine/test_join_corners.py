@@ -102,3 +102,19 @@ def test_state_that_is_missing_or_cut_off_is_no_empty_state(weir):
     file.write_bytes(body)
     micro_batch(weir)
     assert len(list(weir.results("q"))) == 2
+
+
+def test_the_window_of_a_dropped_query_keeps_nothing(weir):
+    """Also where most of its segment lives, so that it is not written anew."""
+    rows = [{"name": f"n{i}", "t": 10} for i in range(600)] + [{"name": "far", "t": 10**9}]
+    weir.execute("create stream S")
+    weir.register_many("create query $name as S//d[@k->x] FOLLOWED BY{x=y, $t} S//d[@k->y]", rows)
+    sizes = []
+    for i in range(10):
+        if i == 5:
+            weir.drop("far")
+        weir.publish("S", ["<d k='1'/>"] * 10, timestamps=[i * 10.0] * 10)
+        micro_batch(weir)
+        sizes.append(weir.status().retained)
+    assert sizes[4] == 50
+    assert max(sizes[6:]) <= 40

@@ -160,7 +160,8 @@ class Weir:
                 self._expire()
                 version = self.catalog.version()
                 planner.refresh(version, self.catalog.living, statistics)
-                return PlanInForce(version, planner.segments, sum(p.size for p in planner.pieces))
+                dead = frozenset(self.catalog.dropped())
+                return PlanInForce(version, planner.segments, sum(p.size for p in planner.pieces), dead)
 
             job = Job(self.home, self.spark, self.table, newest, self.documents_per_batch)
             dispatcher = Dispatcher(

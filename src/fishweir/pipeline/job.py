@@ -39,6 +39,8 @@ class PlanInForce:
     version: int
     segments: tuple[str, ...]
     queries: int
+    dead: frozenset[int] = frozenset()
+    """Dropped queries, some of which are still in segments."""
 
 
 class Job:
@@ -123,7 +125,7 @@ class Job:
             for row in self.spark.range(0, parts, 1, parts).mapInArrow(task, "summary string").collect():
                 summary.add(Summary.load(row.summary))
         state, plans = self.home.state, (self.home.plan, plan.segments)
-        kept = retained(state, cached_stage(*plans), batch, old, new)
+        kept = retained(state, cached_stage(*plans), batch, old, new, plan.dead)
         return kept + retained(state, cached_annotations(*plans), batch, entered, windows)
 
     def _count(self, summary: Summary) -> None:

@@ -10,7 +10,7 @@ same list and go the same way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,16 +46,18 @@ def run_file(folder: Path, name: str) -> RunFile:
 
 
 def retained(
-    folder: Path, stage: JoinStage | AnnotationStage, batch: int, old: Sequence[RunFile], new: Sequence[str]
-) -> list[RunFile]:
-    """The list after a micro-batch."""
+    folder: Path, stage: JoinStage | AnnotationStage, batch: int, old: Sequence[RunFile], new: Sequence[str],
+    dead: Collection[int] = (),
+) -> list[RunFile]:  # fmt: skip
+    """The list after a micro-batch; `dead` are dropped queries, whose windows count no more."""
     runs = [*old, *(run_file(folder, name) for name in new)]
     if stage.is_empty:
         return []
     now = max((run.newest for run in runs), default=0.0)
     needed = None
     if isinstance(stage, JoinStage):
-        kept, needed = _joinable(folder, stage, [run for run in runs if run.documents or run.versions], now)
+        there = [run for run in runs if run.documents or run.versions]
+        kept, needed = _joinable(folder, stage, there, now, stage.reach(dead))
     else:
         kept = [run for run in runs if run.documents and now - run.newest <= stage.reach]
     groups: list[list[RunFile]] = []
@@ -73,12 +75,12 @@ def retained(
 
 
 def _joinable(
-    folder: Path, stage: JoinStage, runs: Sequence[RunFile], now: float
+    folder: Path, stage: JoinStage, runs: Sequence[RunFile], now: float, reach: float
 ) -> tuple[list[RunFile], Needed]:
     """The runs of which some document may still meet others, and which documents may."""
     if not stage.rows:
-        return [run for run in runs if run.versions or now - run.newest <= stage.reach], stage.needed(now, [])
-    needed = stage.needed(now, [cached_run(folder / run.name) for run in runs])
+        return [run for run in runs if run.versions or now - run.newest <= reach], stage.needed(now, reach, [])
+    needed = stage.needed(now, reach, [cached_run(folder / run.name) for run in runs])
     return [run for run in runs if run.versions or needed(cached_run(folder / run.name)).any()], needed
 
 

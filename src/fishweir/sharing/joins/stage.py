@@ -6,7 +6,7 @@ a set of queries. Plain joins are decided by edge sets (edges, pairs), the other
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -43,16 +43,27 @@ class Joins:
         self.sets = EdgeSets([table for table in tables if table.is_plain])
         self.others = [table for table in tables if not table.is_plain]
 
-    def longest(self, rows: bool) -> float:
-        """The longest window in seconds, or in rows; -1 where there is none."""
-        sides = ((table.template.window, table.reaches) for table in self.tables)
-        ends = [
-            float(reach.max(initial=-1.0))
-            for window, reaches in sides
-            for is_rows, reach in zip((window.left_rows, window.right_rows), reaches, strict=True)
-            if is_rows == rows
-        ]
-        return max(ends, default=-1.0)
+    @cached_property
+    def _windows(self) -> dict[bool, tuple[Ints, NDArray[np.float64]]]:
+        """By whether they count rows, each query's number and its window, longest first."""
+        found = {}
+        for rows in (False, True):
+            parts = [
+                (table.numbers, reach)
+                for table in self.tables
+                for is_rows, reach in zip(_counts_rows(table), table.reaches, strict=True)
+                if is_rows == rows
+            ]
+            numbers = np.concatenate([np.empty(0, np.int64), *(numbers for numbers, _ in parts)])
+            reaches = np.concatenate([np.empty(0), *(reach for _, reach in parts)])
+            order = np.argsort(-reaches, kind="stable")
+            found[rows] = numbers[order], reaches[order]
+        return found
+
+    def longest(self, rows: bool, dead: Collection[int] = ()) -> float:
+        """The longest window of a living query in seconds, or in rows; -1 where there is none."""
+        numbers, reaches = self._windows[rows]
+        return next((float(reaches[i]) for i, number in enumerate(numbers.tolist()) if number not in dead), -1.0)
 
     @cached_property
     def sources(self) -> frozenset[Source]:
@@ -108,22 +119,21 @@ class JoinStage:
     def classes(self) -> Hashes:
         return np.array([key for table in self.others for key in table.keys], dtype=np.uint64)
 
-    @cached_property
-    def reach(self) -> float:
+    def reach(self, dead: Collection[int] = ()) -> float:
         """The longest window in seconds: what is older than that, and no longer counted by rows, meets nothing."""
-        return max((part.longest(False) for part in self.parts), default=-1.0)
+        return max((part.longest(False, dead) for part in self.parts), default=-1.0)
 
     @cached_property
     def rows(self) -> float:
         """The longest window in rows; 0 where none counts rows."""
         return max([0.0, *(part.longest(True) for part in self.parts)])
 
-    def needed(self, now: float, runs: Sequence[Run]) -> Needed:
+    def needed(self, now: float, reach: float, runs: Sequence[Run]) -> Needed:
         """Which documents may still meet others; of `runs`, all there are, the newest are kept for windows of rows."""
         counted = newest_times(runs, self.rows) if self.rows else {}
 
         def is_needed(run: Run) -> NDArray[np.bool_]:
-            kept: NDArray[np.bool_] = now - run.times <= self.reach  # subtracted as in the join, to round alike
+            kept: NDArray[np.bool_] = now - run.times <= reach  # subtracted as in the join, to round alike
             for stream, least in counted.items():
                 kept |= (run.streams == stream) & (run.times >= least)
             return kept
@@ -134,6 +144,10 @@ class JoinStage:
         """One run of several, without what no query needs any more."""
         compared = {variable.key: compared for variable, compared in self.kept.items()}
         return merge_runs(runs, compared, self.classes, needed or (lambda run: np.ones(len(run), np.bool_)))
+
+
+def _counts_rows(table: JoinTable) -> tuple[bool, bool]:
+    return table.template.window.left_rows, table.template.window.right_rows
 
 
 def batch_run(
