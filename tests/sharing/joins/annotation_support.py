@@ -61,7 +61,7 @@ def found_by(tables, items, parts=1, merge=None, folder=None, late=3600.0):
             own = [one for one in items if one.batch == batch and one.stream == stream]
             source, plan = Source(name), SourcePlan()
             for i, table in enumerate(tables):
-                plan.add_join(str(i), table, [source])
+                plan.add_joins(str(i), table.paths([source]))
             walk = plan.start()
             for i, one in enumerate(own):
                 walk.add(i, one.document.root)
