@@ -102,6 +102,7 @@ class FoundTables(Mapping[Path, PathTable]):
     """The path tables of a batch, each made when it is first asked for; paths without a node are not there."""
 
     def __init__(self, shared: SharedPaths, batch: Batch, documents: Ints, items: list[str] | None) -> None:
+        self.shared = shared
         self.batch = batch
         self._ids, self._keys, self._valued = shared.ids, shared.keys, shared.automaton.is_valued
         self._documents, self._items = documents, items

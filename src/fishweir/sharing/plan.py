@@ -75,7 +75,7 @@ class SourcePlan:
         """The matches of a pool, and of twigs, which are lists of queries, are put down to its first table."""
         columns = FirstValues(witnesses)
         together = {(segment, index) for segment, pool in self.pools for index in pool.indexes}
-        if isinstance(witnesses, FoundTables):
+        if isinstance(witnesses, FoundTables) and witnesses.shared is self.shared:
             for segment, twigs in self._current_twigs(together):
                 together.update((segment, index) for index in twigs.indexes)
                 matches = twigs.match(witnesses)
