@@ -101,7 +101,8 @@ class PairWriter:
         if self.writer is None:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.sets.mkdir(parents=True, exist_ok=True)
-            self.writer = pq.ParquetWriter(self.path.with_suffix(".tmp"), PAIR, compression="zstd")
+            temporary = self.path.with_suffix(".tmp")
+            self.writer = pq.ParquetWriter(temporary, PAIR, compression="lz4", write_statistics=False)
         self.writer.write_batch(pair_batch(block, None if block.wanted is None else self._name(block.wanted)))
 
     def _name(self, wanted: Contained) -> str:

@@ -103,7 +103,7 @@ def _by_retained(commits: Sequence[Commit], most: int) -> list[Point]:
     ends = np.cumsum([commit.documents for commit in commits])
     points = []
     for retained in (most // 10, most):
-        chosen = [c for c, end in zip(commits, ends.tolist(), strict=True) if 0.8 * retained <= end <= 1.2 * retained]
+        chosen = [c for c, end in zip(commits, ends.tolist(), strict=True) if 0.5 * retained <= end <= 1.5 * retained]
         documents, seconds = sum(c.documents for c in chosen), sum(c.seconds for c in chosen)
         pairs = sum(c.matches for c in chosen)
         points.append(Point("retained", retained, 100, FAST, 0.0, seconds, 0.0, pairs, documents=documents))
