@@ -23,6 +23,9 @@ from fishweir.pipeline.joining import cached_set, set_path
 from fishweir.pipeline.taken import TakenDocument
 from fishweir.sharing.arrays import Ints, expand, number_rows
 
+JoinedResult = tuple[list[str], dict[str, dict[str, Any]], str | dict[str, Any]]
+"""Documents in time order, bindings and output."""
+
 PAIR_COLUMNS = ("left_stream", "left", "right_stream", "right")
 Places = dict[tuple[int, int], int]
 """Element of each (side, node of its template) that a result is over."""
@@ -75,8 +78,8 @@ def count_joined(
 
 def joined_results(
     shape: Shape, constants: tuple[Constant, ...], row: Mapping[str, Any], left: TakenDocument, right: TakenDocument
-) -> Iterator[tuple[list[str], dict[str, dict[str, Any]], str | dict[str, Any]]]:
-    """Documents in time order, bindings and output of each result of a row for one query."""
+) -> Iterator[JoinedResult]:
+    """Each result of a row for one query."""
     taken = (left, right)
     ordered = [left.id, right.id] if row["apart"] >= 0 else [right.id, left.id]
     if shape.formula is not None:

@@ -24,7 +24,7 @@ from fishweir.pipeline.annotated import annotated_result, expand_annotated
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import expand_rows
 from fishweir.pipeline.home import Home
-from fishweir.pipeline.joined import PAIR_COLUMNS, expand_pairs, joined_results
+from fishweir.pipeline.joined import PAIR_COLUMNS, JoinedResult, expand_pairs, joined_results
 from fishweir.pipeline.taken import take_document
 from fishweir.sharing.arrays import Ints
 
@@ -131,6 +131,7 @@ class ResultReader:
                 continue
             queries = self.look_up(np.unique(numbers).tolist())
             listed = block.to_pylist()
+            made: dict[tuple[int, int], list[JoinedResult]] = {}
             for at, number in zip(rows.tolist(), numbers.tolist(), strict=True):
                 query, row = queries[number], listed[at]
                 if query.added > row["since"]:
@@ -140,10 +141,16 @@ class ResultReader:
                     if pair in seen:
                         continue
                     seen.add(pair)
-                left, right = (take_document(self.home, row[f"{s}_stream"], row[s]) for s in ("left", "right"))
-                assert isinstance(query.shape, Shape)
-                for documents, bindings, output in joined_results(query.shape, query.constants, row, left, right):
+                if (at, id(query.shape)) not in made:
+                    made[at, id(query.shape)] = self._made(row, query)
+                for documents, bindings, output in made[at, id(query.shape)]:
                     yield number, Result(query.name, documents, row["timestamp"], bindings, output)
+
+    def _made(self, row: Mapping[str, Any], query: QueryLike) -> list[JoinedResult]:
+        """What all queries of one shape want of a pair: their constants are decided by then."""
+        left, right = (take_document(self.home, row[f"{s}_stream"], row[s]) for s in ("left", "right"))
+        assert isinstance(query.shape, Shape)
+        return list(joined_results(query.shape, query.constants, row, left, right))
 
     def _maker(self, row: Mapping[str, Any], shape: Shape | Selection) -> Callable[[str], Result]:
         """Queries of one shape want the same result of a row, each under its own name."""

@@ -63,7 +63,7 @@ class Joins:
     def longest(self, rows: bool, dead: Collection[int] = ()) -> float:
         """The longest window of a living query in seconds, or in rows; -1 where there is none."""
         numbers, reaches = self._windows[rows]
-        return next((float(reaches[i]) for i, number in enumerate(numbers.tolist()) if number not in dead), -1.0)
+        return next((float(reaches[i]) for i in range(len(numbers)) if int(numbers[i]) not in dead), -1.0)
 
     @cached_property
     def sources(self) -> frozenset[Source]:
