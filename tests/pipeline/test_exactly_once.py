@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import CreateQuery
@@ -26,8 +27,11 @@ create above where <Quotes><Quote><Price>$p</></></> in "quotes", $p > 90 constr
 create between where <Quote><Price>$p</><Symbol>$s</></> in "quotes", $p >= 10, $p < 20 construct $s;
 create query again as quotes//Quote[Symbol->s][Price->p] FOLLOWED BY{s = s2 AND p = p2, 100}
     quotes//Quote[Symbol->s2][Price->p2];
+create query noted as from quotes as $q join last 200 items on quotes with $q[Symbol = window.Symbol and
+    Price = window.Price];
 """
-REACH = 100
+REACH, NOTED = 100, 200
+JOINS = ("again", "noted")
 
 
 def write_input(folder: Path, pick: random.Random) -> dict[str, str]:
@@ -48,12 +52,12 @@ def write_input(folder: Path, pick: random.Random) -> dict[str, str]:
 def expected(documents: dict[str, str]) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for statement in parse_script(SCRIPT):
-        if not isinstance(statement, CreateQuery) or statement.name == "again":
+        if not isinstance(statement, CreateQuery) or statement.name in JOINS:
             continue
         for id, text in documents.items():
             document = Document(id, 0.0, parse_document(text.encode()), ("Quotes",))
             found[statement.name, id] += len(evaluate(statement.shape, statement.constants, document))
-    return +found + joined(list(documents.items()))
+    return +found + joined(list(documents.items())) + noted(list(documents.items()))
 
 
 def joined(documents: list[tuple[str, str]]) -> Counter[tuple[str, str]]:
@@ -65,6 +69,17 @@ def joined(documents: list[tuple[str, str]]) -> Counter[tuple[str, str]]:
         for i in range(max(0, j - REACH), j)
         if what[i] == what[j]
     )
+
+
+def noted(documents: list[tuple[str, str]]) -> Counter[tuple[str, str]]:
+    """Quotes with those like them among the NOTED newest before them."""
+    what = [text.partition("</T>")[2] for _, text in documents]
+    found: Counter[tuple[str, str]] = Counter()
+    for j, (id, _) in enumerate(documents):
+        met = [documents[i][0] for i in range(max(0, j - NOTED), j) if what[i] == what[j]]
+        if met:
+            found["noted", " ".join([id, *sorted(met)])] += 1
+    return found
 
 
 def start(folder: Path, *more: str) -> subprocess.Popen[bytes]:
@@ -91,7 +106,11 @@ def kill_after(folder: Path, commits: int, pause: float) -> None:
 
 def counted(lines: str) -> Counter[tuple[str, str]]:
     rows = [json.loads(line) for line in lines.splitlines()]
-    return Counter((row["query"], " ".join(row["documents"])) for row in rows)
+    return Counter((row["query"], " ".join([*row["documents"], *_annotation(row)])) for row in rows)
+
+
+def _annotation(row: dict[str, Any]) -> list[str]:
+    return sorted(bound["document"] for name, bound in row["bindings"].items() if name.startswith("window"))
 
 
 def test_killed_at_random_moments(tmp_path: Path) -> None:
