@@ -12,6 +12,7 @@ from time import process_time
 import numpy as np
 
 from fishweir.bench.contestants import Disagreement
+from fishweir.bench.roses.predicates import cnf_predicates, keyword_predicates
 from fishweir.bench.roses.report import RosesFigure
 from fishweir.bench.roses.work import Items
 from fishweir.sharing.factorization.cost import Predicate, Selectivity, independent, naive_cost, plan_cost
@@ -19,7 +20,6 @@ from fishweir.sharing.factorization.plan import FilterPlan, evaluate, naive_plan
 from fishweir.sharing.factorization.sta import sta
 from fishweir.sharing.factorization.vca import vca
 from fishweir.sharing.factorization.vcb import vcb
-from fishweir.sharing.factorization.workload import cnf_predicates, keyword_predicates
 
 Algorithm = Callable[[Sequence[Predicate], Selectivity], FilterPlan]
 Say = Callable[[str], None]

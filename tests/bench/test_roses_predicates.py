@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fishweir.bench.roses.predicates import cnf_predicates, keyword_frequencies, keyword_predicates
 from fishweir.sharing.factorization.cost import independent, naive_cost, plan_cost
 from fishweir.sharing.factorization.vca import vca
 from fishweir.sharing.factorization.vcb import vcb
-from fishweir.sharing.factorization.workload import cnf_predicates, keyword_frequencies, keyword_predicates
 
 WORDS = keyword_frequencies(200)
 
