@@ -100,10 +100,10 @@ def _table_3(panel: Any, points: list[Point]) -> None:
     for attributes, marker in zip(sorted({p.attributes for p in points}), "o^", strict=False):
         line = [p for p in points if p.attributes == attributes]
         times = [p.microseconds for p in line]
-        panel.plot([p.batch for p in line], times, marker=marker, label=f"Nattr = {attributes}")
+        (drawn,) = panel.plot([p.batch for p in line], times, marker=marker, label=f"Nattr = {attributes}")
         for p in line:
-            place = {"textcoords": "offset points", "ha": "center"}
-            panel.annotate(f"Ndc {p.ndc}", (p.batch, p.microseconds), (0, 7), **place)
+            place = {"textcoords": "offset points", "ha": "center", "color": drawn.get_color()}
+            panel.annotate(f"Ndc {p.ndc}", (p.batch, p.microseconds), (0, 7 if attributes < 8 else -16), **place)
     if points:
         panel.set_title(f"Table 3: SJ-Batch, Nquery = {points[0].queries:,}, Ndc as found")
         batches = sorted({p.batch or 0 for p in points})
@@ -130,7 +130,9 @@ def _cluster_sizes(panel: Any, points: list[Point]) -> None:
     panel.set_xscale("log", base=2)
     panel.xaxis.set_major_formatter(lambda size, _: f"{size:g}")
     panel.set_xlabel("Ndc, tuples in a data cluster")
-    panel.legend(frameon=False)
+    low, high = panel.get_ylim()
+    panel.set_ylim(low, 2.5 * high)
+    panel.legend(frameon=False, ncols=2, loc="upper right")
 
 
 def draw_contest(outcome: Outcome, path: Path) -> None:
