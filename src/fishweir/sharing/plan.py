@@ -6,9 +6,9 @@ stream by name or, for `in "*"`, a DTD: a stream that conforms to one feeds both
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path as FilePath
 
 import numpy as np
@@ -37,6 +37,10 @@ def sources_of(stream: StreamDefinition) -> tuple[Source, ...]:
     return (*own, Source(stream.dtd, dtd=True)) if stream.dtd else own
 
 
+Placed = tuple[str, int, Table | FilterTable]
+"""Segment, place in it, table."""
+
+
 @dataclass
 class SourcePlan:
     """The tables over one set of sources, each with its place, and the paths they need.
@@ -45,12 +49,12 @@ class SourcePlan:
     """
 
     shared: SharedPaths = field(default_factory=SharedPaths)
-    tables: list[tuple[str, int, Table | FilterTable]] = field(default_factory=list)
+    tables: list[Placed] = field(default_factory=list)
     pools: list[tuple[str, Pooled]] = field(default_factory=list)
     paths: dict[Path, bool] = field(default_factory=dict)
     worded: set[Path] = field(default_factory=set)
     by_segment: dict[str, dict[Path, bool]] = field(default_factory=dict)
-    _twigs: dict[str, tuple[int, Twigs | None]] = field(default_factory=dict)
+    _twigs: dict[str, tuple[int, Twigs]] = field(default_factory=dict)
 
     def add(self, segment: str, index: int, table: Table | FilterTable) -> None:
         self.tables.append((segment, index, table))
@@ -74,16 +78,13 @@ class SourcePlan:
     def match(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[str, int, Matches]]:
         """The matches of a pool, and of twigs, which are lists of queries, are put down to its first table."""
         columns = FirstValues(witnesses)
-        together = {(segment, index) for segment, pool in self.pools for index in pool.indexes}
-        if isinstance(witnesses, FoundTables) and witnesses.shared is self.shared:
-            for segment, twigs in self._current_twigs(together):
-                together.update((segment, index) for index in twigs.indexes)
-                matches = twigs.match(witnesses)
+        walked = isinstance(witnesses, FoundTables) and witnesses.shared is self.shared
+        if walked:
+            for segment, twigs in self._current_twigs():
+                matches = twigs.match(witnesses)  # type: ignore[arg-type]
                 if matches is not None:
                     yield segment, twigs.indexes[0], matches
-        for segment, index, table in self.tables:
-            if (segment, index) in together:
-                continue
+        for segment, index, table in self._alone[walked]:
             if isinstance(table, FilterTable):
                 matches = match_filters(table, witnesses)
             else:
@@ -94,17 +95,31 @@ class SourcePlan:
             for matches in match_pool(pool, columns if pool.tables[0].template.columns else witnesses):
                 yield segment, pool.indexes[0], matches
 
-    def _current_twigs(self, pooled: Container[tuple[str, int]]) -> list[tuple[str, Twigs]]:
+    @cached_property
+    def _alone(self) -> dict[bool, list[Placed]]:
+        """The tables that are looked up by themselves, by whether the batch was walked: twigs need that."""
+        pooled = {(segment, index) for segment, pool in self.pools for index in pool.indexes}
+        others = [placed for placed in self.tables if placed[:2] not in pooled]
+        twigs = {(segment, index) for segment, own in self._twig_tables.items() for index, _ in own}
+        return {False: others, True: [placed for placed in others if placed[:2] not in twigs]}
+
+    @cached_property
+    def _twig_tables(self) -> dict[str, list[tuple[int, Table]]]:
+        """The tables of each segment that are twigs, where there are enough of them."""
+        pooled = {(segment, index) for segment, pool in self.pools for index in pool.indexes}
+        found: dict[str, list[tuple[int, Table]]] = {}
+        for segment, index, table in self.tables:
+            if isinstance(table, Table) and (segment, index) not in pooled and is_twig(table):
+                found.setdefault(segment, []).append((index, table))
+        return {segment: own for segment, own in found.items() if len(own) >= FEWEST}
+
+    def _current_twigs(self) -> list[tuple[str, Twigs]]:
         """The twigs of each segment, made anew when the automaton has taken its paths anew."""
-        for segment in self.by_segment:
+        for segment, own in self._twig_tables.items():
             held = self.shared.held_since[segment]
             if segment not in self._twigs or self._twigs[segment][0] != held:
-                own = [
-                    (i, t) for s, i, t in self.tables
-                    if s == segment and (s, i) not in pooled and isinstance(t, Table) and is_twig(t)
-                ]  # fmt: skip
-                self._twigs[segment] = held, build_twigs(own, self.shared) if len(own) >= FEWEST else None
-        return [(segment, twigs) for segment, (_, twigs) in self._twigs.items() if twigs is not None]
+                self._twigs[segment] = held, build_twigs(own, self.shared)
+        return [(segment, twigs) for segment, (_, twigs) in self._twigs.items()]
 
     def count(
         self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]

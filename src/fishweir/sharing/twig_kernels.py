@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.sharing.arrays import Ints
-from fishweir.sharing.jit import inlined, lean_kernel
+from fishweir.sharing.jit import inlined, kernel, lean_kernel
 
 EQUAL, UNEQUAL, LESS, AT_MOST, MORE, AT_LEAST = range(6)
 PLACE, PARENT, CHILD, SIBLING, DEEP, FIRST_TEST, END_TEST = range(7)
@@ -288,3 +288,25 @@ def run_twigs(program: Program, found: Found) -> Ints:
         query, count = run_some(program, found, query, work, pairs)
         parts.append(pairs[:count].copy())
     return np.concatenate(parts)
+
+
+@kernel
+def group_pairs(pairs: Ints, group_of: Ints, groups: int) -> tuple[Ints, Ints]:
+    """Where the queries of each group of rows begin, and the queries; pairs come in the order of queries."""
+    starts = np.zeros(groups + 1, np.int64)
+    last = np.full(groups, -1, np.int64)
+    kept = np.empty(len(pairs), np.bool_)
+    for i in range(len(pairs)):
+        group = group_of[pairs[i, 1]]
+        kept[i] = last[group] != pairs[i, 0]
+        last[group] = pairs[i, 0]
+        starts[group + 1] += kept[i]
+    starts = np.cumsum(starts)
+    at = starts[:-1].copy()
+    queries = np.empty(starts[-1], np.int64)
+    for i in range(len(pairs)):
+        if kept[i]:
+            group = group_of[pairs[i, 1]]
+            queries[at[group]] = pairs[i, 0]
+            at[group] += 1
+    return starts, queries

@@ -19,15 +19,16 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fishweir.algebra.normal import ANY_ROOT, ConstantCondition, Template
 from fishweir.sharing.arrays import Ints
 from fishweir.sharing.automaton.rows import Rows
-from fishweir.sharing.match import Matches, distinct, with_members
+from fishweir.sharing.match import Matches
 from fishweir.sharing.paths import FoundTables, SharedPaths
 from fishweir.sharing.tables import Table
-from fishweir.sharing.twig_kernels import Found, Program, run_twigs
+from fishweir.sharing.twig_kernels import Found, Program, group_pairs, run_twigs
 from fishweir.sharing.witnesses import texts_to_numbers
 
 LARGEST, FEWEST = 64, 16
@@ -54,60 +55,64 @@ def _is_simple(condition: ConstantCondition) -> bool:
 @dataclass(frozen=True)
 class Twigs:
     """The program of some tables, with their places in the segment; `numbers` are the queries, `trie_nodes` the places
-    of the program in the automaton, `codes` the texts that it compares with, `numeric` the places whose values are
+    of the program in the automaton, `texts` those that it compares with, `numeric` the places whose values are
     read as numbers."""
 
     indexes: tuple[int, ...]
     program: Program
     numbers: Ints
     trie_nodes: Ints
-    codes: dict[str, int]
+    texts: pa.LargeStringArray
     numeric: Ints
 
     def match(self, witnesses: FoundTables) -> Matches | None:
         rows = witnesses.batch.rows
         if not len(rows):
             return None
-        queries, outputs = run_twigs(self.program, self._found(rows)).T
-        if not len(queries):
+        pairs = run_twigs(self.program, self._found(rows))
+        if not len(pairs):
             return None
-        distinct_rows, at = np.unique(outputs, return_inverse=True)
-        documents, nodes = rows.documents[distinct_rows], np.maximum(rows.positions[distinct_rows], 0)[:, None]
-        return with_members(documents, nodes, distinct(documents, nodes)[1], at, self.numbers[queries])
+        positions = np.maximum(rows.positions, 0)  # an attribute, and what stood above a split, count as the element
+        differ = (np.diff(rows.documents) != 0) | (np.diff(positions) != 0)
+        firsts = np.flatnonzero(np.append(True, differ))
+        starts, queries = group_pairs(pairs, np.append(0, np.cumsum(differ)), len(firsts))
+        held = np.flatnonzero(np.diff(starts))
+        none, of = np.zeros(len(held) + 1, np.int64), firsts[held]
+        ends, members = np.append(starts[held], starts[-1]), self.numbers[queries]
+        return Matches(rows.documents[of], positions[of][:, None], none, none[:0], ends, members)
 
     def _found(self, rows: Rows) -> Found:
         nodes, of_nodes = rows.states_of_nodes
         order, row_starts = rows.by_state
-        node_starts = np.cumsum([0, *(len(state.nodes) for state in rows.states)])
         first, last = (np.searchsorted(nodes, self.trie_nodes, side) for side in ("left", "right"))
         entered = np.append(0, np.cumsum(np.diff(row_starts)[of_nodes]))
         codes = np.full(len(rows), -1, np.int64)
-        valued = np.fromiter(rows.texts.keys(), np.int64, len(rows.texts))
-        codes[valued] = [self.codes.get(text, -1) for text in rows.texts.values()]
+        found = pc.index_in(rows.values, value_set=self.texts)
+        codes[rows.valued] = found.fill_null(-1).to_numpy(zero_copy_only=False)
         coded = np.flatnonzero(codes >= 0)
         coded = coded[np.argsort(codes[coded], kind="stable")]
         return Found(
             np.column_stack([rows.state, rows.parents, rows.ends, codes]),
-            self._numbers(rows, valued, [of_nodes[first[place] : last[place]] for place in self.numeric.tolist()]),
+            self._numbers(rows, [of_nodes[first[place] : last[place]] for place in self.numeric.tolist()]),
             np.column_stack([self.trie_nodes, first, last, entered[last] - entered[first]]),
             of_nodes,
-            np.column_stack([node_starts[:-1], node_starts[1:], row_starts[:-1], row_starts[1:]]),
-            np.concatenate([np.empty(0, np.int64), *(state.nodes for state in rows.states)]),
+            np.column_stack([rows.node_starts[:-1], rows.node_starts[1:], row_starts[:-1], row_starts[1:]]),
+            rows.nodes,
             order,
-            np.searchsorted(codes[coded], np.arange(max(len(self.codes), 1) + 1)),
+            np.searchsorted(codes[coded], np.arange(max(len(self.texts), 1) + 1)),
             coded,
         )
 
     @staticmethod
-    def _numbers(rows: Rows, valued: Ints, states: Sequence[Ints]) -> NDArray[np.float64]:
+    def _numbers(rows: Rows, states: Sequence[Ints]) -> NDArray[np.float64]:
         """The values of the rows that a condition on numbers can read, by the states they can be in."""
-        wanted = np.zeros(len(rows.states), np.bool_)
+        wanted = np.zeros(rows.states, np.bool_)
         for some in states:
             wanted[some] = True
         numbers = np.full(len(rows), np.nan)
-        read = valued[wanted[rows.state[valued]]]
+        read = np.flatnonzero(wanted[rows.state[rows.valued]])
         if len(read):
-            numbers[read] = texts_to_numbers(pa.array(rows.texts_of(read), pa.large_string()))
+            numbers[rows.valued[read]] = texts_to_numbers(rows.values.take(pa.array(read)))
         return numbers
 
 
@@ -135,7 +140,8 @@ class _Builder:
         program = Program(np.array(self.nodes), tests, np.array(self.numbers, np.float64), np.array(self.queries))
         numbers = np.concatenate([table.numbers for table in tables]).astype(np.int64)
         trie_nodes = np.array(list(self.places), np.int64)
-        return Twigs(indexes, program, numbers, trie_nodes, self.codes, np.array(list(self.numeric), np.int64))
+        texts = pa.array(self.codes, pa.large_string())
+        return Twigs(indexes, program, numbers, trie_nodes, texts, np.array(list(self.numeric), np.int64))
 
     def _table(self, table: Table) -> None:
         template = table.template

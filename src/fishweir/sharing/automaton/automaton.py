@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fishweir.algebra.documents import Element
 from fishweir.sharing.automaton.batch import Batch
 from fishweir.sharing.automaton.compiled import Compiled, compile_pattern
 from fishweir.sharing.automaton.pattern import Pattern
 from fishweir.sharing.automaton.rows import Rows
-from fishweir.sharing.automaton.states import State, States
+from fishweir.sharing.automaton.states import States
+from fishweir.sharing.automaton.steps import Steps
 from fishweir.sharing.automaton.trie import Trie
 from fishweir.sharing.automaton.walk import Walk
 
@@ -44,13 +44,14 @@ class PathAutomaton:
     def __init__(self) -> None:
         self.trie = Trie()
         self.states = States(self.trie)
+        self.steps = Steps(self.states)
         self.paths: dict[int, Compiled] = {}
         self._ids: dict[Pattern, int] = {}
         self._uses: dict[int, list[int]] = {}
         self._since: dict[int, int] = {}
         self._path_at = np.full(1024, -1, np.int32)
         self._anchors: dict[int, dict[str | None, dict[int, None]]] = {}
-        self._version = self._next = 0
+        self._next = 0
         self._documents = self._elements = self._skipped = 0
 
     def add(self, pattern: Pattern, values: bool = False) -> int:
@@ -93,7 +94,6 @@ class PathAutomaton:
             self._anchors.setdefault(anchor, {}).setdefault(text, {})[path] = None
             return
         self._path_at[node] = path
-        self._version += 1
 
     def _delete(self, path: int) -> None:
         compiled = self.paths.pop(path)
@@ -110,7 +110,6 @@ class PathAutomaton:
                 del self._anchors[anchor]
         else:
             self._path_at[compiled.trunk.last] = -1
-            self._version += 1
         self.trie.release(compiled.uses)
 
     def _value(self, node: int, change: int) -> None:
@@ -124,17 +123,18 @@ class PathAutomaton:
 
     def start(self) -> Walk:
         """A walk, to which documents are added one by one; `finish` makes it a batch."""
-        self.states.refresh()
-        return Walk(self.states)
+        if self.states.refresh():
+            self.steps.forget()
+        return Walk(self.states, self.steps)
 
     def finish(self, walk: Walk) -> Batch:
-        rows = Rows(walk, self.states.all)
+        walk.read()
+        rows = Rows(walk, self.states.ended())
         self.states.count(rows.state_ids)
         self._documents += len(walk.documents)
         self._elements += walk.elements
         self._skipped += walk.skipped
-        accepts = [self._accepts(state) for state in rows.states]
-        return Batch(rows, self.paths, accepts, self._anchors, walk.elements, walk.skipped)
+        return Batch(rows, self.paths, self._path_at[rows.nodes], self._anchors, walk.elements, walk.skipped)
 
     def run(self, documents: Iterable[Element], contexts: Iterable[tuple[str, ...]] | None = None) -> Batch:
         """The batch of some documents, numbered from 0."""
@@ -146,13 +146,6 @@ class PathAutomaton:
             for i, (root, context) in enumerate(zip(documents, contexts, strict=True)):
                 walk.add(i, root, context)
         return self.finish(walk)
-
-    def _accepts(self, state: State) -> NDArray[np.int32]:
-        """The paths without predicates that end in a state."""
-        if state.version != self._version:
-            paths = self._path_at[state.nodes]
-            state.accepts, state.version = paths[paths >= 0], self._version
-        return state.accepts
 
     def is_valued(self, path: int) -> bool:
         """Whether somebody wants the texts of a path's nodes."""

@@ -58,21 +58,23 @@ class Factorized:
 
 
 class Batch:
-    """`elements` were in the documents, `skipped` of them in subtrees that no path enters."""
+    """`path_at`: the path without predicates that ends at each node of the rows' states, or -1. `elements` were in
+    the documents, `skipped` of them in subtrees that no path enters."""
 
     def __init__(
-        self, rows: Rows, paths: Mapping[int, Compiled], accepts: list[NDArray[np.int32]],
+        self, rows: Rows, paths: Mapping[int, Compiled], path_at: NDArray[np.int32],
         anchors: Mapping[int, Mapping[str | None, Mapping[int, None]]], elements: int, skipped: int,
     ) -> None:  # fmt: skip
         self.rows, self.elements, self.skipped = rows, elements, skipped
-        self._paths, self._accepts, self._anchors = paths, accepts, anchors
+        self._paths, self._path_at, self._anchors = paths, path_at, anchors
 
     @cached_property
     def factorized(self) -> Factorized:
         """All hits of the paths without predicates."""
         order, starts = self.rows.by_state
-        offsets = np.cumsum([0, *map(len, self._accepts)])
-        return Factorized(starts, order, offsets, np.concatenate([np.empty(0, np.int32), *self._accepts]))
+        accepted = self._path_at >= 0
+        offsets = np.append(0, np.cumsum(accepted))[self.rows.node_starts]
+        return Factorized(starts, order, offsets, self._path_at[accepted])
 
     @cached_property
     def reached(self) -> Reached:
@@ -126,6 +128,6 @@ class Batch:
 
     def node_id(self, row: int) -> str:
         """A row's node as results show it: `17`, `17@id`."""
-        name = self.rows.names.get(row)
+        name = self.rows.name_of(row)
         position = self.rows.positions[row]
         return f"{position}" if name is None else f"{position}@{name.rpartition('}')[2]}"

@@ -16,28 +16,42 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import Operator
 from fishweir.algebra.values import to_number
 from fishweir.sharing.arrays import Ints, expand
-from fishweir.sharing.automaton.states import ABOVE, PLACE, State
+from fishweir.sharing.automaton.states import ABOVE, PLACE, NodesOfStates
 from fishweir.sharing.automaton.walk import Walk
 
 NONE = np.empty(0, np.int64)
 
 
 class Rows:
-    """Row i: document, position, the row above, its state as an index of `states`."""
+    """Row i: document, position, the row above, its state; `values` of the rows `valued`.
 
-    def __init__(self, walk: Walk, all_states: list[State | None]) -> None:
-        firsts: Ints = np.array([*walk.firsts, len(walk.places)], np.int64)
-        places = np.array(walk.places, np.int64)
-        self.parents: Ints = np.array(walk.parents, np.int64)
-        self.documents: Ints = np.repeat(np.array(walk.documents, np.int64), firsts[1:] - firsts[:-1])
+    There are `states` states here, from 0 on; s ends the trie `nodes` from `node_starts[s]` on. `states_of_nodes`: trie
+    nodes in ascending order, and a state that ends each.
+    """
+
+    def __init__(self, walk: Walk, ended: NodesOfStates) -> None:
+        starts = np.cumsum([0, *(len(part.rows) for part in walk.parts)]).tolist()
+        rows = np.concatenate([np.empty((0, 3), np.int64), *(part.rows for part in walk.parts)])
+        places, self.parents = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
+        for start, part in zip(starts[1:], walk.parts[1:], strict=False):
+            own = self.parents[start : start + len(part.rows)]
+            own[own >= 0] += start
+        lengths = np.concatenate([NONE, *(np.diff(part.firsts) for part in walk.parts)])
+        self.documents: Ints = np.repeat(np.array(walk.documents, np.int64), lengths)
         self.positions: Ints = (places & ((1 << PLACE) - 1)) - ABOVE
-        self.names, self.texts = walk.names, walk.texts
+        self.valued: Ints = np.concatenate([NONE, *(p.valued + at for p, at in zip(walk.parts, starts, strict=False))])
+        self.values = pa.concat_arrays([pa.array([], pa.large_string()), *(part.values for part in walk.parts)])
+        self._attributes, self._names = rows[:, 2], walk.steps.names.names
         self.state_ids: Ints = places >> PLACE
-        present = np.zeros(len(all_states), np.bool_)
+        present = np.zeros(len(ended.starts) - 1, np.bool_)
         present[self.state_ids] = True
-        used = np.flatnonzero(present)
-        self.state = (np.cumsum(present) - 1)[self.state_ids]
-        self.states = [s for i in used.tolist() if (s := all_states[i]) is not None]
+        used, number = np.flatnonzero(present), np.cumsum(present) - 1
+        self.states = len(used)
+        self.state = number[self.state_ids]
+        self.node_starts = np.append(0, np.cumsum(np.diff(ended.starts)[used])).astype(np.int64)
+        self.nodes: Ints = ended.nodes[expand(ended.starts[used], ended.starts[used + 1])[1]]
+        here = present[ended.states]
+        self.states_of_nodes: tuple[Ints, Ints] = ended.by_node[here], number[ended.states[here]]
         self._found: dict[int, Ints] = {}
         self._by_number: dict[int, tuple[NDArray[np.float64], Ints]] = {}
 
@@ -48,15 +62,7 @@ class Rows:
     def by_state(self) -> tuple[Ints, Ints]:
         """Rows ordered by state, and where each state's rows begin."""
         order = np.argsort(self.state, kind="stable")
-        return order, np.searchsorted(self.state[order], np.arange(len(self.states) + 1))
-
-    @cached_property
-    def states_of_nodes(self) -> tuple[Ints, Ints]:
-        """Trie nodes in ascending order, and a state that ends each."""
-        nodes = np.concatenate([NONE, *(s.nodes for s in self.states)])
-        states = np.repeat(np.arange(len(self.states)), [len(s.nodes) for s in self.states])
-        order = np.argsort(nodes, kind="stable")
-        return nodes[order], states[order]
+        return order, np.searchsorted(self.state[order], np.arange(self.states + 1))
 
     @cached_property
     def ends(self) -> Ints:
@@ -71,12 +77,7 @@ class Rows:
 
     def present(self, nodes: Collection[int]) -> list[int]:
         """Those of some trie nodes that have rows."""
-        if not nodes or not self.states:
-            return []
-        wanted = np.zeros(max(max(nodes), *(int(s.nodes[-1]) for s in self.states)) + 1, np.bool_)
-        wanted[list(nodes)] = True
-        found = [s.nodes[wanted[s.nodes]] for s in self.states]
-        return np.unique(np.concatenate(found)).tolist()
+        return np.intersect1d(np.fromiter(nodes, np.int64, len(nodes)), self.states_of_nodes[0]).tolist()
 
     def of(self, node: int) -> Ints:
         """The rows that end at a trie node, in preorder."""
@@ -93,23 +94,22 @@ class Rows:
 
     def texts_of(self, rows: Ints) -> list[str]:
         """Values of rows; they were taken only where some path wants them."""
-        return [self.texts[row] for row in rows.tolist()]
-
-    @cached_property
-    def _values(self) -> tuple[Ints, pa.LargeStringArray]:
-        rows = np.fromiter(self.texts.keys(), np.int64, len(self.texts))
-        return rows, pa.array(self.texts.values(), pa.large_string())
+        return self.values_of(rows).to_pylist()
 
     def values_of(self, rows: Ints) -> pa.LargeStringArray:
-        """As texts_of; values are taken in the order of the rows."""
-        with_value, values = self._values
-        return values.take(pa.array(np.searchsorted(with_value, rows)))
+        """As texts_of."""
+        return self.values.take(pa.array(np.searchsorted(self.valued, rows)))
+
+    def name_of(self, row: int) -> str | None:
+        """The name of an attribute; none for an element."""
+        name = int(self._attributes[row])
+        return self._names[name] if name >= 0 else None
 
     @cached_property
     def by_text(self) -> dict[str, list[int]]:
         """All rows whose values were taken, by value."""
         found: dict[str, list[int]] = {}
-        for row, text in self.texts.items():
+        for row, text in zip(self.valued.tolist(), self.values.to_pylist(), strict=True):
             found.setdefault(text, []).append(row)
         return found
 

@@ -12,6 +12,7 @@ edges (`open`). New edges of the trie drop only the transitions that they can ch
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from fishweir.sharing.automaton.trie import KINDS, ROOT, Kind, NewEdge, Trie
 
 Nodes = NDArray[np.int32]
+NO_NODES = np.empty(0, np.int32)
 
 PLACE, ABOVE = 32, 1 << 20
 """A row's state and position are one number; positions above a document are negative, so all are shifted."""
@@ -59,16 +61,13 @@ class State(dict[str, "State | None"]):
     """Tag to state. `attributes` is None where no path reads one, `closed`: none goes further down."""
 
     __slots__ = (
-        "accepts", "attributes", "closed", "id", "matched", "nodes", "open", "place", "special", "states", "valued",
-        "version",
+        "attributes", "closed", "id", "matched", "nodes", "open", "place", "states", "valued",
     )  # fmt: skip
 
     def __init__(self, states: States, id: int, nodes: Nodes, open_: Open) -> None:
         self.states, self.id, self.nodes, self.open = states, id, nodes, open_
         self.place = (id << PLACE) + ABOVE
         self.matched = bool(len(nodes))
-        self.version = -1
-        self.accepts: Nodes = nodes[:0]
         self.look()
 
     def __missing__(self, tag: str) -> State | None:
@@ -90,7 +89,15 @@ class State(dict[str, "State | None"]):
         self.closed = not (child or deep or deep_key)  # the way to attributes below is through elements
         self.attributes = Attributes(self) if key or deep_key else None
         self.valued = not self.states.valued.keys().isdisjoint(self.nodes.tolist())
-        self.special = self.valued or self.attributes is not None
+
+
+class NodesOfStates(NamedTuple):
+    """State s ends the nodes from `starts[s]` on; the same pairs by node: `by_node`, and the `states` of each."""
+
+    starts: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+    by_node: NDArray[np.int64]
+    states: NDArray[np.int64]
 
 
 class States:
@@ -112,6 +119,7 @@ class States:
         self._opens: dict[bytes, Open] = {}
         self._nothing = self._open_of([], None)
         self._start: State | None = None
+        self._ended: tuple[tuple[int, int], NodesOfStates] | None = None
         self.killed = self.trie.released = 0
         self.trie.new_edges.clear()
         self.newly_valued.clear()
@@ -158,15 +166,17 @@ class States:
         nodes = np.array(sorted([*inherited, *added]), np.int32)
         return self._opens.setdefault(nodes.tobytes(), Open(nodes, above, added))
 
-    def refresh(self) -> None:
-        """Brings the states up to date with the trie's new edges and newly wanted values."""
+    def refresh(self) -> bool:
+        """Brings the states up to date with the trie's new edges and newly wanted values; whether any changed."""
         edges, valued = self.trie.new_edges, self.newly_valued
         if self.killed + self.trie.released + len(edges) > 1000 + (self.trie.live + len(self.all)) // 4:
             self.clear()  # renewing one by one would cost more, and the dead are in the way
         elif (edges or valued) and self.all:
             self._renew(edges, valued)
+        changed = bool(edges or valued) or not self.all
         edges.clear()
         valued.clear()
+        return changed
 
     def _renew(self, edges: list[NewEdge], valued: set[int]) -> None:
         by_node: dict[int, list[NewEdge]] = {}
@@ -215,6 +225,18 @@ class States:
                 del state[tag]
         if self._start in killed:
             self._start = None
+
+    def ended(self) -> NodesOfStates:
+        """The nodes of all states, put together anew when there are other states."""
+        now = (len(self.all), self.killed)
+        if self._ended is None or self._ended[0] != now:
+            lists = [state.nodes if state is not None else NO_NODES for state in self.all]
+            starts = np.cumsum([0, *map(len, lists)])
+            nodes = np.concatenate([NO_NODES, *lists]).astype(np.int64)
+            order = np.argsort(nodes, kind="stable")
+            states = np.repeat(np.arange(len(lists)), np.diff(starts))
+            self._ended = now, NodesOfStates(starts, nodes, nodes[order], states[order])
+        return self._ended[1]
 
     def count(self, states: NDArray[np.int64]) -> None:
         """Counts the states that a batch entered."""

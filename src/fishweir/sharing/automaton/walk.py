@@ -1,146 +1,107 @@
-"""The walk: one preorder pass over each document of a batch, whatever the number of paths.
+"""The walk: one pass over each document of a batch, whatever the number of paths.
 
-In: the states and parsed documents. Out: rows in preorder, one per element or attribute that some
-path ends or passes: state and position (as one number), the row above. Per element one dictionary
-look-up and two appends; which paths a state stands for is left to the batch. Subtrees that no path can enter are
-only counted, for the preorder positions.
+In: the states and parsed documents. Out: rows in preorder, one per element or attribute that some path ends or
+passes: state and position (as one number), the row above, and the value where some path wants it. Which paths a state
+stands for is left to the batch. Subtrees that no path can enter are passed over.
 
-Tried on XMark (times vary by a third on a shared machine): recursion takes as long as this stack,
-root.iter() with child counts about 15% less but cannot skip, etree.iterwalk is not clearly better,
-and a target parser takes as long as parsing and this walk together but leaves no tree.
+Documents are serialized and read again by a kernel (elements.py): together that takes about half as long as parsing,
+while going over lxml's tree from Python, 3 to 5 µs an element, took several times as long as that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+import numpy as np
+import pyarrow as pa
 from lxml import etree
+from numpy.typing import NDArray
 
-from fishweir.algebra.documents import Element, attribute_named, local_name, string_value
-from fishweir.sharing.automaton.states import Attributes, State, States
-from fishweir.sharing.automaton.trie import OTHER
+from fishweir.algebra.documents import Element
+from fishweir.sharing.arrays import Ints
+from fishweir.sharing.automaton.elements import Elements
+from fishweir.sharing.automaton.states import ABOVE, PLACE, States
+from fishweir.sharing.automaton.steps import Steps
+from fishweir.sharing.automaton.walk_kernels import gather, walk_elements
 
-_count = etree.XPath("count(descendant::*)")
+AT_ONCE = 16 * 1024 * 1024
+"""Bytes of documents that are read together: bounds the memory."""
+
+
+class Part:
+    """The rows of some documents of a batch; `rows`: place, row above (within the part), name of an attribute."""
+
+    def __init__(self, rows: Ints, firsts: Ints, valued: Ints, values: pa.LargeStringArray) -> None:
+        self.rows, self.firsts, self.valued, self.values = rows, firsts, valued, values
 
 
 class Walk:
     """Collects the rows of a batch. An attribute's row has its element's position, and a name."""
 
-    def __init__(self, states: States) -> None:
-        self.start_states = states
-        self.places: list[int] = []
-        self.parents: list[int] = []
+    def __init__(self, states: States, steps: Steps) -> None:
+        self.states, self.steps = states, steps
         self.documents: list[int] = []
-        self.firsts: list[int] = []
-        self.names: dict[int, str] = {}
-        self.texts: dict[int, str] = {}
+        self.parts: list[Part] = []
         self.elements = self.skipped = 0
-        self._above: dict[tuple[str, ...], tuple[list[tuple[State, int]], State]] = {}
+        self._waiting: list[bytes] = []
+        self._contexts: list[int] = []
+        self._size = 0
+        self._above: dict[tuple[str, ...], int] = {}
+        self._passed: list[tuple[Ints, int]] = []
 
     def add(self, document: int, root: Element, context: tuple[str, ...] = ()) -> None:
         """Walks a document. Paths may also begin at the elements that stood above it before a split."""
+        body = etree.tostring(root, encoding="utf-8", xml_declaration=False, with_tail=False)
         self.documents.append(document)
-        self.firsts.append(len(self.places))
-        passed, above = self._above.get(context) or self._pass(context)
-        row = -1
-        for above_it, position in passed:
-            row = self._record(above_it, position, row)
-            if above_it.valued:
-                self.texts[row] = string_value(root)
-        state = above[root.tag]
-        if state is None:
-            size = int(_count(root)) + 1  # type: ignore[arg-type]
-            self.elements += size
-            self.skipped += size
-            return
-        if state.matched:
-            row = self._record(state, 0, row)
-            if state.valued:
-                self.texts[row] = string_value(root)
-        if state.attributes is not None:
-            self._look(root, state.attributes, row, 0)
-        if state.closed:
-            size = int(_count(root))  # type: ignore[arg-type]
-            self.elements += size + 1
-            self.skipped += size
-        else:
-            self._visit(root, state, row)
+        self._waiting.append(body)
+        at = self._above.get(context)
+        self._contexts.append(self._pass(context) if at is None else at)
+        self._size += len(body)
+        if self._size >= AT_ONCE:
+            self.read()
 
-    def _pass(self, context: tuple[str, ...]) -> tuple[list[tuple[State, int]], State]:
-        """The states of the elements above, and the one that the document element is reached from."""
-        passed: list[tuple[State, int]] = []
-        above = self.start_states.start
+    def _pass(self, context: tuple[str, ...]) -> int:
+        """The states of the elements above, and the one that the document element is reached from, by number."""
+        passed: list[tuple[int, bool]] = []
+        above = self.states.start
         for position, name in enumerate(context, -len(context)):
             state = above[name]
             if state is not None and state.matched:
-                passed.append((state, position))
-            above = self.start_states.restarted(state)
-        self._above[context] = passed, above
-        return passed, above
+                passed.append((state.place + position, state.valued))
+            above = self.states.restarted(state)
+        self._above[context] = len(self._passed)
+        self._passed.append((np.array(passed, np.int64).reshape(-1, 2), above.id))
+        return self._above[context]
 
-    def _record(self, state: State, position: int, row: int) -> int:
-        self.places.append(state.place + position)
-        self.parents.append(row)
-        return len(self.places) - 1
+    def read(self) -> None:
+        """Walks the documents that wait."""
+        if not self._waiting:
+            return
+        found = self.steps.names.read(self._waiting)
+        self.parts.append(self._part(found, np.array(self._contexts)))
+        self._waiting, self._contexts, self._size = [], [], 0
 
-    def _visit(self, root: Element, above: State, row: int) -> None:
-        """All below the document element: the innermost loop of all."""
-        places, parents, texts = self.places, self.parents, self.texts
-        position, skipped = 1, 0
-        children: Iterator[Element] = iter(root)
-        stack: list[tuple[Iterator[Element], State, int]] = []
-        while True:
-            for child in children:
-                tag = child.tag
-                state = above[tag]
-                if state is None:
-                    if len(child):
-                        size = 1 + int(_count(child))  # type: ignore[arg-type]
-                        position += size
-                        skipped += size
-                    elif tag.__class__ is str:
-                        position += 1
-                        skipped += 1
-                    continue
-                inner = len(child)
-                if state.matched:
-                    here = len(places)
-                    places.append(state.place + position)
-                    parents.append(row)
-                    if state.special:
-                        if state.valued:
-                            texts[here] = string_value(child) if inner else child.text or ""
-                        if state.attributes is not None:
-                            self._look(child, state.attributes, here, position)
-                else:
-                    here = row
-                    if state.attributes is not None:
-                        self._look(child, state.attributes, here, position)
-                position += 1
-                if inner:
-                    if state.closed:
-                        size = int(_count(child))  # type: ignore[arg-type]
-                        position += size
-                        skipped += size
-                        continue
-                    stack.append((children, above, row))
-                    children, above, row = iter(child), state, here
-                    break
-            else:
-                if not stack:
-                    break
-                children, above, row = stack.pop()
-        self.elements += position
-        self.skipped += skipped
+    def _part(self, found: Elements, contexts: Ints) -> Part:
+        passed = [self._passed[at][0] for at in contexts.tolist()]
+        passed_starts = np.append(0, np.cumsum([len(some) for some in passed])).astype(np.int64)
+        starts = np.array([above for _, above in self._passed], np.int64)[contexts]
+        size = len(found.elements) - 1
+        rows = np.empty((size + len(found.attributes) + int(passed_starts[-1]), 5), np.int64)
+        row_firsts, reached, above = (np.zeros(length, np.int64) for length in (len(found.firsts), size, size))
+        missing, totals, steps = np.zeros(3, np.int64), np.zeros(6, np.int64), self.steps
+        while not walk_elements(
+            found.elements, found.attributes, found.firsts, steps.names.locals, steps.keys, steps.targets, steps.flags,
+            starts, np.concatenate(passed), passed_starts, reached, above, rows, row_firsts, missing, totals,
+            PLACE, ABOVE,
+        ):  # fmt: skip
+            steps.learn(*missing.tolist())
+        self.elements += size
+        self.skipped += int(totals[3])
+        rows = rows[: totals[2]]
+        valued = np.flatnonzero(rows[:, 3] >= 0)
+        return Part(rows[:, :3], row_firsts, valued, _values(rows, valued, found))
 
-    def _look(self, element: Element, attributes: Attributes, row: int, position: int) -> None:
-        """Takes the attributes that some path reads."""
-        for name, value in element.attrib.items():
-            name = str(name)
-            is_other = name[0] == "{" and attribute_named(element, local_name(name)) != name
-            found = attributes[OTHER + name if is_other else name]
-            if found is not None:
-                here = self._record(found, position, row)
-                self.names[here] = name
-                if found.valued:
-                    self.texts[here] = str(value)
+
+def _values(rows: Ints, valued: Ints, found: Elements) -> pa.LargeStringArray:
+    offsets = np.append(0, np.cumsum(rows[valued, 4] - rows[valued, 3])).astype(np.int64)
+    data: NDArray[np.uint8] = np.empty(int(offsets[-1]), np.uint8)
+    gather(rows, valued, found.texts, found.values, offsets, data)
+    return pa.LargeStringArray.from_buffers(len(valued), pa.py_buffer(offsets), pa.py_buffer(data))
