@@ -69,3 +69,24 @@ def test_a_segment_that_comes_back_is_made_anew(tmp_path):
         walk.add(0, root)
         ((_, _, matches),) = plan.match(walk.tables())
         assert matches.nodes.tolist() == [[position]]
+
+
+def test_statistics_are_of_paths_that_plans_are_made_by(monkeypatch):
+    """Not of twigs; of many paths each has its turn."""
+    created = parsed(*(f"create query q{i} as S//a[b{i} = 'x']" for i in range(10)))
+    segment = Segment("a", build_tables(rows([(query.shape, query.constants) for query in created]), {}))
+    document = parse_document(f"<a>{''.join(f'<b{i}>x</b{i}>' for i in range(10))}</a>".encode())
+
+    def counted(turn):
+        plan = plan_of([segment], [Source("S")])
+        walk = plan.start()
+        walk.add(0, document)
+        return plan.count([Source("S")], walk.tables(), turn)
+
+    assert not counted(0)
+    monkeypatch.setattr(plans, "FEWEST", 100)
+    assert len(counted(0)) == 10
+    monkeypatch.setattr(plans, "COUNTED", 4)
+    turns = [counted(turn) for turn in range(3)]
+    assert [len(turn) for turn in turns] == [4, 3, 3]
+    assert len({path for turn in turns for path in turn}) == 10

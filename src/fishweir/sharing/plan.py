@@ -37,6 +37,9 @@ def sources_of(stream: StreamDefinition) -> tuple[Source, ...]:
     return (*own, Source(stream.dtd, dtd=True)) if stream.dtd else own
 
 
+COUNTED = 256
+"""Paths of which statistics are taken in one chunk: the counting must stay a small part of the matching."""
+
 Placed = tuple[str, int, Table | FilterTable]
 """Segment, place in it, table."""
 
@@ -52,6 +55,7 @@ class SourcePlan:
     tables: list[Placed] = field(default_factory=list)
     pools: list[tuple[str, Pooled]] = field(default_factory=list)
     paths: dict[Path, bool] = field(default_factory=dict)
+    joined: dict[Path, bool] = field(default_factory=dict)
     worded: set[Path] = field(default_factory=set)
     by_segment: dict[str, dict[Path, bool]] = field(default_factory=dict)
     _twigs: dict[str, tuple[int, Twigs]] = field(default_factory=dict)
@@ -62,6 +66,7 @@ class SourcePlan:
         self._read(segment, table.paths)
 
     def add_joins(self, segment: str, paths: Mapping[Path, bool]) -> None:
+        self.joined |= {path: valued or self.joined.get(path, False) for path, valued in paths.items()}
         self._read(segment, paths)
 
     def _read(self, segment: str, paths: Mapping[Path, bool]) -> None:
@@ -121,11 +126,20 @@ class SourcePlan:
                 self._twigs[segment] = held, build_twigs(own, self.shared)
         return [(segment, twigs) for segment, (_, twigs) in self._twigs.items()]
 
+    @cached_property
+    def _planned_by(self) -> list[Path]:
+        """The paths whose values plans are made by: twigs find out by themselves what is rare in a batch."""
+        twigs = {(segment, index) for segment, own in self._twig_tables.items() for index, _ in own}
+        read = [table.paths for segment, index, table in self.tables if (segment, index) not in twigs]
+        return list(dict.fromkeys(p for paths in (*read, self.joined) for p, valued in paths.items() if valued))
+
     def count(
-        self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]
+        self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable], turn: int = 0
     ) -> dict[str, PathStatistics]:
-        """Statistics of the paths that conditions read."""
-        counted = {p: count_values(t, p in self.worded) for p, t in witnesses.items() if self.paths.get(p)}
+        """Statistics of the paths that conditions read; where there are many, of as many as a `turn` allows."""
+        turns = -(-len(self._planned_by) // COUNTED) or 1
+        paths = self._planned_by[turn % turns :: turns]
+        counted = {p: count_values(t, p in self.worded) for p in paths if (t := witnesses.get(p)) is not None}
         return {path_key(source, dotted(p)): s for source in sources for p, s in counted.items()}
 
     def counters(self, documents: int, witnesses: Mapping[Path, PathTable]) -> StreamCounters:
