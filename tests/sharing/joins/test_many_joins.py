@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -74,7 +76,7 @@ def late(draw: st.DrawFn, size: int = 9):
 
 def cut(docs, cuts):
     ends = [0, *cuts, len(docs)]
-    return [docs[a:b] for a, b in zip(ends, ends[1:], strict=False) if b > a]
+    return [docs[a:b] for a, b in pairwise(ends) if b > a]
 
 
 @settings(max_examples=120)
@@ -169,7 +171,7 @@ def test_what_is_superseded_meets_nothing_later(some, stream, merged):
 
 
 def test_since_is_of_the_earliest_arrived():
-    some = [query_of("select * from R [range 9] as k, S [range 9] as l, T [range 9] as m where k.a = l.a and l.a = m.a")]
+    some = [query_of("select * from R [range 9], S [range 9], T [range 9] where R.a = S.a and S.a = T.a")]
     docs = parsed([(source, "<t><a>1</a></t>", float(i)) for i, source in enumerate("RSTT")])
     home = Home(some)
     for version, batch in enumerate([docs[:1], docs[1:2], docs[2:3], docs[3:]], 3):
