@@ -30,7 +30,7 @@ def explain_many(
         for source, window in zip(template.sources, template.windows, strict=True)
     )
     lines += [f"  window    {', '.join(waits)}", "  group", f"    signature {template.signature}", *many_sizes(group)]
-    lines.append("    decided   side by side from each new document: equal values first, by the look-up that leaves fewest")
+    lines.append("    decided   side by side from each new document: equal values first, else what leaves fewest")
     if any(side.conditions for side in template.sides):
         lines.append("    constants below the join, on documents")
     return [*lines, "  sees      combinations whose earliest arrived document came after its registration"]

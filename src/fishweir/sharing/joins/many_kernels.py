@@ -22,7 +22,8 @@ def within(lists: Lists, far: Floats, reaches: Floats) -> Lists:
     ends = np.zeros(len(lists[0]) + 1, np.int64)
     _within(*lists, far, reaches, ends, np.empty(0, np.int64))
     found = np.empty(ends[-1], np.int64)
-    _within(*lists, far, reaches, ends, found)
+    if len(found):
+        _within(*lists, far, reaches, ends, found)
     return ends[:-1], ends[1:], found
 
 
@@ -31,7 +32,8 @@ def in_both(one: Lists, two: Lists, far: Floats, reaches: Floats) -> Lists:
     ends = np.zeros(len(one[0]) + 1, np.int64)
     _in_both(*one, *two, far, reaches, ends, np.empty(0, np.int64))
     found = np.empty(ends[-1], np.int64)
-    _in_both(*one, *two, far, reaches, ends, found)
+    if len(found):
+        _in_both(*one, *two, far, reaches, ends, found)
     return ends[:-1], ends[1:], found
 
 

@@ -35,7 +35,7 @@ Value = tuple[int, bool]
 
 @dataclass(frozen=True)
 class ManyTable:
-    """`numbers` and `columns` have one row per query, in registration order."""
+    """`numbers` and `columns` have one row per query, by number."""
 
     template: ManyTemplate
     numbers: Ints
@@ -107,15 +107,10 @@ class ManyTable:
             found.append(build_table(side, choose_anchor(side, list(own), {}), numbers, own))
         return tuple(found)
 
-    @cached_property
-    def by_number(self) -> Ints:
-        return np.argsort(self.numbers, kind="stable")
-
     def positions(self, numbers: Ints) -> Ints:
         """The place of each query in the table, -1 where it is in another one."""
-        ordered = self.numbers[self.by_number]
-        at = np.minimum(np.searchsorted(ordered, numbers), len(ordered) - 1)
-        return np.where(ordered[at] == numbers, self.by_number[at], -1)
+        at = np.minimum(np.searchsorted(self.numbers, numbers), self.size - 1)
+        return np.where(self.numbers[at] == numbers, at, -1)
 
     def positions_of(self, number: int) -> Ints:
         return np.flatnonzero(self.numbers == number)
@@ -131,8 +126,10 @@ def is_hashed(edge: ManyEdge) -> bool:
 
 
 def build_many(template: ManyTemplate, numbers: Sequence[int], rows: Sequence[Sequence[Constant]]) -> ManyTable:
-    columns = tuple(to_column(v, kind) for kind, v in zip(template.types, zip(*rows, strict=True), strict=True))
-    return ManyTable(template, np.array(numbers, dtype=np.int64), columns)
+    columns = [to_column(v, kind) for kind, v in zip(template.types, zip(*rows, strict=True), strict=True)]
+    own = np.array(numbers, dtype=np.int64)
+    order = np.argsort(own, kind="stable")
+    return ManyTable(template, own[order], tuple(take(column, order) for column in columns))
 
 
 def merge_many(tables: Sequence[ManyTable], dead: Ints) -> ManyTable | None:

@@ -98,17 +98,25 @@ def _view(table: ManyTable, side: int, run: Run) -> SideView:
     lo, hi = (int(np.searchsorted(rows.keys, place, end)) for end in ("left", "right"))
     chosen = lo + np.flatnonzero(rows.classes[lo:hi] == key[0])
     width = len(table.values[side])
-    none = np.zeros(1, np.int64)
     if not table.template.sides[side].conditions:
         documents, first = np.unique(rows.documents[chosen], return_index=True)
         values = rows.values[rows.value_starts[chosen[first]][:, None] + np.arange(width)]
-        return SideView(run, documents, values, none, none[:0])
+        return SideView(run, documents, values, np.zeros(1, np.int64), np.empty(0, np.int64))
+    chosen = chosen[np.argsort(rows.documents[chosen], kind="stable")]
     source, at = expand(rows.member_starts[chosen], rows.member_starts[chosen + 1])
     positions = table.positions(rows.members[at])
-    source, positions = source[positions >= 0], positions[positions >= 0]
-    keys = np.unique(rows.documents[chosen][source] << 32 | positions)
-    documents, starts = np.unique(keys >> 32, return_index=True)
-    first = np.zeros(len(run), np.int64)
-    first[rows.documents[chosen[source]]] = chosen[source]
-    values = rows.values[rows.value_starts[first[documents]][:, None] + np.arange(width)]
-    return SideView(run, documents, values, np.append(starts, len(keys)).astype(np.int64), keys & 0xFFFFFFFF)
+    mine = positions >= 0
+    if not mine.all():
+        source, positions = source[mine], positions[mine]
+    group = np.cumsum(np.diff(rows.documents[chosen], prepend=-1) > 0) - 1
+    source = group[source]
+    if len(chosen) > group.max(initial=-1) + 1:
+        keys = np.sort(source << 32 | positions)
+        keys = keys[np.diff(keys, prepend=-1) > 0]
+        source, positions = keys >> 32, keys & 0xFFFFFFFF
+    counts = np.bincount(source, minlength=int(group.max(initial=-1)) + 1)
+    some = np.flatnonzero(counts)
+    kept = chosen[np.searchsorted(group, some)]
+    values = rows.values[rows.value_starts[kept][:, None] + np.arange(width)]
+    ends = np.append(0, np.cumsum(counts[some])).astype(np.int64)
+    return SideView(run, rows.documents[kept], values, ends, positions)

@@ -78,8 +78,8 @@ def members_of(own: Table, found: Matches) -> tuple[Ints, Ints]:
     of_member = np.repeat(np.arange(len(found)), np.diff(found.member_offsets))
     rows = np.concatenate([of_slice[source], of_member])
     numbers = np.concatenate([own.members[positions], found.members.astype(np.int64)])
-    order = np.lexsort((numbers, rows))
-    return np.searchsorted(rows[order], np.arange(len(found) + 1)), numbers[order]
+    keys = np.sort(rows << 32 | numbers)  # one sort of numbers; query numbers stay below 2**31
+    return np.searchsorted(keys, np.arange(len(found) + 1) << 32), keys & 0xFFFFFFFF
 
 
 def edge_values(
