@@ -125,6 +125,38 @@ def test_output_and_explain(tmp_path: Path) -> None:
         assert "in R join S join T" in weir.explain()
 
 
+def test_many_at_once_share_a_table(tmp_path: Path) -> None:
+    """Registered by rows; those of a later segment meet what the first ones left, from their registration on."""
+    statement = (
+        "create query $name as select R.a from R [range $w], S [rows $n], T [range 9] "
+        "where R.a = S.a and S.b = T.b and T.k > $k"
+    )
+    rows = [{"name": f"q{i}", "w": i % 7, "n": 1 + i % 4, "k": i % 3} for i in range(300)]
+    arrived = arrivals(5, 24)
+    documents = documents_of(arrived)
+    batches = [documents[:12], documents[12:18], documents[18:]]
+    with fishweir.open(tmp_path / "home") as weir:
+        weir.execute(STREAMS)
+        assert weir.register_many(statement, rows[:200]) == 200
+        for part in (arrived[:12], arrived[12:18], arrived[18:]):
+            for stream, item in part:
+                weir.publish(stream, [item])
+            micro_batch(weir)
+            if len(weir.table.commits()) == 1:
+                weir.register_many(statement, rows[200:])
+        shown = weir.explain("q0")
+        assert "queries: 300, shapes: 1" in shown
+        counts = []
+        for i in [*range(0, 300, 37), 201, 202, 203]:
+            text = statement.partition(" as ")[2]
+            for name, value in rows[i].items():
+                text = text.replace(f"${name}", str(value))
+            wanted = oracle(batches, text, 0 if i < 200 else 1)
+            assert sorted(result.documents for result in weir.results(f"q{i}")) == wanted, text
+            counts.append(len(wanted))
+        assert any(counts)
+
+
 def test_unknown_column_of_the_third(tmp_path: Path) -> None:
     with fishweir.open(tmp_path / "home") as weir:
         weir.execute(STREAMS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -26,8 +27,10 @@ create above where <Quotes><Quote><Price>$p</></></> in "quotes", $p > 90 constr
 create between where <Quote><Price>$p</><Symbol>$s</></> in "quotes", $p >= 10, $p < 20 construct $s;
 create query again as quotes//Quote[Symbol->s][Price->p] FOLLOWED BY{s = s2 AND p = p2, 100}
     quotes//Quote[Symbol->s2][Price->p2];
+create query three as select a.T as t from quotes [range 20] as a, quotes [range 20] as b, quotes [range 20] as c
+    where a.Symbol = b.Symbol and b.Price = c.Price and a.T < b.T and b.T < c.T;
 """
-REACH = 100
+REACH, SHORT = 100, 20
 
 
 def write_input(folder: Path, pick: random.Random) -> dict[str, str]:
@@ -48,12 +51,12 @@ def write_input(folder: Path, pick: random.Random) -> dict[str, str]:
 def expected(documents: dict[str, str]) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for statement in parse_script(SCRIPT):
-        if not isinstance(statement, CreateQuery) or statement.name == "again":
+        if not isinstance(statement, CreateQuery) or statement.name in ("again", "three"):
             continue
         for id, text in documents.items():
             document = Document(id, 0.0, parse_document(text.encode()), ("Quotes",))
             found[statement.name, id] += len(evaluate(statement.shape, statement.constants, document))
-    return +found + joined(list(documents.items()))
+    return +found + joined(list(documents.items())) + combined(documents)
 
 
 def joined(documents: list[tuple[str, str]]) -> Counter[tuple[str, str]]:
@@ -64,6 +67,20 @@ def joined(documents: list[tuple[str, str]]) -> Counter[tuple[str, str]]:
         for j in range(len(documents))
         for i in range(max(0, j - REACH), j)
         if what[i] == what[j]
+    )
+
+
+def combined(documents: dict[str, str]) -> Counter[tuple[str, str]]:
+    """Three quotes in order, of one symbol the first two, of one price the last two, at most SHORT apart."""
+    cells = [re.findall(r"<Symbol>(.*)</Symbol><Price>(.*)</Price>", text)[0] for text in documents.values()]
+    ids = list(documents)
+    return Counter(
+        ("three", f"{ids[i]} {ids[j]} {ids[k]}")
+        for k in range(len(ids))
+        for j in range(max(0, k - SHORT), k)
+        if cells[j][1] == cells[k][1]
+        for i in range(max(0, k - SHORT), j)
+        if cells[i][0] == cells[j][0]
     )
 
 

@@ -20,8 +20,9 @@ def query_of(text):
     (statement,) = parse_script(text)
     shape = statement.shape
     if shape.window is not None:
-        ends = BlockWindow(shape.window.left, shape.window.left_rows), BlockWindow(
-            shape.window.right, shape.window.right_rows
+        ends = (
+            BlockWindow(shape.window.left, shape.window.left_rows),
+            BlockWindow(shape.window.right, shape.window.right_rows),
         )
         shape = replace(shape, window=None, windows=ends)
     return shape, statement.constants

@@ -3,7 +3,8 @@
 In: the tables of such joins, the new run and the old ones. Out: combinations of documents with the queries that want
 them. Each side in turn takes its documents of the new run; sides before it take old ones only, sides after it old and
 new ones, so a combination is found once, when the last of its documents arrives. From there combinations grow side by
-side along the join graph: equal values first, then other comparisons, else by time, by whichever look-up leaves fewer.
+side along the join graph: equal values first, then other comparisons, else by time, or by the queries that are left:
+by whichever look-up leaves the fewest.
 What no window can admit is dropped at each step, since windows only get tighter as a combination grows; so is what no
 query wants. Nothing loops over combinations: they grow in portions, depth first, which bounds the memory.
 """
@@ -23,7 +24,7 @@ from fishweir.algebra.values import COMPARE
 from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.joins.many_kernels import Floats, Lists, in_both, within
 from fishweir.sharing.joins.many_partial import Combinations, Partial, together
-from fishweir.sharing.joins.many_pools import Documents, Pool, Probe, by_time
+from fishweir.sharing.joins.many_pools import ByQuery, ByValue, Documents, Pool, Probe, by_time
 from fishweir.sharing.joins.many_tables import ManyTable, is_hashed
 from fishweir.sharing.joins.many_views import SideView, side_view
 from fishweir.sharing.joins.pairs import portions
@@ -77,10 +78,6 @@ def _near(table: ManyTable, side: int, other: int, new: Run, run: Run) -> bool:
     return len(run) > 0 and new.oldest - run.newest <= before and run.oldest - new.newest <= after
 
 
-Stretch = tuple[Ints, Ints]
-"""For each combination, from where to where in a view's order."""
-
-
 @dataclass(frozen=True)
 class _Edge:
     """A comparison with a side to come: the side's value, and how each combination's own compares with it."""
@@ -128,28 +125,33 @@ class _Growth:
             yield from self._results(partial)
             return
         edges = {side: self._edges(partial, side) for side in range(len(self.pools)) if side not in partial.rows}
-        probe, stretches = self._chosen(partial, edges)
-        hits = np.sum([hi - lo for lo, hi in stretches], axis=0)
+        probe, hits = self._chosen(partial, edges)
         if partial.wanted is not None:
             hits = hits * (1 + (partial.wanted[1] - partial.wanted[0]) // MEMBERS_A_STEP)
         for some in portions(hits):
-            more = self._joined(partial, some, probe, stretches, edges[probe.side])
+            more = self._joined(partial, some, probe, edges[probe.side])
             if more is not None:
                 yield from self.grown(more)
 
     # Which side comes next, and what is looked up.
 
-    def _chosen(self, partial: Partial, edges: Mapping[int, Sequence[_Edge]]) -> tuple[Probe, list[Stretch]]:
-        """The look-up that leaves the fewest, among the sides with the best kind of comparison."""
+    def _chosen(self, partial: Partial, edges: Mapping[int, Sequence[_Edge]]) -> tuple[Probe, Ints]:
+        """The look-up that leaves the fewest, among the sides with the best kind of comparison, or by queries."""
         kinds = {side: min((_kind(edge.op) for edge in own), default=2) for side, own in edges.items()}
-        best: tuple[int, Probe, list[Stretch]] | None = None
+        best: tuple[int, Probe, Ints] | None = None
         for side in (side for side in edges if kinds[side] == min(kinds.values())):
             for probe in self._probes(partial, side, edges[side]):
-                stretches = [probe.stretches(view) for view in self.pools[side].views]
-                total = sum(int((hi - lo).sum()) for lo, hi in stretches)
-                if best is None or total < best[0]:
-                    best = total, probe, stretches
+                hits = probe.hits(self.pools[side])
+                if best is None or hits.sum() < best[0]:
+                    best = int(hits.sum()), probe, hits
         assert best is not None, "a side is left"
+        if partial.wanted is None or int((partial.wanted[1] - partial.wanted[0]).sum()) >= best[0]:
+            return best[1], best[2]
+        for side in (side for side in edges if self.table.template.sides[side].conditions):
+            probe = ByQuery(side, partial.wanted)
+            hits = probe.hits(self.pools[side])
+            if hits.sum() < best[0]:
+                best = int(hits.sum()), probe, hits
         return best[1], best[2]
 
     def _edges(self, partial: Partial, side: int) -> list[_Edge]:
@@ -172,7 +174,7 @@ class _Growth:
         for value, hashed in dict.fromkeys((edge.value, edge.hashed) for edge in edges):
             against = tuple((edge.op, edge.own) for edge in edges if edge.value == value and edge.op != "!=")
             if against:
-                yield Probe(side, value, hashed, against)
+                yield ByValue(side, value, hashed, against)
         until = np.full(len(partial), np.inf)
         for other, times in partial.times.items():
             if not self.counted[other]:
@@ -182,15 +184,12 @@ class _Growth:
 
     # One more side.
 
-    def _joined(
-        self, partial: Partial, some: slice, probe: Probe, stretches: Sequence[Stretch], edges: Sequence[_Edge]
-    ) -> Partial | None:
+    def _joined(self, partial: Partial, some: slice, probe: Probe, edges: Sequence[_Edge]) -> Partial | None:
         checked = [edge for edge in edges if edge.value != probe.value or edge.op == "!="]
         pool = self.pools[probe.side]
         parts = []
-        for view, start, (lo, hi) in zip(pool.views, pool.starts.tolist(), stretches, strict=True):
-            source, at = expand(lo[some], hi[some])
-            source, rows = source + some.start, view.order(probe.value, probe.hashed)[0][at]
+        for view, start in zip(pool.views, pool.starts.tolist(), strict=True):
+            source, rows = probe.found(view, some)
             for edge in checked:
                 theirs = view.values[rows, edge.value]
                 keep = COMPARE[edge.op](edge.own[source], theirs if edge.hashed else theirs.view(np.float64))

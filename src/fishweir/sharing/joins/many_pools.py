@@ -1,24 +1,21 @@
 """What joins of several streams look up: the rows of a side in all runs, and the documents of all runs.
 
 In: runs and views. Out: rows and documents numbered through all of them, and their values where somebody asks; nothing
-of what is retained is copied. For the combinations found so far, the rows of a side that may go with each are stretches
-of an order by value, or by time.
+of what is retained is copied. For the combinations found so far, the rows of a side that may go with each are looked up
+by value, by time, or by the queries that are left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fishweir.sharing.arrays import Ints
+from fishweir.sharing.arrays import Ints, expand
+from fishweir.sharing.joins.many_kernels import Floats, Lists
 from fishweir.sharing.joins.many_views import TIME, SideView
 from fishweir.sharing.joins.state import Run
-
-Floats = NDArray[np.float64]
 
 
 def gathered(starts: Ints, at: Ints, parts: Sequence[Any], kind: Any) -> Any:
@@ -59,33 +56,86 @@ class Pool:
         return gathered(self.starts, rows, [view.values[:, value] for view in self.views], np.uint64)
 
 
-@dataclass(frozen=True)
 class Probe:
-    """A look-up of the rows of a side by one of their values: what each combination compares it with, or by TIME, from
-    a time to a time."""
+    """A look-up of the rows of a side for some combinations. `value` is what it decides, -1 for none."""
 
-    side: int
-    value: int
-    hashed: bool
-    against: tuple[tuple[str, Any], ...]
+    def __init__(self, side: int, value: int, hashed: bool = False) -> None:
+        self.side, self.value, self.hashed = side, value, hashed
+
+    def hits(self, pool: Pool) -> Ints:
+        """How many rows of all views there are for each combination."""
+        return np.sum([self.counts(view) for view in pool.views], axis=0)
+
+    def counts(self, view: SideView) -> Ints:
+        raise NotImplementedError
+
+    def found(self, view: SideView, some: slice) -> tuple[Ints, Ints]:
+        """For some of the combinations, their numbers and the rows."""
+        raise NotImplementedError
+
+
+class ByValue(Probe):
+    """By one of their values, or by TIME: stretches of the order by it, between what each combination compares it
+    with."""
+
+    def __init__(self, side: int, value: int, hashed: bool, against: Sequence[tuple[str, Any]]) -> None:
+        super().__init__(side, value, hashed)
+        self.against = against
+        self._stretches: dict[int, tuple[Ints, Ints]] = {}
+
+    def counts(self, view: SideView) -> Ints:
+        lo, hi = self.stretches(view)
+        return hi - lo
+
+    def found(self, view: SideView, some: slice) -> tuple[Ints, Ints]:
+        lo, hi = self.stretches(view)
+        source, at = expand(lo[some], hi[some])
+        return source + some.start, view.order(self.value, self.hashed)[0][at]
 
     def stretches(self, view: SideView) -> tuple[Ints, Ints]:
         """For each combination the places in the view's order."""
-        _, by = view.order(self.value, self.hashed)
-        lo, hi = np.zeros(len(self.against[0][1]), np.int64), np.full(len(self.against[0][1]), len(by))
-        for op, values in self.against:
-            if op in ("=", "<", "<="):
-                lo = np.maximum(lo, np.searchsorted(by, values, "right" if op == "<" else "left"))
-            if op in ("=", ">", ">="):
-                hi = np.minimum(hi, np.searchsorted(by, values, "left" if op == ">" else "right"))
-            if not self.hashed:
-                hi = np.where(np.isnan(values), 0, hi)
-        return lo, np.maximum(lo, hi)
+        if id(view) not in self._stretches:
+            _, by = view.order(self.value, self.hashed)
+            lo, hi = np.zeros(len(self.against[0][1]), np.int64), np.full(len(self.against[0][1]), len(by))
+            for op, values in self.against:
+                if op in ("=", "<", "<="):
+                    lo = np.maximum(lo, np.searchsorted(by, values, "right" if op == "<" else "left"))
+                if op in ("=", ">", ">="):
+                    hi = np.minimum(hi, np.searchsorted(by, values, "left" if op == ">" else "right"))
+                if not self.hashed:
+                    hi = np.where(np.isnan(values), 0, hi)
+            self._stretches[id(view)] = lo, np.maximum(lo, hi)
+        return self._stretches[id(view)]
 
 
-def by_time(side: int, newest: Floats, reach: float, until: Floats) -> Probe:
+def by_time(side: int, newest: Floats, reach: float, until: Floats) -> ByValue:
     """The rows that are at most `reach` before the newest of each combination, and not after the time that the others
     wait till; a bit wider, since the exact times are compared afterwards."""
     slack = 4 * np.spacing(np.abs(newest) + (reach if np.isfinite(reach) else 0.0))
     since = newest - reach - slack if np.isfinite(reach) else np.full(len(newest), -np.inf)
-    return Probe(side, TIME, False, (("<=", since), (">=", until + slack)))
+    return ByValue(side, TIME, False, (("<=", since), (">=", until + slack)))
+
+
+class ByQuery(Probe):
+    """By the queries that are left for each combination: the rows that any of them wants, each once."""
+
+    def __init__(self, side: int, wanted: Lists) -> None:
+        super().__init__(side, TIME)
+        self.wanted = wanted
+
+    def counts(self, view: SideView) -> Ints:
+        lo, hi, members = self.wanted
+        source, at = expand(lo, hi)
+        starts, _ = view.by_member
+        queries = members[at]
+        return np.bincount(source, starts[queries + 1] - starts[queries], len(lo)).astype(np.int64)
+
+    def found(self, view: SideView, some: slice) -> tuple[Ints, Ints]:
+        lo, hi, members = self.wanted
+        starts, rows = view.by_member
+        combination, at = expand(lo[some], hi[some])
+        queries = members[at]
+        source, place = expand(starts[queries], starts[queries + 1])
+        keys = np.sort((combination[source] + some.start) << 32 | rows[place])
+        keys = keys[np.diff(keys, prepend=-1) > 0]
+        return keys >> 32, keys & 0xFFFFFFFF

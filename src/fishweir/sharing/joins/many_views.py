@@ -51,13 +51,14 @@ def many_rows(table: ManyTable, side: int, witnesses: Mapping[Path, PathTable]) 
 
 @dataclass(frozen=True)
 class SideView:
-    """The documents of a run, each once; `members` are places of queries in the table, sorted."""
+    """The documents of a run, each once; `members` are places of queries in the table, sorted, `queries` its size."""
 
     run: Run
     documents: Ints
     values: Hashes
     member_starts: Ints
     members: Ints
+    queries: int
     _orders: dict[int, tuple[Ints, NDArray[np.generic]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -66,6 +67,13 @@ class SideView:
     @cached_property
     def times(self) -> NDArray[np.float64]:
         return self.run.times[self.documents]
+
+    @cached_property
+    def by_member(self) -> tuple[Ints, Ints]:
+        """Where the rows of each query begin, and the rows."""
+        owner = np.repeat(np.arange(len(self)), np.diff(self.member_starts))
+        order = np.argsort(self.members, kind="stable")
+        return np.searchsorted(self.members[order], np.arange(self.queries + 1)), owner[order]
 
     def order(self, value: int, hashed: bool = False) -> tuple[Ints, NDArray[np.generic]]:
         """The rows by one of their values, or by TIME, and what they are ordered by; without those that are in none."""
@@ -101,7 +109,7 @@ def _view(table: ManyTable, side: int, run: Run) -> SideView:
     if not table.template.sides[side].conditions:
         documents, first = np.unique(rows.documents[chosen], return_index=True)
         values = rows.values[rows.value_starts[chosen[first]][:, None] + np.arange(width)]
-        return SideView(run, documents, values, np.zeros(1, np.int64), np.empty(0, np.int64))
+        return SideView(run, documents, values, np.zeros(1, np.int64), np.empty(0, np.int64), 0)
     chosen = chosen[np.argsort(rows.documents[chosen], kind="stable")]
     source, at = expand(rows.member_starts[chosen], rows.member_starts[chosen + 1])
     positions = table.positions(rows.members[at])
@@ -119,4 +127,4 @@ def _view(table: ManyTable, side: int, run: Run) -> SideView:
     kept = chosen[np.searchsorted(group, some)]
     values = rows.values[rows.value_starts[kept][:, None] + np.arange(width)]
     ends = np.append(0, np.cumsum(counts[some])).astype(np.int64)
-    return SideView(run, rows.documents[kept], values, ends, positions)
+    return SideView(run, rows.documents[kept], values, ends, positions, table.size)
