@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
+
 from fishweir.algebra.clauses import constants_of, has_several, to_normals
 from fishweir.algebra.many_oracle import evaluate_many, in_time_order
 from fishweir.algebra.nodes import BlockWindow, Source
@@ -70,8 +72,6 @@ class Home:
 
     def merge_tables(self, dead=()):
         """As segments are merged: tables of one template become one."""
-        import numpy as np
-
         grouped = {}
         for table in self.tables:
             grouped.setdefault(table.template, []).append(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -10,7 +11,10 @@ from hypothesis import strategies as st
 
 from fishweir.algebra.join_oracle import evaluate_join
 from fishweir.algebra.many_oracle import evaluate_many
+from fishweir.algebra.nodes import Window
 from fishweir.languages.script import parse_script
+from fishweir.sharing.joins import pairs
+from fishweir.sharing.joins.many_pools import ByQuery
 from tests.sharing.joins.many_support import Home, expected, query_of
 from tests.sharing.joins.runs_support import parsed
 from tests.sharing.joins.test_sql_joins import batches_of, streams, windows
@@ -135,10 +139,6 @@ def test_two_streams_are_a_case_of_it(some, stream):
 
 
 def _as_two(shape):
-    from dataclasses import replace
-
-    from fishweir.algebra.nodes import Window
-
     one, two = shape.windows
     window = Window(one.end, two.end, left_rows=one.rows, right_rows=two.rows)
     return replace(shape, windows=(), window=window)
@@ -211,8 +211,6 @@ def test_dead_queries_leave_their_tables():
 @pytest.mark.parametrize("graph", ["k.a = l.a and l.b < m.b", "k.a < l.a and l.a < m.a and m.b != k.b", "k.a = 1", ""])
 def test_small_portions_find_the_same(graph, monkeypatch):
     """Chains, triangles, and graphs that fall into parts."""
-    from fishweir.sharing.joins import pairs
-
     monkeypatch.setattr(pairs, "PAIRS_AT_ONCE", 3)
     sources = "R [range 5] as k, S [rows 3] as l, T [range unbounded] as m"
     some = [query_of(f"select * from {sources}" + (f" where {graph}" if graph else ""))]
@@ -227,8 +225,6 @@ def test_small_portions_find_the_same(graph, monkeypatch):
 
 def test_looked_up_by_the_queries_left():
     """Where only constants select, documents meet by the queries that want both."""
-    from fishweir.sharing.joins.many_pools import ByQuery
-
     looked_up = []
     found_by_query = ByQuery.found
     sources = "R [range 50] as k, S [range 60] as l, T [range 70] as m"

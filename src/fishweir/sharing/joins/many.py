@@ -141,18 +141,21 @@ class _Growth:
         best: tuple[int, Probe, Ints] | None = None
         for side in (side for side in edges if kinds[side] == min(kinds.values())):
             for probe in self._probes(partial, side, edges[side]):
-                hits = probe.hits(self.pools[side])
-                if best is None or hits.sum() < best[0]:
-                    best = int(hits.sum()), probe, hits
+                best = self._fewer(best, probe)
+            if best is None or best[0] > len(partial):
+                best = self._fewer(best, self._by_time(partial, side))
+            if not best[0]:
+                break
         assert best is not None, "a side is left"
-        if partial.wanted is None or int((partial.wanted[1] - partial.wanted[0]).sum()) >= best[0]:
-            return best[1], best[2]
-        for side in (side for side in edges if self.table.template.sides[side].conditions):
-            probe = ByQuery(side, partial.wanted)
-            hits = probe.hits(self.pools[side])
-            if hits.sum() < best[0]:
-                best = int(hits.sum()), probe, hits
+        if partial.wanted is not None and int((partial.wanted[1] - partial.wanted[0]).sum()) < best[0]:
+            for side in (side for side in edges if self.table.template.sides[side].conditions):
+                best = self._fewer(best, ByQuery(side, partial.wanted))
         return best[1], best[2]
+
+    def _fewer(self, best: tuple[int, Probe, Ints] | None, probe: Probe) -> tuple[int, Probe, Ints]:
+        hits = probe.hits(self.pools[probe.side])
+        total = int(hits.sum())
+        return (total, probe, hits) if best is None or total < best[0] else best
 
     def _edges(self, partial: Partial, side: int) -> list[_Edge]:
         """The edges between a side and those joined."""
@@ -175,12 +178,13 @@ class _Growth:
             against = tuple((edge.op, edge.own) for edge in edges if edge.value == value and edge.op != "!=")
             if against:
                 yield ByValue(side, value, hashed, against)
+
+    def _by_time(self, partial: Partial, side: int) -> Probe:
         until = np.full(len(partial), np.inf)
         for other, times in partial.times.items():
             if not self.counted[other]:
                 until = np.minimum(until, times + self.table.longest[other])
-        reach = np.inf if self.counted[side] else float(self.table.longest[side])
-        yield by_time(side, partial.newest, reach, until)
+        return by_time(side, partial.newest, self._range(side), until)
 
     # One more side.
 

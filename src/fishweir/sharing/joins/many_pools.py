@@ -64,7 +64,10 @@ class Probe:
 
     def hits(self, pool: Pool) -> Ints:
         """How many rows of all views there are for each combination."""
-        return np.sum([self.counts(view) for view in pool.views], axis=0)
+        found = self.counts(pool.views[0])
+        for view in pool.views[1:]:
+            found = found + self.counts(view)
+        return found
 
     def counts(self, view: SideView) -> Ints:
         raise NotImplementedError
