@@ -87,3 +87,44 @@ def test_select_list() -> None:
     )
     blocks = [(parse_document(b"<t><x>1</x><x>2</x><z>3</z></t>"), None), (parse_document(b"<t/>"), {"x": 5})]
     assert joined_columns(shape.columns, blocks) == {"x": "1", "a.z": "3", "z": 5, "y": None}
+
+
+THREE = [
+    "from R [range 5], S [rows 6] as s, T [range 1 minute] where R.x = s.y and s.z < T.z and T.k > 3",
+    "from R [range 5] join S [rows 6] as s on R.x = s.y join T [range 1 minute] on s.z < T.z where T.k > 3",
+    "from R [range 5], S [rows 6] as s join T [range 1 minute] on s.z < T.z where R.x = s.y and T.k > 3",
+    "from R [range 5] cross join S [rows 6] as s cross join T [range 60] where T.z > s.z and 3 < T.k and s.y = R.x",
+]
+
+
+@pytest.mark.parametrize("text", THREE)
+def test_three_streams_in_all_forms(text: str) -> None:
+    query = parsed(f"select * {text}")
+    (normal,) = to_normals(query.shape)
+    assert normal.template == to_normals(parsed(f"select * {THREE[0]}").shape)[0].template
+    assert normal.template.signature == "R#1.x = S#2.y and S#2.z < T#3.z in R join S join T"
+    ends = [(query.constants[window.end.index], window.rows) for window in query.shape.windows]
+    assert ends == [(5.0, False), (6.0, True), (60.0, False)]
+    assert query.shape.columns == tuple(AllColumnsOutput(i, name) for i, name in enumerate(["R", "s", "T"]))
+
+
+def test_queries_of_many_streams_share_a_template() -> None:
+    """Equal windows or not, whatever the constants; a second conjunction of the same template has its turn."""
+    texts = [
+        f"select a.x from R [range {t}] as a, S [range {n}] as b, S [rows {n}] as c, T [range {t}] as d "
+        f"where a.x = b.y and b.y = c.y and (d.k > {k} or d.k = 9 or d.k > {k + 1})"
+        for t, n, k in ((5, 6, 7), (50, 50, 70))
+    ]
+    one, two = (to_normals(parsed(text).shape) for text in texts)
+    assert [n.template for n in one] == [n.template for n in two]
+    assert sorted(n.template.turn for n in one) == [0, 0, 1]
+    assert one[0].template.sources == tuple(block.source for block in parsed(texts[0]).shape.blocks)
+
+
+def test_constants_of_many_streams_are_placed_by_skeleton() -> None:
+    cache = SkeletonCache()
+    text = "create query q{0} as select R.x from R [range {0}], S [rows {0}], T [range 1 hour] where T.k > {0}"
+    for i in (4, 5):
+        (statement,) = parse_script(text.format(i), cache=cache)
+        assert statement.constants == parsed(text.format(i)).constants
+        assert statement.shape == parsed(text.format(i)).shape

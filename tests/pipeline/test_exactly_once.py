@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -29,9 +30,11 @@ create query again as quotes//Quote[Symbol->s][Price->p] FOLLOWED BY{s = s2 AND 
     quotes//Quote[Symbol->s2][Price->p2];
 create query noted as from quotes as $q join last 200 items on quotes with $q[Symbol = window.Symbol and
     Price = window.Price];
+create query three as select a.T as t from quotes [range 20] as a, quotes [range 20] as b, quotes [range 20] as c
+    where a.Symbol = b.Symbol and b.Price = c.Price and a.T < b.T and b.T < c.T;
 """
-REACH, NOTED = 100, 200
-JOINS = ("again", "noted")
+REACH, NOTED, SHORT = 100, 200, 20
+JOINS = ("again", "noted", "three")
 
 
 def write_input(folder: Path, pick: random.Random) -> dict[str, str]:
@@ -57,7 +60,8 @@ def expected(documents: dict[str, str]) -> Counter[tuple[str, str]]:
         for id, text in documents.items():
             document = Document(id, 0.0, parse_document(text.encode()), ("Quotes",))
             found[statement.name, id] += len(evaluate(statement.shape, statement.constants, document))
-    return +found + joined(list(documents.items())) + noted(list(documents.items()))
+    listed = list(documents.items())
+    return +found + joined(listed) + noted(listed) + combined(documents)
 
 
 def joined(documents: list[tuple[str, str]]) -> Counter[tuple[str, str]]:
@@ -80,6 +84,20 @@ def noted(documents: list[tuple[str, str]]) -> Counter[tuple[str, str]]:
         if met:
             found["noted", " ".join([id, *sorted(met)])] += 1
     return found
+
+
+def combined(documents: dict[str, str]) -> Counter[tuple[str, str]]:
+    """Three quotes in order, of one symbol the first two, of one price the last two, at most SHORT apart."""
+    cells = [re.findall(r"<Symbol>(.*)</Symbol><Price>(.*)</Price>", text)[0] for text in documents.values()]
+    ids = list(documents)
+    return Counter(
+        ("three", f"{ids[i]} {ids[j]} {ids[k]}")
+        for k in range(len(ids))
+        for j in range(max(0, k - SHORT), k)
+        if cells[j][1] == cells[k][1]
+        for i in range(max(0, k - SHORT), j)
+        if cells[i][0] == cells[j][0]
+    )
 
 
 def start(folder: Path, *more: str) -> subprocess.Popen[bytes]:

@@ -49,7 +49,7 @@ def to_column_joins(shape: Shape) -> tuple[JoinNormal, ...]:
 def _normal(shape: Shape, clause: Clause) -> JoinNormal:
     assert shape.window is not None, "a join has a window"
     edges = sorted({_edge(x.atom) for x in clause if is_between(x.atom)}, key=str)
-    own = [_own(clause, side) for side in (0, 1)]
+    own = [own_clause(clause, side) for side in (0, 1)]
     ends = [[edge[0] for edge in edges], [edge[2] for edge in edges]]
     (left, left_places, lefts), (right, right_places, rights) = (
         column_template(block.source, own[side], ends[side]) for side, block in enumerate(shape.blocks)
@@ -69,7 +69,7 @@ def _edge(atom: Atom) -> tuple[RelativePath, Operator, RelativePath]:
     return atom.right[1:], MIRRORED[op], atom.path[1:]
 
 
-def _own(clause: Clause, side: int) -> Clause:
+def own_clause(clause: Clause, side: int) -> Clause:
     """The conditions on one side, their paths without the step that says so."""
     return frozenset(
         Literal(_stripped(x.atom), x.positive)
@@ -84,7 +84,7 @@ def _stripped(atom: Atom) -> Atom:
 
 
 def pair_holds(formula: Formula, constants: Sequence[Constant], roots: Sequence[Element]) -> bool:
-    """Whether two documents satisfy a join's formula; tried atom by atom, for the oracle."""
+    """Whether documents, one of each block, satisfy a join's formula; tried atom by atom, for the oracle."""
     match formula:
         case And(parts):
             return all(pair_holds(part, constants, roots) for part in parts)

@@ -110,11 +110,11 @@ def _meet(
         (window.left_rows, left, right, lefts), (window.right_rows, right, left, rights)
     )):  # fmt: skip
         if rows and ends[i] is not None:
-            ends[i] = float("inf") if _newer(own, later, all_) < ends[i] else None  # type: ignore[operator]
+            ends[i] = float("inf") if newer(own, later, all_) < ends[i] else None  # type: ignore[operator]
     return admits(window, ends[0], ends[1], *times)
 
 
-def _newer(own: Document, later: Document, documents: Sequence[Document]) -> int:
+def newer(own: Document, later: Document, documents: Sequence[Document]) -> int:
     """How many documents of its source came after `own` and not after the time of `later`; equal times by arrival."""
     place = next(i for i, document in enumerate(documents) if document is own)
     return sum(

@@ -123,6 +123,15 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockWindow:
+    """How long a document of a block waits for later ones of other blocks: seconds, or with `rows` while it is among so
+    many of the newest documents of its source."""
+
+    end: Slot
+    rows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class VariableOutput:
     """A variable in an output: the element bound to it, or its content."""
 
@@ -179,9 +188,11 @@ class Shape:
     language: str = "niagaracq"
     window: Window | None = None
     formula: Formula | None = None
-    """Of a join by SQL, the condition on the columns of its two blocks; see column_joins."""
+    """Of a join by SQL, the condition on the columns of its blocks; see column_joins."""
     columns: tuple[ColumnOutput | AllColumnsOutput, ...] = ()
     """Of a join by SQL, its select list."""
+    windows: tuple[BlockWindow, ...] = ()
+    """Of a join of three and more blocks, which has no `window`, that of each; see many_joins."""
 
     @property
     def output_variables(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fishweir.algebra.annotations import AnnotationTemplate
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.joins import JoinTemplate
+from fishweir.algebra.many_joins import ManyTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
 from fishweir.algebra.predicates import Predicate
@@ -15,9 +16,11 @@ from fishweir.catalog.subscribers import Subscription
 from fishweir.engine.explain_annotations import annotation_groups, annotation_sizes, explain_annotation
 from fishweir.engine.explain_filters import explain_filter, explain_plan
 from fishweir.engine.explain_joins import explain_join, join_sizes, paths_over
+from fishweir.engine.explain_many import explain_many, many_sizes
 from fishweir.engine.explain_reached import Walked, explain_reached
 from fishweir.sharing.filters import FilterTable, predicate_paths
 from fishweir.sharing.joins.annotation_tables import AnnotationTable
+from fishweir.sharing.joins.many_tables import ManyTable
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.pooled import Pooled, sides
 from fishweir.sharing.pools import cluster_size
@@ -36,6 +39,9 @@ def explain_query(
         template, constants = normal.template, constants_of(normal, query.constants)
         if isinstance(template, JoinTemplate):
             lines += explain_join(query.number, template, constants, segments, statistics, walked, query.dropped)
+            continue
+        if isinstance(template, ManyTemplate):
+            lines += explain_many(query.number, template, constants, segments, walked, query.dropped)
             continue
         if isinstance(template, AnnotationTemplate):
             lines += explain_annotation(query.number, template, constants, segments, query.dropped)
@@ -103,6 +109,7 @@ def explain_all(segments: Sequence[Segment]) -> str:
     groups: dict[str, list[Table]] = {}
     plans: list[str] = []
     joins: dict[str, list[JoinTable]] = {}
+    many: dict[str, list[ManyTable]] = {}
     pools: dict[str, list[Pooled]] = {}
     notes: list[AnnotationTable] = []
     for segment in segments:
@@ -116,6 +123,9 @@ def explain_all(segments: Sequence[Segment]) -> str:
             if isinstance(table, JoinTable):
                 joins.setdefault(table.template.signature, []).append(table)
                 continue
+            if isinstance(table, ManyTable):
+                many.setdefault(table.template.signature, []).append(table)
+                continue
             if isinstance(table, AnnotationTable):
                 notes.append(table)
                 continue
@@ -123,6 +133,7 @@ def explain_all(segments: Sequence[Segment]) -> str:
     sized = [(sum(t.size for t in tables), signature, _sizes(tables)) for signature, tables in groups.items()]
     sized += [(sum(p.size for p in some), signature, _box_sizes(some)) for signature, some in pools.items()]
     sized += [(sum(t.size for t in some), signature, join_sizes(some)) for signature, some in joins.items()]
+    sized += [(sum(t.size for t in some), signature, many_sizes(some)) for signature, some in many.items()]
     sized += [(size, signature, annotation_sizes(size)) for signature, size in annotation_groups(notes).items()]
     filled = sum(1 for segment in segments if segment.tables)
     lines = [f"{len(sized)} groups in {filled} segments"]
@@ -149,7 +160,7 @@ def _table_of(
 ) -> Table | FilterTable | None:
     """Where a query is: with its template, or among the filters of its source."""
     for table in (table for segment in segments for table in segment.tables):
-        if isinstance(table, JoinTable | AnnotationTable):
+        if isinstance(table, JoinTable | ManyTable | AnnotationTable):
             continue
         if isinstance(table, Table):
             mine = table.template == template and number in table.numbers

@@ -9,6 +9,7 @@ from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import dotted
 from fishweir.engine.explain_reached import Walked, explain_reached
 from fishweir.sharing.joins.annotation_tables import AnnotationTable
+from fishweir.sharing.joins.many_tables import ManyTable
 from fishweir.sharing.joins.placement import costs, is_counted, is_movable
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.segments import AnyTable, Segment
@@ -61,7 +62,7 @@ def join_sizes(group: Sequence[JoinTable]) -> list[str]:
 
 def paths_over(table: AnyTable, source: Source) -> Iterable[Path]:
     """The paths that a table reads of a source."""
-    if isinstance(table, JoinTable | AnnotationTable):
+    if isinstance(table, JoinTable | ManyTable | AnnotationTable):
         return table.paths([source])
     return table.paths if table.source == source else ()
 

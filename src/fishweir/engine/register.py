@@ -160,10 +160,10 @@ class Registration:
         return replace(statement, action=self.actions.resolved(statement.action, self.base))
 
     def _check_joined(self, statement: CreateQuery, shape: Shape) -> None:
-        """Two sources, and something that joins them; SQL may also ask for all pairs."""
+        """Two sources, and something that joins them; SQL joins any number and may also ask for all combinations."""
         names = [str(block.source) for block in shape.blocks]
-        if len(names) > 2:
-            reason = f"joins {', '.join(names)}; joins of three and more sources are not supported: join two at a time"
+        if len(names) > 2 and shape.formula is None:
+            reason = f"joins {', '.join(names)}; only SQL joins three and more sources: join two at a time"
             raise self._refused(statement, reason, names[2])
         if len(names) == 2 and shape.formula is None and not any(edge_variables(shape, 0)):
             reason = "nothing joins the two: use a variable in both patterns, or compare one of each"

@@ -14,6 +14,7 @@ from fishweir.algebra.nodes import Shape
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
 from fishweir.pipeline.annotated import count_annotated
+from fishweir.pipeline.combined import count_combined
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.expand import count_fired
 from fishweir.pipeline.home import Home, open_log
@@ -120,6 +121,8 @@ def query_status(
         rows, pairs, dead = table.matches(commit), table.pairs(commit), reader.dead(commit.version)
         found = [count_fired(rows, home.plan, dead, number) for number in query.numbers]
         found += [count_joined(pairs, table.sets, dead, number, query.added, once) for number in query.numbers]
+        several = table.combined(commit)
+        found += [count_combined(several, dead, number, query.added, once) for number in query.numbers]
         noted = table.annotated(commit)
         found += [count_annotated(noted, dead, number) for number in query.numbers]
         stamps = np.concatenate(found)

@@ -1,4 +1,4 @@
-"""SQL over one stream or two: `select columns from R where ...` (Spatial Join CQ, sections 2 and 6).
+"""SQL over one stream or several: `select columns from R where ...` (Spatial Join CQ, sections 2 and 6).
 
 In comes the text of a query, out comes a Selection, or the Shape of a join, with its constants. sqlglot parses;
 `sql_text` prepares the text and refuses what is not built yet, `sql_columns`, `sql_conditions` and `sql_joins` bind.

@@ -1,8 +1,8 @@
-"""Joins by SQL: `from R [range 10 seconds], S [rows 100] where ...`, or `R [...] join S [...] on ...`.
+"""Joins by SQL: `from R [range 10 seconds], S [rows 100] where ...`, or `R [...] join S [...] on ...`, of any number.
 
-In: the tree of a query with two streams and the windows that stood in brackets behind their names. Out: a Shape with
-two blocks, one formula over the columns of both, the window and the select list. `[range t]` keeps a tuple for t
-seconds, `[rows n]` while it is among the newest n of its stream, `[range unbounded]` for ever (as in CQL).
+In: the tree of a query with several streams and the windows that stood in brackets behind their names. Out: a Shape
+with a block for each, one formula over the columns of all, the windows and the select list. `[range t]` keeps a tuple
+for t seconds, `[rows n]` while it is among the newest n of its stream, `[range unbounded]` for ever (as in CQL).
 """
 
 from __future__ import annotations
@@ -17,7 +17,17 @@ from sqlglot import exp
 
 from fishweir.algebra.column_joins import in_block
 from fishweir.algebra.formula import And, RelativePath
-from fishweir.algebra.nodes import AllColumnsOutput, Block, ColumnOutput, PatternNode, Shape, Slot, Source, Window
+from fishweir.algebra.nodes import (
+    AllColumnsOutput,
+    Block,
+    BlockWindow,
+    ColumnOutput,
+    PatternNode,
+    Shape,
+    Slot,
+    Source,
+    Window,
+)
 from fishweir.algebra.normal import ANY_ROOT
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses_literals import Constants, LiteralPlace
@@ -90,9 +100,6 @@ def bind_join(
 ) -> Callable[[tuple[Slot, ...]], Shape]:
     """The shape of a join, once its slots are known; Rejected for what does not bind."""
     joins = select.args["joins"]
-    if len(joins) > 1:
-        start = _start(joins[1].this, query)
-        raise Rejected("joins of three and more streams are not supported: join two at a time", start)
     scope = _scope([first, *(join.this for join in joins)], query)
     for join in joins:
         _check(join, query)
@@ -102,10 +109,13 @@ def bind_join(
     where = select.args.get("where")
     bound = [join.args["on"] for join in joins if join.args.get("on")] + ([where.this] if where else [])
     formulas = tuple(conditions.bind(node) for node in bound)
-    (left, left_rows), (right, right_rows) = ends
-    window = Window(left, right, left_rows=left_rows, right_rows=right_rows)
     blocks = tuple(Block(stream.source, PatternNode(ANY_ROOT)) for stream in scope.streams)
     formula = formulas[0] if len(formulas) == 1 else And(formulas)
+    if len(ends) > 2:
+        windows = tuple(ends)
+        return lambda slots: Shape(blocks, (), (), slots, "sql", None, formula, columns, windows)
+    left, right = ends
+    window = Window(left.end, right.end, left_rows=left.rows, right_rows=right.rows)
     return lambda slots: Shape(blocks, (), (), slots, "sql", window, formula, columns)
 
 
@@ -138,8 +148,7 @@ def _start(table: exp.Expr, query: SqlText) -> int:
     return min((word.start for word in words(table, query)), default=0)
 
 
-def _window(stream: Stream, query: SqlText, constants: Constants) -> tuple[Slot, bool]:
-    """The slot of a window's end, and whether it counts rows."""
+def _window(stream: Stream, query: SqlText, constants: Constants) -> BlockWindow:
     start, text = stream.bracket.start, query.at(stream.bracket.start, stream.bracket.end)
     match = _WINDOW.fullmatch(text)
     word = match["word"].lower() if match else ""
@@ -147,10 +156,10 @@ def _window(stream: Stream, query: SqlText, constants: Constants) -> tuple[Slot,
         raise Rejected(f"'{text}' is no window: {_HINT}", start)
     at, rest = start + match.start("rest"), match["rest"]
     if rest.lower() in (*ENDLESS, "unbounded"):
-        return constants.placed(math.inf, LiteralPlace(at, at + len(rest), "keyword")), False
+        return BlockWindow(constants.placed(math.inf, LiteralPlace(at, at + len(rest), "keyword")))
     if word == "rows":
-        return constants.slot(rest, at, "count"), True
-    return _range(rest, at, constants), False
+        return BlockWindow(constants.slot(rest, at, "count"), rows=True)
+    return BlockWindow(_range(rest, at, constants))
 
 
 def _range(text: str, at: int, constants: Constants) -> Slot:

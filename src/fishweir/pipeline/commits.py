@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fishweir.pipeline.annotated import ANNOTATED
+from fishweir.pipeline.combined import COMBINED
 from fishweir.pipeline.home import read_json, write_json
 from fishweir.pipeline.joining import PAIR
 from fishweir.pipeline.rows import ASIDE, MATCH
@@ -39,8 +40,8 @@ class Commit:
 
 
 class ResultsTable:
-    """The results folder: `NNN/match-*.parquet`, `NNN/pair-*.parquet`, `NNN/aside-*.parquet`, `commits/NNN.json`, and
-    `sets/`, the sets of queries that pairs name."""
+    """The results folder: `NNN/match-*.parquet`, `NNN/pair-*.parquet`, `NNN/many-*.parquet`, `NNN/note-*.parquet`,
+    `NNN/aside-*.parquet`, `commits/NNN.json`, and `sets/`, the sets of queries that pairs name."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.commits_folder, self.sets = folder, folder / "commits", folder / "sets"
@@ -72,6 +73,9 @@ class ResultsTable:
 
     def annotated(self, commit: Commit) -> pa.Table:
         return self._table(commit, "note", ANNOTATED)
+
+    def combined(self, commit: Commit) -> pa.Table:
+        return self._table(commit, "many", COMBINED)
 
     def newest_runs(self) -> list[dict[str, Any]]:
         """What the last micro-batch left for later ones."""
@@ -106,6 +110,9 @@ class ResultsTable:
 
     def annotated_blocks(self, commit: Commit) -> Iterator[pa.Table]:
         return _some(self.annotated(commit), ["stream", "document"])
+
+    def combined_blocks(self, commit: Commit) -> Iterator[pa.Table]:
+        return _some(self.combined(commit), ["timestamp"])
 
 
 def _some(table: pa.Table, order: list[str], rows: int = 2_000) -> Iterator[pa.Table]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fishweir.pipeline.annotated import annotate_part
+from fishweir.pipeline.combined import combine_part
 from fishweir.pipeline.summary import Summary
 from fishweir.sharing.arrays import Ints, read_arrays, write_arrays
 from fishweir.sharing.joins.edges import Contained
@@ -65,6 +66,9 @@ class JoinTask:
         writer = PairWriter(self.folder, self.sets, part)
         new = [cached_run(self.state / name) for name in self.new]
         known = Known(stage, [*old, *new])
+        combined = combine_part(stage, new, old, known, self.folder, part, self.parts)
+        summary.matches += combined[0]
+        summary.files += combined[1]
         for run in new:
             for block in find_pairs(stage, run, old, part, self.parts, known):
                 writer.write(block)

@@ -21,6 +21,7 @@ from fishweir.algebra.nodes import Constant, Shape
 from fishweir.algebra.normal import Template, to_normal
 from fishweir.algebra.values import to_text
 from fishweir.pipeline.annotated import annotated_result, expand_annotated
+from fishweir.pipeline.combined import combination, combined_result, expand_combined
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import expand_rows
 from fishweir.pipeline.home import Home
@@ -97,6 +98,8 @@ class ResultReader:
                 yield number, maker(query.name)
         if any(name.startswith("pair") for name in commit.files):
             yield from self._joined(table, commit, dead, wanted)
+        if any(name.startswith("many") for name in commit.files):
+            yield from self._combined(table, commit, dead, wanted)
         if any(name.startswith("note") for name in commit.files):
             yield from self._annotated(table, commit, dead, wanted)
 
@@ -145,6 +148,33 @@ class ResultReader:
                     made[at, id(query.shape)] = self._made(row, query)
                 for documents, bindings, output in made[at, id(query.shape)]:
                     yield number, Result(query.name, documents, row["timestamp"], bindings, output)
+
+    def _combined(
+        self, table: ResultsTable, commit: Commit, dead: Ints, wanted: Ints | None
+    ) -> Iterator[tuple[int, Result]]:
+        """The same of combinations of several documents."""
+        seen: set[tuple[int, ...]] = set()
+        for block in table.combined_blocks(commit):
+            rows, numbers = expand_combined(block, dead, wanted)
+            if not len(rows):
+                continue
+            queries = self.look_up(np.unique(numbers).tolist())
+            listed = block.to_pylist()
+            made: dict[tuple[int, int], tuple[list[str], dict[str, Any]]] = {}
+            for at, number in zip(rows.tolist(), numbers.tolist(), strict=True):
+                query, row = queries[number], listed[at]
+                assert isinstance(query.shape, Shape)
+                if query.added > row["since"]:
+                    continue
+                if has_several(query.shape):
+                    one = (number, *combination(row))
+                    if one in seen:
+                        continue
+                    seen.add(one)
+                if (at, id(query.shape)) not in made:
+                    made[at, id(query.shape)] = combined_result(self.home, row, query.shape)
+                documents, output = made[at, id(query.shape)]
+                yield number, Result(query.name, documents, row["timestamp"], {}, output)
 
     def _made(self, row: Mapping[str, Any], query: QueryLike) -> list[JoinedResult]:
         """What all queries of one shape want of a pair: their constants are decided by then."""

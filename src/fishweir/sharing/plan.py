@@ -19,6 +19,7 @@ from fishweir.sharing.counters import StreamCounters, path_keys, to_counts
 from fishweir.sharing.filters import FilterTable, match_filters
 from fishweir.sharing.joins.annotation_stage import AnnotationStage
 from fishweir.sharing.joins.annotation_tables import AnnotationTable
+from fishweir.sharing.joins.many_tables import ManyTable
 from fishweir.sharing.joins.stage import Joins, JoinStage
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.match import Matches, match_table
@@ -171,7 +172,7 @@ def cached_plan(folder: FilePath, ids: tuple[str, ...], sources: tuple[Source, .
 
 @lru_cache(maxsize=256)
 def cached_joins(folder: FilePath, id: str) -> Joins:
-    return Joins([table for table in cached_segment(folder, id).tables if isinstance(table, JoinTable)])
+    return Joins([table for table in cached_segment(folder, id).tables if isinstance(table, JoinTable | ManyTable)])
 
 
 @lru_cache(maxsize=64)
@@ -194,7 +195,7 @@ def plan_of(segments: Sequence[Segment], sources: Sequence[Source], shared: Shar
         for index, table in enumerate(segment.tables):
             if isinstance(table, AnnotationTable):
                 plan.add_joins(segment.id, table.paths(sources))
-            elif not isinstance(table, JoinTable) and table.source in sources:
+            elif not isinstance(table, JoinTable | ManyTable) and table.source in sources:
                 plan.add(segment.id, index, table)
         plan.pools += [(segment.id, pool) for pool in segment.pooled if pool.source in sources]
     return plan

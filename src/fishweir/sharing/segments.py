@@ -18,6 +18,7 @@ import numpy as np
 from fishweir.algebra.annotations import AnnotationTemplate
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.joins import JoinTemplate
+from fishweir.algebra.many_joins import ManyTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template
 from fishweir.algebra.predicates import Predicate
@@ -34,6 +35,14 @@ from fishweir.sharing.joins.annotation_tables import (
     build_annotations,
     merge_annotations,
 )
+from fishweir.sharing.joins.many_tables import (
+    ManyTable,
+    build_many,
+    many_arrays,
+    many_from_arrays,
+    many_header,
+    merge_many,
+)
 from fishweir.sharing.joins.tables import (
     JoinTable,
     build_join,
@@ -48,15 +57,15 @@ from fishweir.sharing.statistics import Statistics
 from fishweir.sharing.tables import Table, build_table, merge_tables, table_arrays, table_from_arrays
 from fishweir.sharing.witnesses import Path
 
-QueryRow = tuple[int, Template | Predicate | JoinTemplate | AnnotationTemplate, Sequence[Constant]]
+QueryRow = tuple[int, Template | Predicate | JoinTemplate | ManyTemplate | AnnotationTemplate, Sequence[Constant]]
 """A query as the plan sees it: its number, its template, its constants in the template's order."""
 
-AnyTable = Table | FilterTable | JoinTable | AnnotationTable
+AnyTable = Table | FilterTable | JoinTable | ManyTable | AnnotationTable
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Filter plans come after the tables, then joins, then annotations.
+    """Filter plans come after the tables, then joins, of two and of more, then annotations.
 
     `pools` are the tables that are evaluated together as boxes."""
 
@@ -77,7 +86,7 @@ class Segment:
         if sources not in self._join_paths:
             found: dict[Path, bool] = {}
             for table in self.tables:
-                for path, valued in table.paths(sources).items() if isinstance(table, JoinTable) else ():
+                for path, valued in table.paths(sources).items() if isinstance(table, JoinTable | ManyTable) else ():
                     found[path] = found.get(path, False) or valued
             self._join_paths[sources] = found
         return self._join_paths[sources]
@@ -97,6 +106,7 @@ def build_tables(queries: Iterable[QueryRow], statistics: Statistics) -> tuple[A
     grouped: dict[Template, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
     filters: dict[Source, list[tuple[int, Predicate, Sequence[Constant]]]] = defaultdict(list)
     joins: dict[JoinTemplate, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
+    many: dict[ManyTemplate, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
     annotations: list[AnnotationRow] = []
     for number, template, constants in queries:
         if isinstance(template, Predicate):
@@ -105,14 +115,18 @@ def build_tables(queries: Iterable[QueryRow], statistics: Statistics) -> tuple[A
         if isinstance(template, AnnotationTemplate):
             annotations.append((number, template, constants))
             continue
-        numbers, rows = joins[template] if isinstance(template, JoinTemplate) else grouped[template]
+        if isinstance(template, ManyTemplate):
+            numbers, rows = many[template]
+        else:
+            numbers, rows = joins[template] if isinstance(template, JoinTemplate) else grouped[template]
         numbers.append(number)
         rows.append(constants)
     tables = [_table(template, *columns, statistics) for template, columns in grouped.items()]
     plans = [build_filters(source, some, statistics) for source, some in filters.items()]
     joined = [build_join(template, *columns, statistics) for template, columns in joins.items()]
     noted = [build_annotations(annotations, statistics)] if annotations else []
-    return (*tables, *plans, *joined, *noted)
+    several = [build_many(template, *columns) for template, columns in many.items()]
+    return (*tables, *plans, *joined, *several, *noted)
 
 
 def _table(
@@ -131,6 +145,7 @@ def merge_segments(segments: Iterable[Segment], dead: Ints, statistics: Statisti
     grouped: dict[tuple[Template, Anchor], list[Table]] = defaultdict(list)
     filters: dict[Source, list[FilterTable]] = defaultdict(list)
     joins: dict[tuple[JoinTemplate, int, bool], list[JoinTable]] = defaultdict(list)
+    many: dict[ManyTemplate, list[ManyTable]] = defaultdict(list)
     annotations: list[AnnotationTable] = []
     for segment in segments:
         for table in segment.tables:
@@ -138,6 +153,8 @@ def merge_segments(segments: Iterable[Segment], dead: Ints, statistics: Statisti
                 filters[table.source].append(table)
             elif isinstance(table, JoinTable):
                 joins[table.template, table.anchor, table.above].append(table)
+            elif isinstance(table, ManyTable):
+                many[table.template].append(table)
             elif isinstance(table, AnnotationTable):
                 annotations.append(table)
             else:
@@ -147,6 +164,7 @@ def merge_segments(segments: Iterable[Segment], dead: Ints, statistics: Statisti
         same = len(plans) == 1 and not np.isin(plans[0].members, dead).any()
         merged.append(plans[0] if same else merge_filters(plans, dead, statistics))
     merged += [merge_joins(tables, dead) for tables in joins.values()]
+    merged += [merge_many(some, dead) for some in many.values()]
     if annotations:
         merged.append(merge_annotations(annotations, dead, statistics))
     return tuple(table for table in merged if table is not None)
@@ -175,6 +193,8 @@ def table_header(table: AnyTable) -> list[Any]:
         return filter_header(table)
     if isinstance(table, JoinTable):
         return join_header(table)
+    if isinstance(table, ManyTable):
+        return many_header(table)
     if isinstance(table, AnnotationTable):
         return annotation_header(table)
     return ["table", to_json(table.template), table.anchor.node, table.anchor.conditions]
@@ -185,6 +205,8 @@ def _arrays(table: AnyTable) -> dict[str, Any]:
         return filter_arrays(table)
     if isinstance(table, AnnotationTable):
         return annotation_arrays(table)
+    if isinstance(table, ManyTable):
+        return many_arrays(table)
     return join_arrays(table) if isinstance(table, JoinTable) else table_arrays(table)
 
 
@@ -193,6 +215,8 @@ def table_from_header(header: list[Any], arrays: dict[str, Any]) -> AnyTable:
         return filters_from_arrays(header, arrays)
     if header[0] == "join":
         return join_from_arrays(header, arrays)
+    if header[0] == "many":
+        return many_from_arrays(header, arrays)
     if header[0] == "annotations":
         return annotations_from_arrays(header, arrays)
     _, template, node, conditions = header

@@ -44,14 +44,23 @@ class Ranks:
 
     def distance(self, own: Run, owns: Ints, later: Run, laters: Ints) -> Times:
         """How many of the newest documents a window must keep for each older one to be among them."""
-        place, streams, when = self._places[id(own)][owns], own.streams[owns], later.times[laters]
-        newest = np.zeros(len(owns), np.int64)
+        place, streams = self.places(own)[owns], own.streams[owns]
+        newest = self.newest(streams, later.times[laters])
+        is_counted = (streams == later.streams[laters]) & (self.places(later)[laters] > place)
+        return (newest - place - is_counted).astype(np.float64)
+
+    def places(self, run: Run) -> Ints:
+        """The place of each document of a run, streams one after the other."""
+        return self._places[id(run)]
+
+    def newest(self, streams: Ints, when: Times) -> Ints:
+        """The place behind the newest document of each stream at a time."""
+        newest = np.zeros(len(streams), np.int64)
         for stream in np.unique(streams):
             mine = streams == stream
             start, times = self._times[int(stream)]
             newest[mine] = start + np.searchsorted(times, when[mine], "right")
-        is_counted = (streams == later.streams[laters]) & (self._places[id(later)][laters] > place)
-        return (newest - place - is_counted).astype(np.float64)
+        return newest
 
 
 def newest_times(runs: Sequence[Run], rows: float) -> dict[int, float]:

@@ -25,6 +25,7 @@ from fishweir.sharing.joins.ranks import Ranks
 from fishweir.sharing.joins.state import Hashes, Run, SideRows, combine
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.match import Matches, match_table, outputs
+from fishweir.sharing.tables import Table
 from fishweir.sharing.witnesses import FirstValues, Path, PathTable, node_keys
 
 
@@ -66,14 +67,19 @@ def _members(table: JoinTable, side: int, found: Matches) -> tuple[Ints, Ints]:
     """The sorted queries of each row; none where the side has no constants, or they are checked above."""
     if table.above or not table.template.sides[side].conditions:
         return np.zeros(len(found) + 1, np.int64), np.empty(0, np.int64)
+    return members_of(table.sides[side], found)
+
+
+def members_of(own: Table, found: Matches) -> tuple[Ints, Ints]:
+    """The sorted queries of each row of a constant table's matches."""
     slices = found.slices.reshape(-1, 2)
     source, positions = expand(slices[:, 0], slices[:, 1])
     of_slice = np.repeat(np.arange(len(found)), np.diff(found.slice_offsets) // 2)
     of_member = np.repeat(np.arange(len(found)), np.diff(found.member_offsets))
     rows = np.concatenate([of_slice[source], of_member])
-    numbers = np.concatenate([table.sides[side].members[positions], found.members.astype(np.int64)])
-    order = np.lexsort((numbers, rows))
-    return np.searchsorted(rows[order], np.arange(len(found) + 1)), numbers[order]
+    numbers = np.concatenate([own.members[positions], found.members.astype(np.int64)])
+    keys = np.sort(rows << 32 | numbers)  # one sort of numbers; query numbers stay below 2**31
+    return np.searchsorted(keys, np.arange(len(found) + 1) << 32), keys & 0xFFFFFFFF
 
 
 def edge_values(
@@ -83,7 +89,7 @@ def edge_values(
     template = table.template.sides[side]
     ends = [(edge.right if side else edge.left, edge.op in ("=", "!=")) for edge in table.template.edges]
     columns = [
-        _at(witnesses[template.path(node)], documents, nodes[:, template.outputs.index(node)], hashed)
+        values_at(witnesses[template.path(node)], documents, nodes[:, template.outputs.index(node)], hashed)
         for node, hashed in ends
     ]
     return np.stack(columns, axis=1) if columns else np.empty((len(documents), 0), np.uint64)
@@ -96,13 +102,13 @@ def _compared(
     template = table.template.sides[side]
     outputs_ = (*template.outputs, *table.compared(side))
     columns = [
-        _at(witnesses[template.path(c.node)], documents, nodes[:, outputs_.index(c.node)], c.type == "string")
+        values_at(witnesses[template.path(c.node)], documents, nodes[:, outputs_.index(c.node)], c.type == "string")
         for c in template.constants
     ]
     return np.stack(columns, axis=1) if columns else np.empty((len(documents), 0), np.uint64)
 
 
-def _at(values: PathTable, documents: Ints, nodes: Ints, hashed: bool) -> Hashes:
+def values_at(values: PathTable, documents: Ints, nodes: Ints, hashed: bool) -> Hashes:
     """The values of some nodes: hashes, or the bits of numbers."""
     keys = node_keys(values.documents, np.maximum(values.nodes[:, -1], 0))
     order = np.argsort(keys, kind="stable")

@@ -1,7 +1,8 @@
 """The join stage as the job sees it: what to keep of documents, and what a batch's documents meet.
 
 In: the join tables of the plan in force. Out: the run of a batch, and blocks of results, each a pair of documents with
-a set of queries. Plain joins are decided by edge sets (edges, pairs), the others by rows (rows).
+a set of queries. Plain joins are decided by edge sets (edges, pairs), the others by rows (rows); joins of three and
+more streams keep rows here too and are joined by `many`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import Source
 from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.joins.edges import Contained, EdgeSets
+from fishweir.sharing.joins.many_tables import ManyTable
+from fishweir.sharing.joins.many_views import many_rows
 from fishweir.sharing.joins.pairs import Doubt, Met, join_runs
 from fishweir.sharing.joins.ranks import Ranks, newest_times
 from fishweir.sharing.joins.rows import Joined, join_rows, side_rows, verify
@@ -38,10 +41,12 @@ from fishweir.sharing.witnesses import Path, PathTable, hash_texts
 class Joins:
     """The join tables of one segment, with what they remember of the edge sets met."""
 
-    def __init__(self, tables: Sequence[JoinTable]) -> None:
+    def __init__(self, tables: Sequence[JoinTable | ManyTable]) -> None:
         self.tables = tuple(tables)
-        self.sets = EdgeSets([table for table in tables if table.is_plain])
-        self.others = [table for table in tables if not table.is_plain]
+        of_two = [table for table in tables if isinstance(table, JoinTable)]
+        self.sets = EdgeSets([table for table in of_two if table.is_plain])
+        self.others = [table for table in of_two if not table.is_plain]
+        self.many = [table for table in tables if isinstance(table, ManyTable)]
 
     @cached_property
     def _windows(self) -> dict[bool, tuple[Ints, NDArray[np.float64]]]:
@@ -76,6 +81,7 @@ class JoinStage:
     def __init__(self, parts: Sequence[Joins]) -> None:
         self.parts = tuple(parts)
         self.others = [table for part in parts for table in part.others]
+        self.many = [table for part in parts for table in part.many]
 
     @property
     def is_empty(self) -> bool:
@@ -116,8 +122,18 @@ class JoinStage:
         return list(found.values())
 
     @cached_property
+    def many_sides(self) -> list[tuple[ManyTable, int]]:
+        """The same of joins of several streams, whose sides without constants are one class whatever they join."""
+        found: dict[tuple[int, int], tuple[ManyTable, int]] = {}
+        for place, table in enumerate(self.many):
+            for side, template in enumerate(table.template.sides):
+                found.setdefault((table.keys[side], place if template.conditions else -1), (table, side))
+        return list(found.values())
+
+    @cached_property
     def classes(self) -> Hashes:
-        return np.array([key for table in self.others for key in table.keys], dtype=np.uint64)
+        keys = [key for table in self.others for key in table.keys] + [key for t in self.many for key in t.keys]
+        return np.array(keys, dtype=np.uint64)
 
     def reach(self, dead: Collection[int] = ()) -> float:
         """The longest window in seconds: what is older than that, and no longer counted by rows, meets nothing."""
@@ -146,7 +162,9 @@ class JoinStage:
         return merge_runs(runs, compared, self.classes, needed or (lambda run: np.ones(len(run), np.bool_)))
 
 
-def _counts_rows(table: JoinTable) -> tuple[bool, bool]:
+def _counts_rows(table: JoinTable | ManyTable) -> tuple[bool, ...]:
+    if isinstance(table, ManyTable):
+        return tuple(window.rows for window in table.template.windows)
     return table.template.window.left_rows, table.template.window.right_rows
 
 
@@ -160,6 +178,11 @@ def batch_run(
         found
         for table, side in stage.row_sides
         if table.sources[side] in sources and (found := side_rows(table, side, witnesses)) is not None
+    ]
+    rows += [
+        found
+        for several, side in stage.many_sides
+        if several.sources[side] in sources and (found := many_rows(several, side, witnesses)) is not None
     ]
     return build_run(
         np.full(len(numbers), stream, np.int64), np.array(numbers, dtype=np.int64),

@@ -1,0 +1,105 @@
+"""Joins of three and more streams in the job: what a worker writes, and what readers take.
+
+In: the run files of a micro-batch and those retained. Out: Parquet files of combinations: a document for each stream of
+the from clause, the queries that want them. Documents are read from their logs when somebody takes a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from fishweir.algebra.construct import joined_columns
+from fishweir.algebra.nodes import Shape
+from fishweir.pipeline.annotated import expand_annotated
+from fishweir.pipeline.home import Home
+from fishweir.pipeline.taken import take_document
+from fishweir.sharing.arrays import Ints, number_rows
+from fishweir.sharing.joins.many import find_many
+from fishweir.sharing.joins.many_partial import Combinations
+from fishweir.sharing.joins.stage import JoinStage, Known
+from fishweir.sharing.joins.state import Run
+from fishweir.sharing.match import to_lists
+
+NUMBERS = pa.list_(pa.int64())
+COMBINED = pa.schema([
+    ("streams", NUMBERS), ("numbers", NUMBERS), ("order", NUMBERS), ("timestamp", pa.float64()), ("since", pa.int64()),
+    ("members", NUMBERS),
+])  # fmt: skip
+"""Streams and numbers in the order of the from clause; `order` has its places by time."""
+
+
+def combine_part(
+    stage: JoinStage, new: Sequence[Run], old: Sequence[Run], known: Known, folder: Path, part: int, parts: int
+) -> tuple[int, list[str]]:
+    """One part of what a micro-batch completes; how many rows, and the file that has them."""
+    if not stage.many:
+        return 0, []
+    path = folder / f"many-{part:05d}.parquet"
+    writer: pq.ParquetWriter | None = None
+    rows, before = 0, list(old)
+    for run in new:
+        for block in find_many(stage, run, before, part, parts, known):
+            if writer is None:
+                folder.mkdir(parents=True, exist_ok=True)
+                temporary = path.with_suffix(".tmp")
+                writer = pq.ParquetWriter(temporary, COMBINED, compression="lz4", write_statistics=False)
+            writer.write_batch(_batch(block))
+            rows += len(block)
+        before.append(run)
+    if writer is None:
+        return 0, []
+    writer.close()
+    path.with_suffix(".tmp").replace(path)
+    return rows, [path.name]
+
+
+def _batch(block: Combinations) -> pa.RecordBatch:
+    starts = np.arange(len(block) + 1) * block.streams.shape[1]
+    return pa.RecordBatch.from_arrays(
+        [
+            *(to_lists(starts, part.ravel()) for part in (block.streams, block.numbers, block.order)),
+            pa.array(block.times), pa.array(block.since), to_lists(block.member_starts, block.members),
+        ],
+        schema=COMBINED,
+    )  # fmt: skip
+
+
+# For those who read results.
+
+
+def expand_combined(rows: pa.Table, dead: Ints, wanted: Ints | None = None) -> tuple[Ints, Ints]:
+    """Row indexes and query numbers, sorted; `dead` are query numbers to leave out, `wanted` to keep."""
+    return expand_annotated(rows, dead, wanted)
+
+
+def count_combined(rows: pa.Table, dead: Ints, number: int, added: int, once: bool) -> NDArray[np.float64]:
+    """The timestamps of one query's results in these rows; `once` for each combination of documents."""
+    if not len(rows):
+        return np.empty(0, np.float64)
+    row, _ = expand_combined(rows, dead, np.array([number]))
+    seen = row[rows.column("since").to_numpy()[row] >= added]
+    if once and len(seen):
+        mine = rows.select(["streams", "numbers"]).take(pa.array(seen))
+        columns = [mine.column(name).combine_chunks().flatten().to_numpy() for name in mine.column_names]
+        places = [column for own in columns for column in own.reshape(len(seen), -1).T]
+        seen = seen[np.unique(number_rows(*places), return_index=True)[1]]
+    return np.asarray(rows.column("timestamp").to_numpy()[seen], np.float64)
+
+
+def combination(row: Mapping[str, Any]) -> tuple[int, ...]:
+    """The documents of a row: what is one result of a query, whichever of its conjunctions hold."""
+    return (*row["streams"], *row["numbers"])
+
+
+def combined_result(home: Home, row: Mapping[str, Any], shape: Shape) -> tuple[list[str], dict[str, Any]]:
+    """Documents in time order, and the output."""
+    taken = [take_document(home, *place) for place in zip(row["streams"], row["numbers"], strict=True)]
+    output = joined_columns(shape.columns, [(one.nodes[0], one.values) for one in taken])
+    return [taken[side].id for side in row["order"]], output
