@@ -18,6 +18,8 @@ from fishweir.algebra.joins import JoinEdge, JoinNormal, JoinTemplate, placed_wi
 from fishweir.algebra.nodes import MIRRORED, Constant, Operator, Shape, Step
 from fishweir.algebra.oracle import item_holds, values_compare
 
+ColumnEdge = tuple[RelativePath, Operator, RelativePath]
+
 
 def in_block(block: int, path: RelativePath) -> RelativePath:
     """A column of one of a join's streams."""
@@ -34,14 +36,16 @@ def is_between(atom: Atom) -> bool:
 
 
 def to_column_joins(shape: Shape) -> tuple[JoinNormal, ...]:
-    """The joins of a query. Of several with the same template each has its turn, so that a query is in a table once."""
+    """The joins of a query. Of several with the same edges each has its turn: joins with equal edges are evaluated
+    together, by lists of queries, and a query is in such a list once."""
     assert shape.formula is not None, "SQL's joins have a formula"
-    turns: Counter[JoinTemplate] = Counter()
+    turns: Counter[frozenset[ColumnEdge]] = Counter()
     found = []
     for clause in to_dnf(shape.formula):
         normal = _normal(shape, clause)
-        turn = turns[normal.template]
-        turns[normal.template] += 1
+        edges = frozenset(_edge(x.atom) for x in clause if is_between(x.atom))
+        turn = turns[edges]
+        turns[edges] += 1
         found.append(replace(normal, template=replace(normal.template, turn=turn)))
     return tuple(dict.fromkeys(found))
 
@@ -61,7 +65,7 @@ def _normal(shape: Shape, clause: Clause) -> JoinNormal:
     return JoinNormal(JoinTemplate(left, right, ordered, window), (), tuple(slots))
 
 
-def _edge(atom: Atom) -> tuple[RelativePath, Operator, RelativePath]:
+def _edge(atom: Atom) -> ColumnEdge:
     assert isinstance(atom.right, tuple)
     op: Operator = atom.op  # type: ignore[assignment]
     if block_of(atom.path) == 0:

@@ -19,7 +19,7 @@ from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.joins.edges import Contained, EdgeSets
 from fishweir.sharing.joins.pairs import Doubt, Met, join_runs
 from fishweir.sharing.joins.ranks import Ranks, newest_times
-from fishweir.sharing.joins.rows import Joined, join_rows, side_rows, verify
+from fishweir.sharing.joins.rows import Joined, RowJoin, join_rows, row_joins, verify
 from fishweir.sharing.joins.state import (
     Hashes,
     Needed,
@@ -42,6 +42,7 @@ class Joins:
         self.tables = tuple(tables)
         self.sets = EdgeSets([table for table in tables if table.is_plain])
         self.others = [table for table in tables if not table.is_plain]
+        self.by_rows = row_joins(self.others)
 
     @cached_property
     def _windows(self) -> dict[bool, tuple[Ints, NDArray[np.float64]]]:
@@ -75,7 +76,7 @@ class JoinStage:
 
     def __init__(self, parts: Sequence[Joins]) -> None:
         self.parts = tuple(parts)
-        self.others = [table for part in parts for table in part.others]
+        self.by_rows = [join for part in parts for join in part.by_rows]
 
     @property
     def is_empty(self) -> bool:
@@ -105,19 +106,18 @@ class JoinStage:
         return any(source in part.sources for source in sources for part in self.parts)
 
     @cached_property
-    def row_sides(self) -> list[tuple[JoinTable, int]]:
-        """The sides whose rows are kept. Tables of several segments may be of one class: its rows are the same for all
+    def row_sides(self) -> list[tuple[RowJoin, int]]:
+        """The sides whose rows are kept. Joins of several segments may be of one class: its rows are the same for all
         of them and kept once, unless they list the queries whose constants they satisfy: then each keeps its own."""
-        found: dict[tuple[int, int], tuple[JoinTable, int]] = {}
-        for place, table in enumerate(self.others):
-            for side, template in enumerate(table.template.sides):
-                is_own = bool(template.conditions) and not table.above
-                found.setdefault((table.keys[side], place if is_own else -1), (table, side))
+        found: dict[tuple[int, int], tuple[RowJoin, int]] = {}
+        for place, join in enumerate(self.by_rows):
+            for side in (0, 1):
+                found.setdefault((join.keys[side], place if join.listed[side] else -1), (join, side))
         return list(found.values())
 
     @cached_property
     def classes(self) -> Hashes:
-        return np.array([key for table in self.others for key in table.keys], dtype=np.uint64)
+        return np.array([key for join in self.by_rows for key in join.keys], dtype=np.uint64)
 
     def reach(self, dead: Collection[int] = ()) -> float:
         """The longest window in seconds: what is older than that, and no longer counted by rows, meets nothing."""
@@ -158,8 +158,8 @@ def batch_run(
     """The run of a batch of one stream's documents; `changes` of a changing file are number, arrival and key."""
     rows = [
         found
-        for table, side in stage.row_sides
-        if table.sources[side] in sources and (found := side_rows(table, side, witnesses)) is not None
+        for join, side in stage.row_sides
+        if join.sources[side] in sources and (found := join.rows(side, witnesses)) is not None
     ]
     return build_run(
         np.full(len(numbers), stream, np.int64), np.array(numbers, dtype=np.int64),
@@ -235,7 +235,7 @@ def _found(
                 yield from verify(joins.sets.tables[found.table], found)
             else:
                 yield found
-    yield from join_rows(stage.others, new, old, part, parts, known.ranks)
+    yield from join_rows(stage.by_rows, new, old, part, parts, known.ranks)
 
 
 def _in_force(found: Met | Joined, superseded: Superseded) -> Met | Joined:
