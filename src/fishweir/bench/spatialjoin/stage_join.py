@@ -7,6 +7,7 @@ tuples becomes a run, what it meets is found by `find_pairs`, and runs are kept,
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from fishweir.algebra.nodes import Constant, Slot, Source, Step
 from fishweir.languages.script import parse_script
 from fishweir.pipeline.retained import MERGE_FACTOR, SMALL
 from fishweir.sharing.boxes.matches import Numbers
-from fishweir.sharing.boxes.regions import HIGHEST, LOWEST, Boxes, key_floats
+from fishweir.sharing.boxes.regions import Boxes, key_floats
 from fishweir.sharing.joins.stage import Block, Joins, JoinStage, batch_run, find_pairs
 from fishweir.sharing.joins.state import Run
 from fishweir.sharing.joins.tables import JoinTable, build_join
@@ -41,6 +42,7 @@ class StageJoin:
         self.stage = JoinStage([Joins(join_tables(queries))])
         self.runs: list[Run] = []
         self.arrived = [0, 0]
+        self.paths = [self.stage.paths([source]) for source in SOURCES]
 
     def process_both(self, left: Arrivals, right: Arrivals) -> Triples:
         return Triples.joined([_triples(block) for block in self._blocks(left, right)])
@@ -74,7 +76,7 @@ class StageJoin:
             numbers = np.arange(first, first + len(arrivals.times)) if arrivals.numbers is None else arrivals.numbers
             self.arrived[side] = int(numbers[-1]) + 1
             columns = {f"a{i}": pa.array(column, from_pandas=True) for i, column in enumerate(arrivals.columns.T)}
-            witnesses = tuple_tables("tuple", columns, self.stage.paths([SOURCES[side]]))
+            witnesses = tuple_tables("tuple", columns, self.paths[side])
             times = arrivals.times.tolist()
             runs.append(batch_run(self.stage, [SOURCES[side]], side, numbers.tolist(), times, 0, witnesses))
         return runs[0] if len(runs) == 1 else self.stage.merged(runs)
@@ -143,8 +145,8 @@ def _window(queries: JoinQueries, number: int, side: int) -> tuple[str, float]:
 
 
 def _ends(boxes: Boxes, number: int) -> Iterator[tuple[int, str, float]]:
-    for attribute in range(boxes.attributes):
-        low, high = boxes.low[number, attribute], boxes.high[number, attribute]
-        for op, key in ((">=", low), ("<=", high)):
-            if LOWEST < key < HIGHEST:
-                yield attribute, op, float(key_floats(np.array([key]))[0])
+    """The conditions on one side's attributes; an end that is infinite is none."""
+    for op, keys in ((">=", boxes.low[number]), ("<=", boxes.high[number])):
+        for attribute, constant in enumerate(key_floats(keys).tolist()):
+            if math.isfinite(constant):
+                yield attribute, op, constant
