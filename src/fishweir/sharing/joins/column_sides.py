@@ -72,8 +72,10 @@ def _by_document(documents: Ints, lengths: Ints, members: Ints) -> tuple[Ints, I
 def sort_lists(starts: Ints, numbers: Ints) -> None:
     for row in range(len(starts) - 1):
         start, end = starts[row], starts[row + 1]
-        if (numbers[start + 1 : end] < numbers[start : end - 1]).any():
-            numbers[start:end] = np.sort(numbers[start:end])
+        for at in range(start + 1, end):
+            if numbers[at] < numbers[at - 1]:
+                numbers[start:end] = np.sort(numbers[start:end])
+                break
 
 
 def column_side(tables: Sequence[JoinTable], side: int) -> ColumnSide:

@@ -86,16 +86,14 @@ def fewest(probe: Probe) -> Stretches:
 def _touched(probe: Probe, keys: Hashes) -> Stretches | None:
     """Only the rows that have one of some keys; None where rows of another class have them too."""
     rows, join = probe.run.rows, probe.join
-    lo, hi = (np.searchsorted(rows.keys, keys, side) for side in ("left", "right"))
-    starts, first, place = np.unique(lo, return_index=True, return_inverse=True)
-    ends = hi[first]
-    _, touched = expand(starts, ends)
+    different, place = np.unique(keys, return_inverse=True)
+    lo, hi = (np.searchsorted(rows.keys, different, side) for side in ("left", "right"))
+    _, touched = expand(lo, hi)
     if (rows.classes[touched] != np.uint64(join.keys[1 - probe.new])).any():
         return None
     view = RowView(probe.run, touched, len(join.ops))
-    upto = np.cumsum(np.maximum(ends - starts, 0))
-    begin = (upto - np.maximum(ends - starts, 0))[place]
-    return Stretches(view, view.by_place, begin, upto[place], join.anchor)
+    ends = np.cumsum(hi - lo)
+    return Stretches(view, view.by_place, (ends - (hi - lo))[place], ends[place], join.anchor)
 
 
 def _by_value(probe: Probe, view: RowView, edge: int) -> Stretches:
