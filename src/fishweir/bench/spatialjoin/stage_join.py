@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import pyarrow as pa
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.column_joins import in_block
 from fishweir.algebra.formula import And, Atom
-from fishweir.algebra.nodes import Constant, Slot, Source, Step
+from fishweir.algebra.nodes import Constant, CreateQuery, Shape, Slot, Source, Step
 from fishweir.languages.script import parse_script
 from fishweir.pipeline.retained import MERGE_FACTOR, SMALL
 from fishweir.sharing.boxes.matches import Numbers
@@ -120,9 +121,9 @@ def join_tables(queries: JoinQueries) -> list[JoinTable]:
     return [build_join(template, *both, {}) for template, both in grouped.items()]
 
 
-def _shape(queries: JoinQueries, number: int) -> tuple[Any, tuple[Constant, ...]]:
+def _shape(queries: JoinQueries, number: int) -> tuple[Shape, tuple[Constant, ...]]:
     windows, constants = zip(*(_window(queries, number, side) for side in (0, 1)), strict=True)
-    (statement,) = parse_script(f"select * from R [{windows[0]}] as l, S [{windows[1]}] as r where l.a0 < r.a0")
+    shape = _windowed(*windows)
     found: list[Constant] = list(constants)
     atoms: list[Atom] = []
     for side, boxes in enumerate(queries.selections):
@@ -136,7 +137,15 @@ def _shape(queries: JoinQueries, number: int) -> tuple[Any, tuple[Constant, ...]
         ends = [in_block(side, (Step(f"a{at[i]}", "child"),)) for side, at in enumerate((c.left, c.right))]
         atoms.append(Atom(ends[0], names[float(c.low[i]), float(c.high[i])], ends[1]))  # type: ignore[arg-type]
     slots = tuple(Slot(i, "number") for i in range(len(found)))
-    return replace(statement.shape, formula=And(tuple(atoms)), slots=slots), tuple(found)
+    return replace(shape, formula=And(tuple(atoms)), slots=slots), tuple(found)
+
+
+@lru_cache(maxsize=4)
+def _windowed(left: str, right: str) -> Shape:
+    (statement,) = parse_script(f"select * from R [{left}] as l, S [{right}] as r where l.a0 < r.a0")
+    assert isinstance(statement, CreateQuery)
+    assert isinstance(statement.shape, Shape)
+    return statement.shape
 
 
 def _window(queries: JoinQueries, number: int, side: int) -> tuple[str, float]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fishweir.algebra.normal import Template
 from fishweir.sharing.arrays import Column, Ints, expand
@@ -69,7 +71,7 @@ def _by_document(documents: Ints, lengths: Ints, members: Ints) -> tuple[Ints, I
 
 
 @kernel
-def sort_lists(starts: Ints, numbers: Ints) -> None:
+def sort_lists(starts: Ints, numbers: NDArray[np.integer[Any]]) -> None:
     for row in range(len(starts) - 1):
         start, end = starts[row], starts[row + 1]
         for at in range(start + 1, end):

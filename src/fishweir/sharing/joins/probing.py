@@ -134,7 +134,7 @@ def _meeting(
     ]
     newest = counted[2][0][some] if len(counted[2][0]) else counted[2][0], counted[2][1]
     count = meet(
-        probe.new, probe.chosen[some], found.starts[some], found.ends[some], found.order, *sides,
+        probe.new, probe.chosen[some], found.starts[some], found.ends[some], found.order, sides[0], sides[1],
         own.run is view.run, np.array([OPERATORS[op] for op in join.ops], np.int64),
         np.array([i for i in range(len(join.ops)) if i != found.decided], np.int64),
         (join.window.left_rows, join.window.right_rows), join.longest, newest, pairs,

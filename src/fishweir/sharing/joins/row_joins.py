@@ -104,7 +104,8 @@ class RowJoin:
             found = match_table(any_document(self.tables[0].template.sides[side]), columns)
             documents = np.empty(0, np.int64) if found is None else found.documents
             starts, members = np.zeros(len(documents) + 1, np.int64), np.empty(0, np.int64)
-        kept, values = column_values([(edge[2 * side], edge[1]) for edge in self.edges], columns, documents)
+        ends = [(right if side else left, op) for left, op, right in self.edges]
+        kept, values = column_values(ends, columns, documents)
         if not len(kept):
             return None
         nodes = np.empty((len(documents), 0), np.int64)

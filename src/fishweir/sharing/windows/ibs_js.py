@@ -58,7 +58,7 @@ class Trees:
 class IBSJS(SlidingJoin):
     def __init__(self, queries: JoinQueries, lateness: float = 0.0, same: bool = False) -> None:
         super().__init__(queries, lateness, same)
-        self.groups = grouped(queries, together=False)
+        self.groups = grouped(queries)
         self.trees = [Trees(group) for group in self.groups]
 
     def _probe(self, side: int, new: Ints, limit: int, counts: Ints) -> list[Triples]:
