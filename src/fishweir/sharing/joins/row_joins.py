@@ -30,6 +30,9 @@ from fishweir.sharing.witnesses import FirstValues, Path, PathTable
 Edge = tuple[Path, Operator, Path]
 Floats = NDArray[np.float64]
 
+SCATTERED = 16
+"""Where query numbers are further apart than this on average, they are searched for."""
+
 
 @dataclass(frozen=True)
 class RowJoin:
@@ -132,21 +135,37 @@ class Places:
     numbers: Ints
     reaches: Floats
     """By order in time and place."""
-    ordered: Ints
-    """The numbers in order, and the place of each."""
-    place: Ints
+
+    @cached_property
+    def _ordered(self) -> tuple[Ints, Ints]:
+        """The numbers in order, and the place of each."""
+        place = np.argsort(self.numbers, kind="stable")
+        return self.numbers[place], place
+
+    @cached_property
+    def _directly(self) -> Ints | None:
+        """The place of each number from the least on, where numbers are not too far apart."""
+        ordered, place = self._ordered
+        if ordered[-1] - ordered[0] >= SCATTERED * len(ordered):
+            return None
+        found = np.full(ordered[-1] - ordered[0] + 1, -1)
+        found[ordered - ordered[0]] = place
+        return found
 
     def of(self, members: Ints) -> Ints:
         """The place of each query, -1 where it is of another join."""
-        at = np.minimum(np.searchsorted(self.ordered, members), len(self.ordered) - 1)
-        return np.where(self.ordered[at] == members, self.place[at], -1)
+        ordered, place = self._ordered
+        if self._directly is not None:
+            at = members - ordered[0]
+            there = (at >= 0) & (at < len(self._directly))
+            return self._directly[at] if there.all() else np.where(there, self._directly[np.where(there, at, 0)], -1)
+        at = np.minimum(np.searchsorted(ordered, members), len(ordered) - 1)
+        return np.where(ordered[at] == members, place[at], -1)
 
 
 def places_of(join: RowJoin, kind: int) -> Places:
     order = np.lexsort((join.numbers, -join.reaches[kind]))
-    numbers = join.numbers[order]
-    place = np.argsort(numbers, kind="stable")
-    return Places(numbers, np.ascontiguousarray(join.reaches[:, order]), numbers[place], place)
+    return Places(join.numbers[order], np.ascontiguousarray(join.reaches[:, order]))
 
 
 def row_joins(tables: Sequence[JoinTable]) -> list[RowJoin]:

@@ -23,6 +23,9 @@ from fishweir.sharing.joins.state import Hashes, Run, combine
 
 Floats = NDArray[np.float64]
 
+FEW = 8
+"""Where less than one of so many rows has an equal anchor, nothing is worked out for the others."""
+
 
 @dataclass(frozen=True)
 class Probe:
@@ -68,11 +71,10 @@ class Stretches:
 def fewest(probe: Probe) -> Stretches:
     """The order of the other side's rows that leaves the fewest to look at."""
     join, other = probe.join, 1 - probe.new
-    rows = probe.run.rows
     if join.anchor >= 0:
         keys = combine(join.keys[other], probe.own.values[probe.chosen, join.anchor])
         alone = _touched(probe, keys)
-        if alone is not None and alone.total <= len(rows.of_class(join.keys[other])):
+        if alone is not None:
             return alone
     view = view_of(probe.run, join.keys[other], len(join.ops))
     found = [_by_time(probe, view)]
@@ -84,10 +86,12 @@ def fewest(probe: Probe) -> Stretches:
 
 
 def _touched(probe: Probe, keys: Hashes) -> Stretches | None:
-    """Only the rows that have one of some keys; None where rows of another class have them too."""
+    """Only the rows that have one of some keys; None where they are many, or rows of another class have them too."""
     rows, join = probe.run.rows, probe.join
     different, place = np.unique(keys, return_inverse=True)
     lo, hi = (np.searchsorted(rows.keys, different, side) for side in ("left", "right"))
+    if int((hi - lo).sum()) > len(rows.of_class(join.keys[1 - probe.new])) // FEW:
+        return None
     _, touched = expand(lo, hi)
     if (rows.classes[touched] != np.uint64(join.keys[1 - probe.new])).any():
         return None
