@@ -8,7 +8,7 @@ conjunction, comparisons between the blocks are edges, all else belongs to its s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from fishweir.algebra.columns import column_template
@@ -36,16 +36,17 @@ def is_between(atom: Atom) -> bool:
 
 
 def to_column_joins(shape: Shape) -> tuple[JoinNormal, ...]:
-    """The joins of a query. Of several with the same edges each has its turn: joins with equal edges are evaluated
-    together, by lists of queries, and a query is in such a list once."""
+    """The joins of a query. Joins with the same edges and conditions on the same sides are evaluated together, by lists
+    of queries: of several of one query each has its turn, so that the query is in such a list once."""
     assert shape.formula is not None, "SQL's joins have a formula"
-    turns: Counter[frozenset[ColumnEdge]] = Counter()
+    turns: Counter[Hashable] = Counter()
     found = []
     for clause in to_dnf(shape.formula):
         normal = _normal(shape, clause)
         edges = frozenset(_edge(x.atom) for x in clause if is_between(x.atom))
-        turn = turns[edges]
-        turns[edges] += 1
+        together = edges, tuple(None if side.conditions else side for side in normal.template.sides)
+        turn = turns[together]
+        turns[together] += 1
         found.append(replace(normal, template=replace(normal.template, turn=turn)))
     return tuple(dict.fromkeys(found))
 
