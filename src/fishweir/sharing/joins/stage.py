@@ -1,7 +1,7 @@
 """The join stage as the job sees it: what to keep of documents, and what a batch's documents meet.
 
 In: the join tables of the plan in force. Out: the run of a batch, and blocks of results, each a pair of documents with
-a set of queries. Plain joins are decided by edge sets (edges, pairs), the others by rows (rows).
+a set of queries. Plain joins are decided by edge sets (edges, pairs), the others by rows (row_joins, probing).
 """
 
 from __future__ import annotations
