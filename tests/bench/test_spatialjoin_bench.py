@@ -73,18 +73,18 @@ def test_a_wrong_contestant_is_found_out():
 
 def test_a_wrong_window_join_is_found_out():
     work = joins.join_work(300, 20, 4, 40)
-    running = [joins.Running(name, work) for name in ("shared", "sj-join")]
+    running = [joins.Running(name, work) for name in ("fishweir", "sj-join")]
     assert joins.check_counts(running, work, 5) > 0
     sj_join = running[1].join
     assert isinstance(sj_join, SJJoin)
     sj_join.index.high[:] -= 1 << 50
-    with pytest.raises(Disagreement, match="sj-join and shared differ"):
+    with pytest.raises(Disagreement, match="sj-join and fishweir differ"):
         joins.check_counts(running, work, 5)
 
 
 def test_windows_are_full_when_the_clock_starts():
     work = joins.join_work(100, 30, 4, 40)
-    running = joins.Running("shared", work)
+    running = joins.Running("sj-join", work)
     assert running.join.state_size() == 60
     running.once(5)
     assert (running.join.state_size(), running.at) == (60, 35)

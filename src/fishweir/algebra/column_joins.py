@@ -8,7 +8,7 @@ conjunction, comparisons between the blocks are edges, all else belongs to its s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from fishweir.algebra.columns import column_template
@@ -17,6 +17,8 @@ from fishweir.algebra.formula import And, Atom, Clause, Formula, Literal, Not, O
 from fishweir.algebra.joins import JoinEdge, JoinNormal, JoinTemplate, placed_window
 from fishweir.algebra.nodes import MIRRORED, Constant, Operator, Shape, Step
 from fishweir.algebra.oracle import item_holds, values_compare
+
+ColumnEdge = tuple[RelativePath, Operator, RelativePath]
 
 
 def in_block(block: int, path: RelativePath) -> RelativePath:
@@ -34,14 +36,17 @@ def is_between(atom: Atom) -> bool:
 
 
 def to_column_joins(shape: Shape) -> tuple[JoinNormal, ...]:
-    """The joins of a query. Of several with the same template each has its turn, so that a query is in a table once."""
+    """The joins of a query. Joins with the same edges and conditions on the same sides are evaluated together, by lists
+    of queries: of several of one query each has its turn, so that the query is in such a list once."""
     assert shape.formula is not None, "SQL's joins have a formula"
-    turns: Counter[JoinTemplate] = Counter()
+    turns: Counter[Hashable] = Counter()
     found = []
     for clause in to_dnf(shape.formula):
         normal = _normal(shape, clause)
-        turn = turns[normal.template]
-        turns[normal.template] += 1
+        edges = frozenset(_edge(x.atom) for x in clause if is_between(x.atom))
+        together = edges, tuple(None if side.conditions else side for side in normal.template.sides)
+        turn = turns[together]
+        turns[together] += 1
         found.append(replace(normal, template=replace(normal.template, turn=turn)))
     return tuple(dict.fromkeys(found))
 
@@ -61,7 +66,7 @@ def _normal(shape: Shape, clause: Clause) -> JoinNormal:
     return JoinNormal(JoinTemplate(left, right, ordered, window), (), tuple(slots))
 
 
-def _edge(atom: Atom) -> tuple[RelativePath, Operator, RelativePath]:
+def _edge(atom: Atom) -> ColumnEdge:
     assert isinstance(atom.right, tuple)
     op: Operator = atom.op  # type: ignore[assignment]
     if block_of(atom.path) == 0:

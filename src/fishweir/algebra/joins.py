@@ -50,7 +50,7 @@ class JoinTemplate:
     edges: tuple[JoinEdge, ...]
     window: Window
     turn: int = 0
-    """Counts the conjunctions of one query that have the same template otherwise: each is in a table of its own."""
+    """Counts the conjunctions of one query that have the same edges and conditions on the same sides."""
 
     @property
     def sides(self) -> tuple[Template, Template]:

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.normal import Template
 from fishweir.sharing.arrays import Ints, expand, take
-from fishweir.sharing.bindings import bind, bound_nodes, compare
+from fishweir.sharing.bindings import bind, compare
 from fishweir.sharing.boxes import Matches as Pairs
 from fishweir.sharing.jit import kernel
 from fishweir.sharing.match import Matches, distinct, holds, outputs, somewhere, with_members
-from fishweir.sharing.pooled import Pooled, sides
+from fishweir.sharing.pooled import Pooled, required, sides
 from fishweir.sharing.witnesses import Path, PathTable
 
 PAIRS = 1 << 20
@@ -115,12 +115,11 @@ def _refined(
     pool: Pooled, bound: Bound, witnesses: Mapping[Path, PathTable], bindings: Ints, pairs: Pairs
 ) -> Pairs:
     """What a query has besides its region, for the tables that have something left over."""
-    checked = [i for i, table in enumerate(pool.tables) if _left_over(pool, table.template)]
-    if not checked or not len(pairs.numbers):
+    if not pool.refined or not len(pairs.numbers):
         return pairs
     rows, keep = np.repeat(bindings, np.diff(pairs.offsets)), np.ones(len(pairs.numbers), np.bool_)
     order, bounds = _by_table(pool, pairs)
-    for i in checked:
+    for i in pool.refined:
         chosen = order[bounds[i] : bounds[i + 1]]
         positions = pairs.numbers[chosen] - pool.starts[i]
         keep[chosen] = _satisfied(pool, i, bound, witnesses, rows[chosen], positions)
@@ -137,16 +136,6 @@ def _by_table(pool: Pooled, pairs: Pairs) -> tuple[Ints, Ints]:
     return np.argsort(table, kind="stable"), np.append(0, ends)
 
 
-def _left_over(pool: Pooled, template: Template) -> bool:
-    regional = len(sides(template)) == len(template.constants)
-    return not regional or bool(template.negated) or (pool.flat and bool(template.joins or _required(template)))
-
-
-def _required(template: Template) -> set[int]:
-    """Nodes that must be there though no side of a region is on them."""
-    return set(bound_nodes(template)) - {template.constants[i].node for i in sides(template)} - {0}
-
-
 def _satisfied(
     pool: Pooled, i: int, bound: Bound, witnesses: Mapping[Path, PathTable], rows: Ints, positions: Ints
 ) -> NDArray[np.bool_]:
@@ -154,7 +143,7 @@ def _satisfied(
     table, template = pool.tables[i], pool.tables[i].template
     pair = np.arange(len(rows))
     if pool.flat:
-        for node in _required(template):
+        for node in required(template):
             pair = pair[bound.rows(pool.place(template, node), rows[pair]) >= 0]
         for join in template.joins:
             pair = pair[_compared(pool, template, (join.left, join.right), join.op, bound, rows[pair])]

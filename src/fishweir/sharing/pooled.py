@@ -66,6 +66,11 @@ def attribute_count(template: Template) -> int:
     return len({(c.node, c.type, c.part) for c in picked})
 
 
+def required(template: Template) -> set[int]:
+    """Nodes that must be there though no side of a region is on them."""
+    return set(bound_nodes(template)) - {template.constants[i].node for i in sides(template)} - {0}
+
+
 @dataclass(frozen=True)
 class Pooled:
     """The tables of a pool; `indexes` are their places in the segment, `strategy` a key of STRATEGIES."""
@@ -78,7 +83,7 @@ class Pooled:
     def source(self) -> Source:
         return self.tables[0].template.source
 
-    @property
+    @cached_property
     def flat(self) -> bool:
         return is_flat(self.tables[0].template)
 
@@ -106,6 +111,15 @@ class Pooled:
     def starts(self) -> Ints:
         """The first position of each table, and at the end the number of queries."""
         return np.cumsum([0, *(table.size for table in self.tables)])
+
+    @cached_property
+    def refined(self) -> tuple[int, ...]:
+        """The tables whose queries ask for more than their regions say."""
+        return tuple(i for i, table in enumerate(self.tables) if self._left_over(table.template))
+
+    def _left_over(self, template: Template) -> bool:
+        regional = len(sides(template)) == len(template.constants)
+        return not regional or bool(template.negated) or (self.flat and bool(template.joins or required(template)))
 
     @property
     def size(self) -> int:

@@ -41,9 +41,19 @@ def test_selective_constants_go_first():
     assert not table_of("R.k = {}", 5, statistics(distinct=10)).above
 
 
-def test_without_statistics_the_number_of_queries_decides():
-    assert table_of("R.k > {}", 500, {}).above
+def test_without_statistics_each_document_is_thought_to_meet_one():
+    """A list is then looked up once either way."""
+    assert not table_of("R.k > {}", 500, {}).above
     assert not table_of("R.k = {}", 5, {}).above
+
+
+def test_joins_that_leave_many_pairs_go_last():
+    text = "select * from R [range 5], S [range 5] where R.a < S.b and R.k > {};"
+    statements = parse_script("".join(text.format(i) for i in range(500)))
+    (template,) = {normal.template for s in statements for normal in to_normals(s.shape)}
+    rows = [constants_of(normal, s.constants) for s in statements for normal in to_normals(s.shape)]
+    for known in ({}, statistics(distinct=100_000)):
+        assert not build_join(template, range(len(rows)), rows, known).above
 
 
 def test_more_pairs_speak_for_below():

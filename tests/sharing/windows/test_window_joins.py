@@ -17,7 +17,6 @@ from fishweir.sharing.windows import (
     Arrivals,
     Comparisons,
     JoinQueries,
-    SharedJoin,
     SJJoin,
     SlidingJoin,
     Triples,
@@ -27,9 +26,6 @@ from tests.sharing.windows.support import Work, sample_queries, works
 
 Make = Callable[..., SlidingJoin]
 MAKERS: dict[str, Make] = {
-    "shared": SharedJoin,
-    "shared, bitmaps": lambda *a, **k: SharedJoin(*a, **k, listed=False),
-    "shared, lists": lambda *a, **k: SharedJoin(*a, **k, listed=True),
     "sj-join": SJJoin,
     "sj-join, pairs alone": lambda *a, **k: SJJoin(*a, **k, pieces=2, cluster_size=1),
     "sj-join, clusters of 3": lambda *a, **k: SJJoin(*a, **k, pieces=7, cluster_size=3),
@@ -56,7 +52,7 @@ def test_strategies_equal_the_naive_join(name: str, work: Work):
         assert join.state_size() == sum(len(rows) for rows in naive.kept)
 
 
-@pytest.mark.parametrize("name", ["shared", "sj-join", "ibs-js"])
+@pytest.mark.parametrize("name", ["sj-join", "ibs-js"])
 @given(work=works())
 @settings(max_examples=30, deadline=None)
 def test_a_stream_with_itself(name: str, work: Work):
@@ -71,7 +67,7 @@ def test_a_stream_with_itself(name: str, work: Work):
         assert listed(join.process_both(left, left)) == naive.process_both(left, left)
 
 
-@pytest.mark.parametrize("name", ["shared", "sj-join", "ibs-js"])
+@pytest.mark.parametrize("name", ["sj-join", "ibs-js"])
 @given(work=works(late=False))
 @settings(max_examples=30, deadline=None)
 def test_batches_do_not_matter_in_order_of_time(name: str, work: Work):
@@ -120,8 +116,6 @@ def test_state_stays_flat(name: str):
         capacities.append(sum(side.capacity for side in join.sides))
     assert set(sizes[5:]) == {31 + 11}
     assert capacities[-1] == capacities[5] <= 200
-    if isinstance(join, SharedJoin):
-        assert all(len(side.numbers) < 4_000 and len(side.words) <= 200 for both in join.sets for side in both)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -141,7 +135,7 @@ def test_larger_sets_agree_with_each_other(name: str):
     assert total > 1_000
 
 
-@pytest.mark.parametrize("name", ["shared", "sj-join", "ibs-js"])
+@pytest.mark.parametrize("name", ["sj-join", "ibs-js"])
 @given(work=works())
 @settings(max_examples=30, deadline=None)
 def test_restored_state_goes_on(name: str, work: Work):
@@ -154,7 +148,7 @@ def test_restored_state_goes_on(name: str, work: Work):
 
 
 def test_what_is_no_batch_is_refused():
-    join = SharedJoin(one_query())
+    join = SJJoin(one_query())
     with pytest.raises(ValueError, match="shape"):
         join.process(LEFT, [0.0], [[1.0, 2.0]])
     with pytest.raises(ValueError, match="without a time"):

@@ -1,9 +1,9 @@
 """Figure 18: sliding window joins of two streams, as the number of queries and the size of the windows vary.
 
-SJ-Join and IBS-JS as in the paper, and the shared strategy. Queries as in section 7.1: on every attribute of both
-streams a random condition, and one comparison of the first attributes by an operator drawn from = < <= > >=; all
-windows have as many rows. Both windows are full when the clock starts; then tuples of the two streams arrive in
-turn, in batches, each probing the whole window of the other stream, and all (query, r, s) are listed.
+SJ-Join and IBS-JS as in the paper, and the engine's own join stage (stage_join.py). Queries as in section 7.1: on every
+attribute of both streams a random condition, and one comparison of the first attributes by an operator drawn from
+= < <= > >=; all windows have as many rows. Both windows are full when the clock starts; then tuples of the two streams
+arrive in micro-batches, each probing the whole window of the other stream, and all (query, r, s) are listed.
 Answers are checked first: on a small window against each query and pair tried naively, and at each point the number of
 results of every query on the same tuples, by all contestants.
 Paper: Spatial Join CQ, sections 7.1 and 7.4.
@@ -21,6 +21,8 @@ import numpy as np
 
 from fishweir.bench.contestants import Disagreement
 from fishweir.bench.spatialjoin.measure import Point
+from fishweir.bench.spatialjoin.stage_join import NAME as FISHWEIR
+from fishweir.bench.spatialjoin.stage_join import StageJoin
 from fishweir.bench.spatialjoin.work import Floats, paper_work, uniform_tuples
 from fishweir.sharing.boxes import Boxes
 from fishweir.sharing.windows import (
@@ -39,6 +41,7 @@ Say = Callable[[str], None]
 EXPERIMENT = "figure 18"
 DATA = "uniform"
 REPETITIONS = 5
+CONTESTANTS: dict[str, Callable[[JoinQueries], SlidingJoin | StageJoin]] = {**STRATEGIES, FISHWEIR: StageJoin}
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ class Sizes:
     windows: tuple[int, ...] = (100, 1_000, 10_000)
     attributes: int = 4
     """Of each stream; all have a condition."""
-    batch: int = 10
-    """Tuples of one stream, then of the other."""
+    batch: int = 100
+    """Tuples of either stream in a micro-batch."""
     checked_window: int = 12
     limit: float = 3.0
     """Seconds a contestant may take at one point."""
@@ -87,7 +90,7 @@ class Running:
     def __init__(self, name: str, work: JoinWork) -> None:
         self.name, self.work, self.at = name, work, work.window
         began = time.perf_counter()
-        self.join: SlidingJoin = STRATEGIES[name](work.queries)
+        self.join = CONTESTANTS[name](work.queries)
         self.build = time.perf_counter() - began
         full = np.arange(work.window)
         kept = [Arrivals.of(2.0 * full + side, work.tuples[side][: work.window], full) for side in (0, 1)]
@@ -101,16 +104,11 @@ class Running:
 
     def once(self, count: int) -> tuple[float, int]:
         """Processor seconds for so many tuples of each stream, and how many results they have."""
-        seconds, found = 0.0, 0
-        nothing = Arrivals.none(self.work.tuples[0].shape[1])
-        for side in (0, 1):
-            arrivals = [nothing, nothing]
-            arrivals[side] = self.batch(side, count)
-            began = time.process_time()
-            triples: Triples = self.join.process_both(*arrivals)
-            seconds += time.process_time() - began
-            found += len(triples)
-            del triples
+        both = self.batch(0, count), self.batch(1, count)
+        began = time.process_time()
+        triples: Triples = self.join.process_both(*both)
+        seconds = time.process_time() - began
+        found = len(triples)
         self.at += count
         return seconds, found
 
@@ -139,12 +137,12 @@ class Joins:
         window = self.sizes.checked_window
         work = join_work(60, window, self.sizes.attributes, 2 * window)
         naive = NaiveJoin(work.queries)
-        running = [STRATEGIES[name](work.queries) for name in STRATEGIES]
+        running = [CONTESTANTS[name](work.queries) for name in CONTESTANTS]
         for start in range(0, 3 * window, window // 2):
             times = 2.0 * np.arange(start, start + window // 2)
             both = [Arrivals.of(times + s, work.tuples[s][start : start + window // 2]) for s in (0, 1)]
             expected = naive.process_both(both[0], both[1])
-            for name, join in zip(STRATEGIES, running, strict=True):
+            for name, join in zip(CONTESTANTS, running, strict=True):
                 query, left, right = (column.tolist() for column in join.process_both(both[0], both[1]).expanded())
                 if sorted(zip(query, left, right, strict=True)) != expected:
                     raise Disagreement(f"{work.name}: {name} does not find the {len(expected):,} triples there are")
@@ -152,7 +150,7 @@ class Joins:
 
     def compare(self, work: JoinWork) -> Iterator[Point]:
         self.say(f"{EXPERIMENT}: {work.name}, checking")
-        running = [Running(name, work) for name in STRATEGIES]
+        running = [Running(name, work) for name in CONTESTANTS]
         self.checked_pairs += check_counts(running, work)
         points = [self.measured(contestant, work) for contestant in running]
         (baseline,) = (p.seconds_a_tuple for p in points if p.contestant == "ibs-js")

@@ -12,7 +12,7 @@ from fishweir.bench.spatialjoin.measure import Outcome, Point, time_label
 LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "ibs-js": ("IBS-JS", {"color": "tab:red", "marker": "s"}),
     "sj-join": ("SJ-Join", {"color": "tab:green", "marker": "^"}),
-    "shared": ("shared (Fishweir's default)", {"color": "tab:blue", "marker": "o"}),
+    "fishweir": ("Fishweir's join stage", {"color": "tab:blue", "marker": "o"}),
 }
 PAPER = {100: 2.6, 1_000: 3.9, 10_000: 6.9}
 """By window: how many times faster SJ-Join was in the paper, at most."""

@@ -1,9 +1,10 @@
 """Selections below the join or above it (NiagaraCQ 3.5), chosen by a cost model.
 
 Below: each document is looked up in the constants of both sides' queries, and its row lists the queries that it
-satisfies; a pair wants the queries that both rows list. Above: a row has the values that the constants are compared
-with, and the constants are looked up for the pairs that the join leaves. Below is right where constants let few
-documents through; above where many queries share a join that leaves few pairs and most documents satisfy some.
+satisfies; a pair wants the queries that both rows list, which costs a word for 64 queries at most. Above: a row has
+the values that the constants are compared with, and the constants are looked up for the pairs that the join leaves.
+Below is right where constants let few documents through, or pairs are many; above where many queries share a join that
+leaves few pairs and most documents satisfy some.
 
 In: a join template, its queries' constants, the statistics. Out: the two costs. The choice is made when a query is
 planned first, as that of the anchor is: rows are retained in the form that it says.
@@ -28,6 +29,8 @@ from fishweir.sharing.grouping import anchors, selectivity
 from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
 from fishweir.sharing.witnesses import hash_texts
 
+SHARED = 64
+"""Queries of a template over columns from which on it may go above; fewer share the rows of their join signature."""
 RETAINED = 100_000
 """Documents of a side that one of the other meets, where more than that have been counted."""
 
@@ -68,7 +71,7 @@ def costs(template: JoinTemplate, anchor: int, columns: Sequence[Column], statis
     most = min(share for some in shares for share in (*some, 1.0))
     look_up = math.log2(queries + 2)
     below = sum((look_up if some else 0.0) + (many if some else 0.0) for many, some in zip(listed, shares, strict=True))
-    both = sum(many for many, some in zip(listed, shares, strict=True) if some)
+    both = min(queries / 64, sum(many for many, some in zip(listed, shares, strict=True) if some))
     return Costs(below / 2 + met * passing * (1 + both), 1 + met * (look_up + queries * most))
 
 
@@ -90,7 +93,9 @@ def is_counted(template: JoinTemplate, anchor: int, statistics: Statistics) -> b
 def is_better_above(
     template: JoinTemplate, anchor: int, columns: Sequence[Column], statistics: Statistics
 ) -> bool:
-    return is_movable(template) and costs(template, anchor, columns, statistics).is_above
+    if not is_movable(template) or (template.left.columns and len(columns[0]) < SHARED):
+        return False
+    return costs(template, anchor, columns, statistics).is_above
 
 
 def _known(side: int, template: JoinTemplate, anchor: int, statistics: Statistics) -> PathStatistics:

@@ -42,6 +42,21 @@ class Ranks:
             for stream, start, stop in zip(known, starts.tolist(), stops, strict=True)
         }
 
+    def places(self, run: Run) -> Ints:
+        """The place of each document of a run in the order of its stream; streams come one after the other."""
+        return self._places[id(run)]
+
+    def behind(self, stream: int, when: Times) -> Ints:
+        """The place after the last document of a stream that is not later than that."""
+        start, times = self._times[stream]
+        return start + np.searchsorted(times, when, "right")
+
+    def times_at(self, stream: int, places: Ints, default: float) -> Times:
+        """The times at some places of a stream, the default beyond its end; before its beginning that of the first."""
+        start, times = self._times[stream]
+        inside = np.clip(places - start, 0, len(times) - 1)
+        return np.where(places - start < len(times), times[inside], default)
+
     def distance(self, own: Run, owns: Ints, later: Run, laters: Ints) -> Times:
         """How many of the newest documents a window must keep for each older one to be among them."""
         place, streams = self.places(own)[owns], own.streams[owns]
@@ -49,17 +64,12 @@ class Ranks:
         is_counted = (streams == later.streams[laters]) & (self.places(later)[laters] > place)
         return (newest - place - is_counted).astype(np.float64)
 
-    def places(self, run: Run) -> Ints:
-        """The place of each document of a run, streams one after the other."""
-        return self._places[id(run)]
-
     def newest(self, streams: Ints, when: Times) -> Ints:
         """The place behind the newest document of each stream at a time."""
         newest = np.zeros(len(streams), np.int64)
         for stream in np.unique(streams):
             mine = streams == stream
-            start, times = self._times[int(stream)]
-            newest[mine] = start + np.searchsorted(times, when[mine], "right")
+            newest[mine] = self.behind(int(stream), when[mine])
         return newest
 
 

@@ -1,8 +1,8 @@
 """The join stage as the job sees it: what to keep of documents, and what a batch's documents meet.
 
 In: the join tables of the plan in force. Out: the run of a batch, and blocks of results, each a pair of documents with
-a set of queries. Plain joins are decided by edge sets (edges, pairs), the others by rows (rows); joins of three and
-more streams keep rows here too and are joined by `many`.
+a set of queries. Plain joins are decided by edge sets (edges, pairs), the others by rows (row_joins, probing); joins
+of three and more streams keep rows here too and are joined by `many`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from fishweir.sharing.joins.edges import Contained, EdgeSets
 from fishweir.sharing.joins.many_tables import ManyTable
 from fishweir.sharing.joins.many_views import many_rows
 from fishweir.sharing.joins.pairs import Doubt, Met, join_runs
+from fishweir.sharing.joins.probing import Joined, join_rows
 from fishweir.sharing.joins.ranks import Ranks, newest_times
-from fishweir.sharing.joins.rows import Joined, join_rows, side_rows, verify
+from fishweir.sharing.joins.row_joins import RowJoin, row_joins
 from fishweir.sharing.joins.state import (
     Hashes,
     Needed,
@@ -35,6 +36,7 @@ from fishweir.sharing.joins.state import (
 )
 from fishweir.sharing.joins.superseded import Superseded
 from fishweir.sharing.joins.tables import JoinTable, Variable
+from fishweir.sharing.joins.verifying import verify
 from fishweir.sharing.witnesses import Path, PathTable, hash_texts
 
 
@@ -47,6 +49,7 @@ class Joins:
         self.sets = EdgeSets([table for table in of_two if table.is_plain])
         self.others = [table for table in of_two if not table.is_plain]
         self.many = [table for table in tables if isinstance(table, ManyTable)]
+        self.by_rows = row_joins(self.others)
 
     @cached_property
     def _windows(self) -> dict[bool, tuple[Ints, NDArray[np.float64]]]:
@@ -80,7 +83,7 @@ class JoinStage:
 
     def __init__(self, parts: Sequence[Joins]) -> None:
         self.parts = tuple(parts)
-        self.others = [table for part in parts for table in part.others]
+        self.by_rows = [join for part in parts for join in part.by_rows]
         self.many = [table for part in parts for table in part.many]
 
     @property
@@ -111,14 +114,13 @@ class JoinStage:
         return any(source in part.sources for source in sources for part in self.parts)
 
     @cached_property
-    def row_sides(self) -> list[tuple[JoinTable, int]]:
-        """The sides whose rows are kept. Tables of several segments may be of one class: its rows are the same for all
+    def row_sides(self) -> list[tuple[RowJoin, int]]:
+        """The sides whose rows are kept. Joins of several segments may be of one class: its rows are the same for all
         of them and kept once, unless they list the queries whose constants they satisfy: then each keeps its own."""
-        found: dict[tuple[int, int], tuple[JoinTable, int]] = {}
-        for place, table in enumerate(self.others):
-            for side, template in enumerate(table.template.sides):
-                is_own = bool(template.conditions) and not table.above
-                found.setdefault((table.keys[side], place if is_own else -1), (table, side))
+        found: dict[tuple[int, int], tuple[RowJoin, int]] = {}
+        for place, join in enumerate(self.by_rows):
+            for side in (0, 1):
+                found.setdefault((join.keys[side], place if join.listed[side] else -1), (join, side))
         return list(found.values())
 
     @cached_property
@@ -132,7 +134,7 @@ class JoinStage:
 
     @cached_property
     def classes(self) -> Hashes:
-        keys = [key for table in self.others for key in table.keys] + [key for t in self.many for key in t.keys]
+        keys = [key for join in self.by_rows for key in join.keys] + [key for t in self.many for key in t.keys]
         return np.array(keys, dtype=np.uint64)
 
     def reach(self, dead: Collection[int] = ()) -> float:
@@ -176,8 +178,8 @@ def batch_run(
     """The run of a batch of one stream's documents; `changes` of a changing file are number, arrival and key."""
     rows = [
         found
-        for table, side in stage.row_sides
-        if table.sources[side] in sources and (found := side_rows(table, side, witnesses)) is not None
+        for join, side in stage.row_sides
+        if join.sources[side] in sources and (found := join.rows(side, witnesses)) is not None
     ]
     rows += [
         found
@@ -258,7 +260,7 @@ def _found(
                 yield from verify(joins.sets.tables[found.table], found)
             else:
                 yield found
-    yield from join_rows(stage.others, new, old, part, parts, known.ranks)
+    yield from join_rows(stage.by_rows, new, old, part, parts, known.ranks)
 
 
 def _in_force(found: Met | Joined, superseded: Superseded) -> Met | Joined:

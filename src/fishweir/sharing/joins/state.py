@@ -65,6 +65,18 @@ class SideRows:
     def sorted(self) -> SideRows:
         return self.take(np.argsort(self.keys, kind="stable"))
 
+    @cached_property
+    def _by_class(self) -> tuple[dict[int, int], Ints, Ints]:
+        order = np.argsort(self.classes, kind="stable")
+        known, starts = np.unique(self.classes[order], return_index=True)
+        return {int(key): i for i, key in enumerate(known)}, np.append(starts, len(order)), order
+
+    def of_class(self, key: int) -> Ints:
+        """The rows of a class, in the order they are in."""
+        known, starts, order = self._by_class
+        place = known.get(key)
+        return order[:0] if place is None else order[starts[place] : starts[place + 1]]
+
 
 def no_rows() -> SideRows:
     none, empty, zero = np.empty(0, np.uint64), np.empty(0, np.int64), np.zeros(1, np.int64)
@@ -124,6 +136,11 @@ class Run:
 
     def __len__(self) -> int:
         return len(self.streams)
+
+    @cached_property
+    def views(self) -> dict[int, Any]:
+        """By class, what probes have worked out of its rows (row_views.py)."""
+        return {}
 
     @cached_property
     def newest(self) -> float:

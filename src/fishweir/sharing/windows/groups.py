@@ -1,9 +1,7 @@
 """Queries with the same join: the plan that they share.
 
-In: window join queries. Out: groups, each with the comparisons that all its queries have, its longest windows, and the
-anchor: the comparison whose value order enumerates the pairs. Shared: a pair is enumerated and compared once for all
-queries of a group. Bands that differ in their ends only are one group, if asked for: pairs are then enumerated by the
-hull of the bands, and each query's own is checked on the results.
+In: window join queries. Out: groups, each with the comparisons that all its queries have, and its longest windows.
+Shared: a pair is enumerated and compared once for all queries of a group.
 Paper: Spatial Join CQ, section 3, query plan sharing (NiagaraCQ's join signature).
 """
 
@@ -14,10 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fishweir.sharing.boxes.regions import Boxes, Floats
-from fishweir.sharing.windows.queries import OPERATORS, JoinQueries, Reach
+from fishweir.sharing.windows.queries import JoinQueries, Reach
 from fishweir.sharing.windows.side import Ints
-
-NO_ANCHOR = -1
 
 
 @dataclass(frozen=True)
@@ -28,27 +24,14 @@ class Group:
     rights: Ints
     low: Floats
     high: Floats
-    """Of each comparison; of bands that differ, the hull."""
-    own_low: Floats
-    own_high: Floats
-    """(members, comparisons) where some differ, else without rows."""
     seconds: Floats
     rows: Ints
     reach: Reach
 
-    @property
-    def anchor(self) -> int:
-        """The comparison that lets the fewest pass: the first, as they are sorted."""
-        return 0 if len(self.lefts) else NO_ANCHOR
 
-
-def grouped(queries: JoinQueries, together: bool) -> list[Group]:
-    """`together`: bands over the same attributes are one group, whatever their ends."""
+def grouped(queries: JoinQueries) -> list[Group]:
     c, starts = queries.comparisons, queries.starts
     ends = np.stack((c.low, c.high), axis=1)
-    plain = (ends[:, None] == np.array(list(OPERATORS.values()))).all(axis=2).any(axis=1)
-    if together:
-        ends[~plain] = np.nan
     words = np.concatenate((c.left[:, None], c.right[:, None], (ends + 0.0).view(np.int64)), axis=1)
     by_signature: dict[bytes, list[int]] = {}
     for query in np.flatnonzero(queries.satisfiable()).tolist():
@@ -57,14 +40,12 @@ def grouped(queries: JoinQueries, together: bool) -> list[Group]:
 
 
 def group_of(queries: JoinQueries, members: Ints) -> Group:
-    c, first = queries.comparisons, queries.starts[members]
-    each = first[:, None] + np.arange(queries.starts[members[0] + 1] - first[0])
-    low, high = c.low[each], c.high[each]
-    same = bool((low == low[:1]).all() and (high == high[:1]).all())
+    c, first = queries.comparisons, int(members[0])
+    each = slice(queries.starts[first], queries.starts[first + 1])
     every = np.arange(queries.selections[0].attributes), np.arange(queries.selections[1].attributes)
     boxes = [side.take(members, used) for side, used in zip(queries.selections, every, strict=True)]
     seconds, rows = queries.seconds[members], queries.rows[members]
     return Group(
-        members, (boxes[0], boxes[1]), c.left[each[0]], c.right[each[0]], low.min(axis=0), high.max(axis=0),
-        low[: 0 if same else None], high[: 0 if same else None], seconds, rows, Reach.of(seconds, rows),
+        members, (boxes[0], boxes[1]), c.left[each], c.right[each], c.low[each], c.high[each], seconds, rows,
+        Reach.of(seconds, rows),
     )  # fmt: skip

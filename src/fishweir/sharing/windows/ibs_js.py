@@ -58,7 +58,7 @@ class Trees:
 class IBSJS(SlidingJoin):
     def __init__(self, queries: JoinQueries, lateness: float = 0.0, same: bool = False) -> None:
         super().__init__(queries, lateness, same)
-        self.groups = grouped(queries, together=False)
+        self.groups = grouped(queries)
         self.trees = [Trees(group) for group in self.groups]
 
     def _probe(self, side: int, new: Ints, limit: int, counts: Ints) -> list[Triples]:
@@ -103,14 +103,12 @@ def join_then_select(
     times, tuple_numbers, slots, position, columns = other
     lefts, rights, low, high = comparisons
     longest, most, even, seconds, rows = windows
-    used, tree_values, bases, starts, queries, conditions, always = trees
     ones, others = np.empty(64, np.int64), np.empty(64, np.int64)
     offsets, numbers = np.zeros(65, np.int64), np.empty(1024, np.int32)
     first: Any
     last: Any
     pairs, written = 0, 0
     met = np.zeros(len(members), np.int16)
-    of_left = own_columns.shape[1] if side == 0 else columns.shape[1]
     for place in new:
         time, own_slot = own_times[place], own_slots[place]
         start, end, after = within_reach(time, place, own_times, times, side, longest, most, same)
@@ -133,18 +131,7 @@ def join_then_select(
             before = written
             if written + len(members) > len(numbers):
                 numbers = widened(numbers, written, len(members))
-            met[:] = 0
-            for entry in range(len(always)):
-                numbers[written] = always[entry]
-                written += 1
-            for tree in range(len(used)):
-                on_left = used[tree] < of_left
-                attribute = used[tree] if on_left else used[tree] - of_left
-                own_attribute = on_left == (side == 0)
-                key = own_keys[own_slot, attribute] if own_attribute else other_keys[slot, attribute]
-                if key == NULL:
-                    continue
-                written = walk(key, tree, tree_values, bases, starts, queries, conditions, met, numbers, written)
+            written = select(side, own_keys, own_slot, other_keys, slot, trees, met, numbers, written)
             if not even:
                 apart = time - times[at]
                 between = came_between(time, place, own_times, times[at], at, after, same)
@@ -169,6 +156,27 @@ def join_then_select(
             pairs += 1
             offsets[pairs] = written
     return ones[:pairs], others[:pairs], offsets[: pairs + 1], numbers[:written]
+
+
+@kernel
+def select(
+    side: int, own_keys: Keys, own_slot: int, other_keys: Keys, slot: int, trees: Any, met: Any, numbers: Numbers,
+    written: int,
+) -> int:  # fmt: skip
+    """Write the queries whose selections a pair satisfies on both sides."""
+    used, tree_values, bases, starts, queries, conditions, always = trees
+    of_left = own_keys.shape[1] if side == 0 else other_keys.shape[1]
+    met[:] = 0
+    for entry in range(len(always)):
+        numbers[written] = always[entry]
+        written += 1
+    for tree in range(len(used)):
+        on_left = used[tree] < of_left
+        attribute = used[tree] if on_left else used[tree] - of_left
+        key = own_keys[own_slot, attribute] if on_left == (side == 0) else other_keys[slot, attribute]
+        if key != NULL:
+            written = walk(key, tree, tree_values, bases, starts, queries, conditions, met, numbers, written)
+    return written
 
 
 @kernel
