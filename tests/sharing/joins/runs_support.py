@@ -97,9 +97,12 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
 
 
 def _rows(queries, block, by_place):
-    for i in range(len(block.left_numbers)):
-        left = by_place[int(block.left_streams[i]), int(block.left_numbers[i])]
-        right = by_place[int(block.right_streams[i]), int(block.right_numbers[i])]
+    for i, other in ((i, other) for i in range(len(block)) for other in block.partners_of(i).tolist()):
+        own, partner = by_place[int(block.streams[i]), int(block.numbers[i])], by_place[block.partner_streams[i], other]
+        left, right = (partner, own) if block.by_right else (own, partner)
+        assert (block.times[i], block.left_first[i]) == (
+            max(left.timestamp, right.timestamp), left.timestamp <= right.timestamp,
+        )  # fmt: skip
         for number in block.members_of(i).tolist():
             shape, constants = queries[number]
             if block.nodes is not None:

@@ -90,7 +90,7 @@ def count_blocks(blocks: Iterable[Block], queries: int) -> Counts:
         wanted, seen = sets.setdefault(
             id(block.wanted), (block.wanted, np.zeros(len(block.wanted.members) + 1, np.int64))
         )
-        seen += np.bincount(block.counts, minlength=len(seen))
+        seen += np.bincount(block.counts, np.diff(block.partner_starts), len(seen)).astype(np.int64)
     for wanted, seen in sets.values():
         counts[wanted.members] += seen[::-1].cumsum()[::-1][1:]
     return counts
