@@ -33,7 +33,7 @@ Places = dict[tuple[int, int], int]
 
 
 def pairs_in_order(rows: pa.Table) -> tuple[Ints, dict[str, Ints]]:
-    """All pairs of documents of some rows, by right document, then left, then row: the row of each, and PAIR_COLUMNS."""
+    """All pairs of documents of some rows, by right document, then left, then row: each one's row and PAIR_COLUMNS."""
     lists = rows.column("partners").combine_chunks()
     lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
     partners = lists.flatten().to_numpy(zero_copy_only=False)

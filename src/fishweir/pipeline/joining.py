@@ -8,7 +8,7 @@ many of it. Sets repeat, and are stored once, under a name made of their content
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -44,7 +44,8 @@ PARTNERS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True)
 class JoinTask:
-    """The function of `mapInArrow` over part numbers."""
+    """`run` is the function of `mapPartitions` over part numbers: a plan of Spark SQL would take longer to make than
+    most micro-batches take to join."""
 
     plan: Path
     segments: tuple[str, ...]
@@ -57,12 +58,11 @@ class JoinTask:
     primaries: tuple[str, ...] = ()
     windows: tuple[str, ...] = ()
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(self, parts: Iterable[int]) -> Iterator[str]:
         summary = Summary()
-        for batch in batches:
-            for part in batch.column(0).to_pylist():
-                self._part(int(part), summary)
-        yield pa.RecordBatch.from_arrays([pa.array([summary.dump()])], ["summary"])
+        for part in parts:
+            self._part(part, summary)
+        yield summary.dump()
 
     def _part(self, part: int, summary: Summary) -> None:
         stage = cached_stage(self.plan, self.segments)

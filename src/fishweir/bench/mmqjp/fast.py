@@ -52,11 +52,14 @@ class Fast:
             self.paths[source] = SharedPaths()
             self.paths[source].hold({"all": self.stage.paths([source])})
 
-    def process(self, documents: Sequence[Arrival]) -> Counts:
+    def process(self, documents: Sequence[Arrival], keep: bool = True) -> Counts:
         new = self._run(documents)
         began = time.perf_counter()
         counts = count_blocks(find_pairs(self.stage, new, self.runs), self.queries)
         self.seconds["join"] += time.perf_counter() - began
+        if not keep:
+            self.documents -= len(documents)
+            return counts
         self.runs.append(new)
         if len(self.runs) > MOST_RUNS:
             self.runs = [self.stage.merged(self.runs)]

@@ -1,8 +1,8 @@
 """Kernels over the hits of a look-up: candidate pairs of documents, found by one anchor each.
 
-In: for each probe a stretch of the other run's index, and the values of both runs side by side (views). Out: the kind of
-each hit, which is its set S of edges with its anchor and the order in time, numbered as they are met; the hits by kind;
-and where a row of results ends. A hit is passed over twice and nothing is kept of it but its kind.
+In: for each probe a stretch of the other run's index, and the values of both runs side by side (views). Out: the kind
+of each hit, which is its set S of edges with its anchor and the order in time, numbered as they are met; the hits by
+kind; and where a row of results begins. A hit is passed over twice and nothing is kept of it but its kind.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def kinds_of_hits(
     own_times: Times, other_times: Times, reaches: Times, right_is_own: bool, is_same: bool,
 ) -> tuple[Kinds, Ints]:  # fmt: skip
     """The kind of each hit, 3 * set + order in time, and of each set the first hit. `ours` and `anchors` are of the
-    probes; an anchor and the edges that hold are one set. What no window of the anchor reaches over (`reaches`, by anchor and order) has
-    no kind. For documents that bind each variable once."""
+    probes; an anchor and the edges that hold are one set. What no window of the anchor reaches over (`reaches`, by
+    anchor and order) has no kind, -1. For documents that bind each variable once."""
     fixed = np.zeros(max(1, (len(edges) + 63) // 64), np.uint64)
     ends = np.zeros(len(fixed), np.int64)
     first = np.zeros(16, np.int64)

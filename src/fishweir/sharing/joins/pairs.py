@@ -127,8 +127,9 @@ def _decide(sets: EdgeSets, left: View, right: View, probes: Probes, right_is_ne
     )  # fmt: skip
     probe = np.searchsorted(np.cumsum(probes.hi - probes.lo), first, "right")
     at = probes.hi[probe] - (np.cumsum(probes.hi - probes.lo)[probe] - first)
-    pair = other.run.documents[at], probes.documents[probe]
-    words = pair_words(left, right, *(pair if right_is_new else pair[::-1]), sets.edges)
+    found, mine = other.run.documents[at], probes.documents[probe]
+    lefts, rights = (found, mine) if right_is_new else (mine, found)
+    words = pair_words(left, right, lefts, rights, sets.edges)
     entries = [sets.entry(int(anchor), word) for anchor, word in zip(probes.anchors[probe], words, strict=True)]
     starts, ours, theirs = by_kind(kinds, len(first), *stretch)
     lefts, rights = (theirs, ours) if right_is_new else (ours, theirs)
