@@ -30,6 +30,7 @@ from fishweir.algebra.nodes import Shape
 from fishweir.bench.contestants import Disagreement
 from fishweir.bench.mmqjp.fast import NAME as FAST
 from fishweir.bench.mmqjp.measure import Point
+from fishweir.bench.mmqjp.stream_join import stream_join
 from fishweir.bench.mmqjp.work import LEAVES
 from fishweir.pipeline.commits import Commit
 from fishweir.sharing.joins.relational import JoinQuery
@@ -70,7 +71,7 @@ def leaf_query(leaf: str) -> str:
 
 def measure_whole(session: Any, queries: Sequence[JoinQuery], items: Arrivals, batch: int) -> list[Point]:
     texts = [query_text(number, shape) for number, (shape, _) in enumerate(queries)]
-    found = [(FAST, by_fishweir(session, texts, items, batch)), (STREAM_JOIN, by_spark(session, items, batch))]
+    found = [(FAST, by_fishweir(session, texts, items, batch)), (STREAM_JOIN, by_spark(items, batch))]
     for leaf in LEAVES:
         ours, theirs = (one.pairs[leaf] for _, one in found)
         if ours != theirs:
@@ -146,44 +147,19 @@ def _results(weir: Any, name: str) -> int:
     return results
 
 
-def by_spark(session: Any, items: Arrivals, batch: int) -> Throughput:
+def by_spark(items: Arrivals, batch: int) -> Throughput:
     folder = Path(tempfile.mkdtemp(prefix="fishweir-bench-"))
     try:
+        (folder / "in").mkdir()
         for start in range(0, len(items), batch):
             rows = [
                 {"time": document.timestamp, "leaf": leaf, "value": document.root.findtext(leaf) or ""}
                 for _, document in items[start : start + batch]
                 for leaf in LEAVES
             ]
-            (folder / "in").mkdir(exist_ok=True)
             pq.write_table(pa.Table.from_pylist(rows), folder / "in" / f"{start:09d}.parquet")
             time.sleep(0.01)  # files are taken in the order of their times
-        return _stream_join(session, folder, len(items), batch)
+        seconds, pairs = stream_join(folder, LEAVES)
+        return Throughput(len(items) - (batch if len(items) > batch else 0), seconds, pairs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _stream_join(session: Any, folder: Path, documents: int, batch: int) -> Throughput:
-    def read(prefix: str) -> Any:
-        stream = session.readStream.schema("time double, leaf string, value string").option("maxFilesPerTrigger", 1)
-        frame = stream.parquet(str(folder / "in"))
-        return frame.selectExpr(*(f"{name} as {prefix}{name}" for name in ("time", "leaf", "value")))
-
-    left, right = read("l"), read("r")
-    joined = left.join(right, (left.lleaf == right.rleaf) & (left.lvalue == right.rvalue)).where("ltime < rtime")
-    pairs, seconds, started = dict.fromkeys(LEAVES, 0), [], time.perf_counter()
-    counts = [f"count_if(lleaf = '{leaf}') as {leaf}" for leaf in LEAVES]
-
-    def count(frame: Any, _: int) -> None:
-        (found,) = frame.selectExpr(*counts).collect()
-        for leaf in LEAVES:
-            pairs[leaf] += found[leaf]
-        seconds.append(time.perf_counter())
-
-    query = joined.writeStream.foreachBatch(count).option("checkpointLocation", str(folder / "check")).start()
-    try:
-        query.processAllAvailable()
-    finally:
-        query.stop()
-    first = seconds[0] if len(seconds) > 1 else started
-    return Throughput(documents - (batch if len(seconds) > 1 else 0), seconds[-1] - first, pairs)

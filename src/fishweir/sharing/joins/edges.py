@@ -118,6 +118,17 @@ class EdgeSets:
                 found[anchor, order] = max(found[anchor, order], reach(table, order).max(initial=-1.0))
         return found
 
+    def can_meet(self, left: Run, right: Run) -> bool:
+        """Whether any window reaches from one run to the other, by the times of their documents."""
+        if not len(left) or not len(right):
+            return False
+        later, earlier, together = self.longest.max(axis=0)
+        return bool(
+            (right.newest > left.oldest and right.oldest - left.newest <= later)
+            or (left.newest > right.oldest and left.oldest - right.newest <= earlier)
+            or (together >= 0 and left.oldest <= right.newest and right.oldest <= left.newest)
+        )
+
     def view(self, run: Run) -> View:
         """The run as these sets see it, made once: a retained run is looked at in every micro-batch."""
         known = self._views.pop(id(run), None)

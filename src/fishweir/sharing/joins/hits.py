@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.sharing.arrays import Ints
-from fishweir.sharing.jit import kernel
+from fishweir.sharing.jit import inlined, kernel
 from fishweir.sharing.joins.state import Hashes
 
 Times = NDArray[np.float64]
@@ -47,87 +47,101 @@ def stretches(keys: Hashes, wanted: Hashes) -> tuple[Ints, Ints]:
     return lo, hi
 
 
+@inlined
+def _slot(slots: Kinds, known: Hashes, key: np.uint64) -> int:
+    """Where a key is, or would be."""
+    slot: int = np.int64(key & np.uint64(len(slots) - 1))  # type: ignore[assignment]
+    while slots[slot] >= 0 and known[slots[slot]] != key:
+        slot = (slot + 1) & (len(slots) - 1)
+    return slot
+
+
 @kernel
 def kinds_of_hits(
-    lo: Ints, hi: Ints, found: Ints, ours: Ints, anchors: Ints, own: Hashes, other: Hashes, edges: Ints,
-    own_times: Times, other_times: Times, reaches: Times, right_is_own: bool, is_same: bool,
+    lo: Ints, hi: Ints, found: Ints, ours: Ints, anchors: Ints, mine: NDArray[np.bool_], own: Hashes, other: Hashes,
+    edges: Ints, looked_up: NDArray[np.bool_], own_times: Times, other_times: Times, reaches: Times, right_is_own: bool,
+    is_same: bool,
 ) -> tuple[Kinds, Ints]:  # fmt: skip
-    """The kind of each hit, 3 * set + order in time, and of each set the first hit. `ours` and `anchors` are of the
-    probes; an anchor and the edges that hold are one set. What no window of the anchor reaches over (`reaches`, by
-    anchor and order) has no kind, -1. For documents that bind each variable once."""
-    fixed = np.zeros(max(1, (len(edges) + 63) // 64), np.uint64)
-    ends = np.zeros(len(fixed), np.int64)
-    first = np.zeros(16, np.int64)
-    known = np.zeros(16, np.uint64)
-    slots = np.full(64, -1, np.int32)
-    sets = hit = 0
-    many = 0
-    for i in range(len(lo)):
-        many += hi[i] - lo[i]
-    kinds = np.empty(many, np.int32)
-    mine, theirs = (2, 1) if right_is_own else (1, 2)
-    given = np.zeros(len(edges), np.uint64)
-    at = np.zeros(len(edges), np.uint64)
-    values, width = other.ravel(), other.shape[1]
+    """The kind of each hit of the probes that are `mine`, 3 * set + order in time, and of each set the first hit.
+
+    `ours` and `anchors` are of the probes, all those of a document together; an anchor and the edges that hold are one
+    set. An edge that was `looked_up` holds for the partners in its own stretch, which are marked; other edges are
+    compared hit by hit. What no window of the anchor reaches over (`reaches`, by anchor and order) has no kind, -1. For
+    documents that bind each variable once."""
+    size = max(1, (len(edges) + 63) // 64)
+    marks, fixed, ends = np.zeros(len(other) * size, np.uint64), np.zeros(size, np.uint64), np.zeros(size, np.int64)
+    first, known, slots = np.zeros(16, np.int64), np.zeros(16, np.uint64), np.full(64, -1, np.int32)
+    kinds = np.empty(np.sum((hi - lo)[mine]), np.int32)
+    own_side, other_side = (2, 1) if right_is_own else (1, 2)
+    given, at = np.zeros(len(edges), np.uint64), np.zeros(len(edges), np.uint64)
     bit = np.zeros(len(edges), np.uint64)
-    for probe in range(len(lo)):
-        if hi[probe] <= lo[probe]:
+    values, width = other.ravel(), other.shape[1]
+    sets = hit = start = 0
+    while start < len(lo):
+        document, stop, some = ours[start], start, False
+        while stop < len(lo) and ours[stop] == document:
+            some |= mine[stop]
+            stop += 1
+        if not some:
+            start = stop
             continue
-        document, size = ours[probe], 0
+        for probe in range(start, stop):
+            word, mark = anchors[probe] // 64, np.uint64(1) << np.uint64(anchors[probe] % 64)
+            for place in range(lo[probe], hi[probe]):
+                marks[found[place] * size + word] |= mark
         fixed[:] = 0
+        compared = 0
         for edge in range(len(edges)):
-            value = own[document, edges[edge, mine]]
-            if edges[edge, 0] == mine:
+            value = own[document, edges[edge, own_side]]
+            if edges[edge, 0] == own_side:
                 if value != 0:
                     fixed[edge // 64] |= np.uint64(1) << np.uint64(edge % 64)
-            elif edges[edge, 0] == theirs or value != 0:
-                given[size], at[size], bit[size] = value, edges[edge, theirs], edge % 64
-                if edges[edge, 0] == theirs:
-                    given[size] = 0
-                size += 1
-            ends[edge // 64] = size
-        anchor = np.uint64(anchors[probe] + 1) * np.uint64(0xBF58476D1CE4E5B9)
-        anchor ^= anchor >> np.uint64(27)
-        for place in range(lo[probe], hi[probe]):
-            partner = found[place]
-            if is_same and partner == document:
-                kinds[hit] = -1
-                hit += 1
+            elif edges[edge, 0] == other_side or (value != 0 and not looked_up[edge]):
+                given[compared], at[compared], bit[compared] = value, edges[edge, other_side], edge % 64
+                if edges[edge, 0] == other_side:
+                    given[compared] = 0  # it need only be there
+                compared += 1
+            ends[edge // 64] = compared
+        for probe in range(start, stop):
+            if not mine[probe]:
                 continue
-            own_time, time = own_times[document], other_times[partner]
-            order = 2 if own_time == time else (0 if (own_time > time) == right_is_own else 1)
-            if abs(own_time - time) > reaches[anchors[probe], order]:
-                kinds[hit] = -1
+            anchor = np.uint64(anchors[probe] + 1) * np.uint64(0xBF58476D1CE4E5B9)
+            anchor ^= anchor >> np.uint64(27)
+            for place in range(lo[probe], hi[probe]):
+                partner = found[place]
+                time, order = own_times[document] - other_times[partner], 2
+                if time != 0:
+                    order = 0 if (time > 0) == right_is_own else 1
+                if (is_same and partner == document) or abs(time) > reaches[anchors[probe], order]:
+                    kinds[hit] = -1
+                    hit += 1
+                    continue
+                key, row, j = anchor, np.uint64(partner * width), 0
+                for number in range(size):
+                    word = fixed[number] | marks[partner * size + number]
+                    while j < ends[number]:
+                        word |= np.uint64((values[row + at[j]] == given[j]) != (given[j] == 0)) << bit[j]
+                        j += 1
+                    key = (key ^ word) * np.uint64(0x9E3779B97F4A7C15)
+                    key ^= key >> np.uint64(31)
+                slot = _slot(slots, known, key)
+                if slots[slot] < 0:
+                    if sets == len(first):
+                        first = np.append(first, np.zeros(sets, np.int64))
+                        known = np.append(known, np.zeros(sets, np.uint64))
+                        slots = np.full(8 * sets, -1, np.int32)
+                        for old in range(sets):
+                            slots[_slot(slots, known, known[old])] = old
+                        slot = _slot(slots, known, key)
+                    slots[slot], known[sets], first[sets] = sets, key, hit
+                    sets += 1
+                kinds[hit] = 3 * slots[slot] + order
                 hit += 1
-                continue
-            key, row, start = anchor, np.uint64(partner * width), 0
-            for number in range(len(fixed)):
-                word = fixed[number]
-                for j in range(start, ends[number]):
-                    word |= np.uint64((values[row + at[j]] == given[j]) != (given[j] == 0)) << bit[j]
-                start = ends[number]
-                key = (key ^ word) * np.uint64(0x9E3779B97F4A7C15)
-                key ^= key >> np.uint64(31)
-            slot = np.int64(key & np.uint64(len(slots) - 1))
-            while slots[slot] >= 0 and known[slots[slot]] != key:
-                slot = (slot + 1) & (len(slots) - 1)
-            if slots[slot] < 0:
-                if sets == len(first):
-                    first = np.append(first, np.zeros(sets, np.int64))
-                    known = np.append(known, np.zeros(sets, np.uint64))
-                    slots = np.full(8 * sets, -1, np.int32)
-                    for old in range(sets):
-                        slot = np.int64(known[old] & np.uint64(len(slots) - 1))
-                        while slots[slot] >= 0:
-                            slot = (slot + 1) & (len(slots) - 1)
-                        slots[slot] = old
-                    slot = np.int64(key & np.uint64(len(slots) - 1))
-                    while slots[slot] >= 0:
-                        slot = (slot + 1) & (len(slots) - 1)
-                slots[slot], known[sets], first[sets] = sets, key, hit
-                sets += 1
-            kinds[hit] = 3 * slots[slot] + order
-            hit += 1
+        for probe in range(start, stop):
+            for place in range(lo[probe], hi[probe]):
+                for number in range(size):
+                    marks[found[place] * size + number] = 0
+        start = stop
     return kinds, first[:sets]
 
 

@@ -58,6 +58,10 @@ class Probes:
     hi: Ints
     documents: Ints
     anchors: Ints
+    hashes: Hashes
+
+    def take(self, some: slice | NDArray[np.bool_]) -> Probes:
+        return Probes(self.lo[some], self.hi[some], self.documents[some], self.anchors[some], self.hashes[some])
 
 
 def join_runs(
@@ -78,31 +82,36 @@ def _meet(
     sets: EdgeSets, left: View, right: View, right_is_new: bool, part: int, parts: int
 ) -> Iterator[Met | Doubt]:
     """The values of the new documents, of all anchors at once, looked up among the others."""
+    if not sets.can_meet(left.run, right.run):
+        return
     probing, probed = (right, left) if right_is_new else (left, right)
     anchors = np.array(list(sets.by_anchor), dtype=np.int64)
     own, other = (sets.edges[anchors, side] for side in ((2, 1) if right_is_new else (1, 2)))
     there = (probing.columns[own] >= 0) & (probed.columns[other] >= 0)
     anchors, own, other = anchors[there], own[there], other[there]
-    size, width = len(probing.run), len(probing.run.variables)
-    cells = (np.arange(size) * width + probing.columns[own][:, None]).ravel()
+    many, width = len(anchors), len(probing.run.variables)
+    cells = (np.arange(len(probing.run))[:, None] * width + probing.columns[own]).ravel()
     source, at = expand(probing.run.cells[cells], probing.run.cells[cells + 1])
-    place, documents, hashes = source // max(size, 1), source % max(size, 1), probing.run.values[at]
-    if parts > 1:
-        mine = (hashes % np.uint64(parts)) == np.uint64(part)
-        place, documents, hashes = place[mine], documents[mine], hashes[mine]
+    documents, place, hashes = source // max(many, 1), source % max(many, 1), probing.run.values[at]
     if probing.has_several:  # a document may have the same value twice
         _, once = np.unique(combine((place << 32 | documents).astype(np.uint64), hashes), return_index=True)
         once.sort()
         place, documents, hashes = place[once], documents[once], hashes[once]
     lo, hi = stretches(probed.run.keys, combine(sets.keys[other][place], hashes))
     there = np.flatnonzero(hi > lo)
-    place, documents, hashes, lo, hi = place[there], documents[there], hashes[there], lo[there], hi[there]
-    for some in portions(hi - lo):
-        probes = Probes(lo[some], hi[some], documents[some], anchors[place[some]])
-        if left.has_several or right.has_several:
-            yield from _decide_several(sets, left, right, probes, hashes[some], right_is_new)
-        else:
-            yield from _decide(sets, left, right, probes, right_is_new)
+    probes = Probes(lo[there], hi[there], documents[there], anchors[place[there]], hashes[there])
+    mine = (probes.hashes % np.uint64(parts)) == np.uint64(part)
+    if left.has_several or right.has_several:
+        probes = probes.take(mine)
+        for some in portions(probes.hi - probes.lo):
+            yield from _decide_several(sets, left, right, probes.take(some), right_is_new)
+        return
+    starts = np.flatnonzero(np.diff(probes.documents, prepend=-1))
+    ends = np.append(starts, len(probes.documents))
+    for some in portions(np.add.reduceat(probes.hi - probes.lo, starts) if len(starts) else starts):
+        whole = slice(int(ends[some.start]), int(ends[some.stop]))  # all of a document
+        if mine[whole].any():
+            yield from _decide(sets, left, right, probes.take(whole), mine[whole], anchors, right_is_new)
 
 
 def portions(lengths: Ints) -> Iterator[slice]:
@@ -117,33 +126,39 @@ def portions(lengths: Ints) -> Iterator[slice]:
         start = stop
 
 
-def _decide(sets: EdgeSets, left: View, right: View, probes: Probes, right_is_new: bool) -> Iterator[Met | Doubt]:
+def _decide(
+    sets: EdgeSets, left: View, right: View, probes: Probes, mine: NDArray[np.bool_], anchors: Ints, right_is_new: bool
+) -> Iterator[Met | Doubt]:
     """Where each document binds each variable once at most."""
     own, other = (right, left) if right_is_new else (left, right)
-    stretch = probes.lo, probes.hi, other.run.documents, probes.documents
     kinds, first = kinds_of_hits(
-        *stretch, probes.anchors, own.values, other.values, sets.edges, own.run.times, other.run.times,
-        sets.longest, right_is_new, own.run is other.run,
+        probes.lo, probes.hi, other.run.documents, probes.documents, probes.anchors, mine, own.values, other.values,
+        sets.edges, np.isin(np.arange(len(sets.edges)), anchors), own.run.times, other.run.times, sets.longest,
+        right_is_new, own.run is other.run,
     )  # fmt: skip
-    probe = np.searchsorted(np.cumsum(probes.hi - probes.lo), first, "right")
-    at = probes.hi[probe] - (np.cumsum(probes.hi - probes.lo)[probe] - first)
-    found, mine = other.run.documents[at], probes.documents[probe]
-    lefts, rights = (found, mine) if right_is_new else (mine, found)
+    probes = probes.take(mine)
+    upto = np.cumsum(probes.hi - probes.lo)
+    probe = np.searchsorted(upto, first, "right")
+    at = probes.hi[probe] - (upto[probe] - first)
+    found, ours = other.run.documents[at], probes.documents[probe]
+    lefts, rights = (found, ours) if right_is_new else (ours, found)
     words = pair_words(left, right, lefts, rights, sets.edges)
     entries = [sets.entry(int(anchor), word) for anchor, word in zip(probes.anchors[probe], words, strict=True)]
-    starts, ours, theirs = by_kind(kinds, len(first), *stretch)
+    starts, ours, theirs = by_kind(
+        kinds, len(first), probes.lo, probes.hi, other.run.documents, probes.documents
+    )
     lefts, rights = (theirs, ours) if right_is_new else (ours, theirs)
     yield from _wanted(entries, starts, left.run, right.run, lefts, rights, right_is_new)
 
 
 def _decide_several(
-    sets: EdgeSets, left: View, right: View, probes: Probes, hashes: Hashes, right_is_new: bool
+    sets: EdgeSets, left: View, right: View, probes: Probes, right_is_new: bool
 ) -> Iterator[Met | Doubt]:
     probed = left if right_is_new else right
     probe, found = expand(probes.lo, probes.hi)
     ours, theirs, anchors = probes.documents[probe], probed.run.documents[found], probes.anchors[probe]
     lefts, rights = (theirs, ours) if right_is_new else (ours, theirs)
-    once = _once(sets.edges[anchors], left, right, lefts, rights, hashes[probe])
+    once = _once(sets.edges[anchors], left, right, lefts, rights, probes.hashes[probe])
     if left.run is right.run:
         once = once[lefts[once] != rights[once]]
     anchors, lefts, rights = anchors[once], lefts[once], rights[once]
