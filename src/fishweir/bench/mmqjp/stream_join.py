@@ -8,15 +8,12 @@ compiler, which Spark's join needs: here the JVM is as Spark starts it, and ther
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-from fishweir.java import ensure_java
 
 
 def stream_join(folder: Path, leaves: Sequence[str]) -> tuple[float, dict[str, int]]:
@@ -28,21 +25,9 @@ def stream_join(folder: Path, leaves: Sequence[str]) -> tuple[float, dict[str, i
 
 
 def main(folder: Path, out: Path, leaves: Sequence[str]) -> None:
-    from pyspark.sql import SparkSession
+    from fishweir.pipeline.session import open_plain_session
 
-    from fishweir.pipeline.session import LOG_SETTINGS
-
-    os.environ["JAVA_HOME"] = ensure_java()
-    settings = {
-        "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.driver.memory": "4g",
-        "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS}",
-        "spark.sql.shuffle.partitions": str(os.cpu_count()),
-    }  # fmt: skip
-    builder = SparkSession.builder.master("local[*]").appName("stream-stream join")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    session = open_plain_session()
     try:
         seconds, pairs = _joined(session, folder, leaves)
     finally:
