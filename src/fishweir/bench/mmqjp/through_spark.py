@@ -30,7 +30,7 @@ from fishweir.algebra.nodes import Shape
 from fishweir.bench.contestants import Disagreement
 from fishweir.bench.mmqjp.fast import NAME as FAST
 from fishweir.bench.mmqjp.measure import Point
-from fishweir.bench.mmqjp.stream_join import stream_join
+from fishweir.bench.mmqjp.stream_join import WARM, stream_join
 from fishweir.bench.mmqjp.work import LEAVES
 from fishweir.pipeline.commits import Commit
 from fishweir.sharing.joins.relational import JoinQuery
@@ -42,7 +42,7 @@ CHECK = "equal_"
 
 @dataclass(frozen=True)
 class Throughput:
-    """Documents a second of the micro-batches after the first, which warms up."""
+    """Documents a second of the micro-batches after the first two, which warm up."""
 
     documents: int
     seconds: float
@@ -135,7 +135,7 @@ def by_fishweir(session: Any, texts: Sequence[str], items: Arrivals, batch: int)
             weir.publish("S", bodies, timestamps=[document.timestamp for _, document in items])
             weir.run(until_idle=True)
             commits = weir.table.commits()
-            warm = commits[1:] or commits
+            warm = commits[WARM:] or commits
             documents, seconds = sum(c.documents for c in warm), sum(c.seconds for c in warm)
             return Throughput(documents, seconds, {leaf: _results(weir, CHECK + leaf) for leaf in LEAVES})
     finally:
@@ -160,6 +160,6 @@ def by_spark(items: Arrivals, batch: int) -> Throughput:
             pq.write_table(pa.Table.from_pylist(rows), folder / "in" / f"{start:09d}.parquet")
             time.sleep(0.01)  # files are taken in the order of their times
         seconds, pairs = stream_join(folder, LEAVES)
-        return Throughput(len(items) - (batch if len(items) > batch else 0), seconds, pairs)
+        return Throughput(len(items) - (WARM * batch if len(items) > WARM * batch else 0), seconds, pairs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
