@@ -1,8 +1,8 @@
-"""Spark's own stream-stream join on values, in a process of its own, with Spark's own settings.
+"""Spark's own stream-stream join on values, in a process of its own.
 
 In: a folder of Parquet files of rows (time, leaf, value), one a micro-batch, the leaves, and where to write. Out: JSON,
-the seconds after the first two micro-batches and the pairs found by leaf. Fishweir's session does without the JVM's second
-compiler, which Spark's join needs: here the JVM is as Spark starts it, and there is a partition for each core.
+the seconds after the first two micro-batches and the pairs found by leaf. Fishweir's session does without the JVM's
+second compiler, which Spark's join needs: here the JVM has both, and there is a partition for each core.
 """
 
 from __future__ import annotations
