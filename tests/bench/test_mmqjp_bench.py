@@ -65,8 +65,8 @@ def test_items_are_generated_or_real(monkeypatch):
 
 
 class Wrong(Sequential):
-    def count(self, arrivals):
-        return super().count(arrivals) + 1
+    def count(self, arrivals, keep=True):
+        return super().count(arrivals, keep) + 1
 
 
 def test_a_wrong_contestant_is_found_out():

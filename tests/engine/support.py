@@ -34,7 +34,7 @@ def micro_batch(weir: Weir, at: float = 0.0) -> None:
     old, new = [RunFile(**run) for run in weir.table.newest_runs()], tuple(summary.runs)
     if new:
         join = JoinTask(plan, segments, weir.home.state, new, tuple(r.name for r in old), folder, weir.table.sets, 1)
-        summary.add(_told(join, pa.RecordBatch.from_pylist([{"id": 0}])))
+        summary.add(Summary.load(*join.run([0])))
     runs = retained(weir.home.state, cached_stage(plan, segments), batch, old, new, weir.catalog.dropped())
     for key, counted in summary.statistics.items():
         statistics[key] = statistics.get(key, PathStatistics()).merge(counted)
@@ -45,6 +45,6 @@ def micro_batch(weir: Weir, at: float = 0.0) -> None:
     remove_others(weir.home.state, runs)
 
 
-def _told(task: MatchTask | JoinTask, batch: pa.RecordBatch) -> Summary:
+def _told(task: MatchTask, batch: pa.RecordBatch) -> Summary:
     (told,) = task(iter([batch]))
     return Summary.load(told.column("summary")[0].as_py())

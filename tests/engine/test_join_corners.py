@@ -63,6 +63,27 @@ def test_one_template_in_several_segments(weir, limit, predicate):
     assert all([told.check("n2"), told.check("n599"), told.check("late", since=1)])
 
 
+def test_all_that_a_document_meets_alike_is_one_row(weir):
+    """Rows end where the queries of the pairs, their time or what saw them differs; a late document is on the left."""
+    weir.execute("create stream S; create query q as S//d[@k->x] FOLLOWED BY{x=y, INF} S//d[@k->y]")
+    weir.execute("create query near as S//d[@k->x] JOIN{x=y, 6} S//d[@k->y]")
+    told = Told(weir)
+    told.publish(["<d k='1'/>"] * 4, [0.0, 1.0, 2.0, 5.0])
+    weir.execute("create query new as S//d[@k->x] FOLLOWED BY{x=y, INF} S//d[@k->y]")
+    told.publish(["<d k='1'/>", "<d k='2'/>"], [6.5, 7.0])
+    told.publish(["<d k='1'/>"], [8.0])
+    told.publish(["<d k='1'/>"], [3.0])
+    assert [told.check("q"), told.check("near"), told.check("new", since=1)] == [21, 36, 3]
+    rows = [weir.table.pairs(commit).to_pylist() for commit in weir.table.commits()]
+    assert [(row["document"], row["partners"], row["is_right"]) for row in rows[1]] == [
+        (5, [1], True), (5, [2, 3, 4], True), (5, [2, 3, 4], False),
+    ]  # fmt: skip
+    seen = [(row["partners"], row["since"]) for row in rows[2] if row["is_right"]]
+    assert seen == [([1, 2], 3), ([3, 4], 3), ([5], 4)]
+    documents = [tuple(result.documents) for result in weir.results("q")]
+    assert documents[:6] == [(f"S-{i}", f"S-{j}") for j in range(2, 5) for i in range(1, j)]
+
+
 def test_the_end_of_a_window_is_rounded_alike(weir):
     """2.4 - 0.1 is 2.3, but 2.4 - 2.3 is more than 0.1: what is retained is as near as what is joined."""
     weir.execute("create stream S; create query q as S//d[@k->x] FOLLOWED BY{x=y, 2.3} S//d[@k->y]")

@@ -105,9 +105,6 @@ class ResultsTable:
         """The match rows by document, some at a time: expanded sets may be large."""
         return _some(self.matches(commit), ["stream", "document"])
 
-    def pair_blocks(self, commit: Commit) -> Iterator[pa.Table]:
-        return _some(self.pairs(commit), ["right_stream", "right", "left_stream", "left"])
-
     def annotated_blocks(self, commit: Commit) -> Iterator[pa.Table]:
         return _some(self.annotated(commit), ["stream", "document"])
 

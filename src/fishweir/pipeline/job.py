@@ -15,6 +15,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.types import StringType, StructField, StructType
 
 from fishweir.pipeline.annotated import PRIMARY, WINDOW
 from fishweir.pipeline.commits import Commit, ResultsTable
@@ -30,6 +31,7 @@ from fishweir.sharing.plan import cached_annotations, cached_stage
 from fishweir.sharing.statistics import PathStatistics, Statistics, statistics_from_json
 
 DOCUMENTS_PER_BATCH = 20_000
+SUMMARY = StructType([StructField("summary", StringType())])
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Job:
             self.home.streams, self.home.plan, plan.segments, folder, self.home.state, plan.version, batch
         )
         summary = Summary()
-        for row in frame.mapInArrow(task, "summary string").collect():
+        for row in frame.mapInArrow(task, SUMMARY).collect():
             summary.add(Summary.load(row.summary))
         runs = self._join(summary, plan, batch, folder)
         self._count(summary)
@@ -122,8 +124,8 @@ class Job:
                 self.home.plan, plan.segments, self.home.state, new, tuple(run.name for run in old), folder,
                 self.table.sets, parts, primaries, (*(run.name for run in entered), *windows),
             )  # fmt: skip
-            for row in self.spark.range(0, parts, 1, parts).mapInArrow(task, "summary string").collect():
-                summary.add(Summary.load(row.summary))
+            for told in self.spark.sparkContext.parallelize(range(parts), parts).mapPartitions(task.run).collect():
+                summary.add(Summary.load(told))
         state, plans = self.home.state, (self.home.plan, plan.segments)
         kept = retained(state, cached_stage(*plans), batch, old, new, plan.dead)
         return kept + retained(state, cached_annotations(*plans), batch, entered, windows)
@@ -141,4 +143,4 @@ def load_statistics(home: Home) -> Statistics:
 
 
 def save_statistics(home: Home, statistics: Statistics) -> None:
-    write_json(home.statistics, {key: asdict(counted) for key, counted in statistics.items()})
+    write_json(home.statistics, {key: counted.to_json() for key, counted in statistics.items()})

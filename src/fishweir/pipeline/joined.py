@@ -1,7 +1,8 @@
-"""Results of joins as people take them: pair rows expanded to queries, with bindings and outputs.
+"""Results of joins as people take them: pair rows expanded to pairs of documents and to queries.
 
-In: pair rows of one micro-batch and the queries that were dropped. Out: (row, query) pairs, and for each what makes
-its result. Nothing is constructed before somebody asks: a pair row names two documents, which are read from their logs.
+In: pair rows of one micro-batch and the queries that were dropped. Out: pairs of documents in order, some at a time,
+(row, query) pairs, and for each what makes its result. Nothing is constructed before somebody asks: a pair names two
+documents, which are read from their logs.
 """
 
 from __future__ import annotations
@@ -29,6 +30,38 @@ JoinedResult = tuple[list[str], dict[str, dict[str, Any]], str | dict[str, Any]]
 PAIR_COLUMNS = ("left_stream", "left", "right_stream", "right")
 Places = dict[tuple[int, int], int]
 """Element of each (side, node of its template) that a result is over."""
+
+
+def pairs_in_order(rows: pa.Table) -> tuple[Ints, dict[str, Ints]]:
+    """All pairs of documents of some rows, by right document, then left, then row: each one's row and PAIR_COLUMNS."""
+    lists = rows.column("partners").combine_chunks()
+    lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
+    partners = lists.flatten().to_numpy(zero_copy_only=False)
+    is_right = rows.column("is_right").to_numpy()
+    own = {name: rows.column(name).to_numpy() for name in ("stream", "document", "partner_stream")}
+    by_right, stream, document, other = (np.repeat(c, lengths) for c in (is_right, *own.values()))
+    pairs = dict(zip(PAIR_COLUMNS, (
+        np.where(by_right, other, stream), np.where(by_right, partners, document),
+        np.where(by_right, stream, other), np.where(by_right, document, partners),
+    ), strict=True))  # fmt: skip
+    order = np.lexsort((pairs["left"], pairs["left_stream"], pairs["right"], pairs["right_stream"]))
+    return np.repeat(np.arange(len(rows)), lengths)[order], {name: c[order] for name, c in pairs.items()}
+
+
+def pair_blocks(
+    rows: pa.Table, sets: Path, dead: Ints, wanted: Ints | None = None, size: int = 2_000
+) -> Iterator[pa.Table]:
+    """One row per pair of documents, some at a time: expanded sets may be large."""
+    if wanted is not None:
+        rows = rows.take(np.unique(expand_pairs(rows, sets, dead, wanted)[0]))
+    source, pairs = pairs_in_order(rows)
+    rest = rows.drop_columns(["is_right", "stream", "document", "partner_stream", "partners"])
+    for start in range(0, len(source), size):
+        some = slice(start, start + size)
+        block = rest.take(source[some])
+        for name, column in pairs.items():
+            block = block.append_column(name, pa.array(column[some]))
+        yield block
 
 
 def expand_pairs(rows: pa.Table, sets: Path, dead: Ints, wanted: Ints | None = None) -> tuple[Ints, Ints]:
@@ -69,11 +102,11 @@ def count_joined(
     if not len(rows):
         return np.empty(0, np.float64)
     row, _ = expand_pairs(rows, sets, dead, np.array([number]))
-    seen = row[rows.column("since").to_numpy()[row] >= added]
-    if once and len(seen):
-        pairs = [rows.column(name).to_numpy()[seen] for name in PAIR_COLUMNS]
-        seen = seen[np.unique(number_rows(*pairs), return_index=True)[1]]
-    return np.asarray(rows.column("timestamp").to_numpy()[seen], np.float64)
+    seen = rows.take(row[rows.column("since").to_numpy()[row] >= added])
+    source, pairs = pairs_in_order(seen)
+    if once and len(source):
+        source = source[np.unique(number_rows(*pairs.values()), return_index=True)[1]]
+    return np.asarray(seen.column("timestamp").to_numpy()[source], np.float64)
 
 
 def joined_results(
@@ -81,7 +114,7 @@ def joined_results(
 ) -> Iterator[JoinedResult]:
     """Each result of a row for one query."""
     taken = (left, right)
-    ordered = [left.id, right.id] if row["apart"] >= 0 else [right.id, left.id]
+    ordered = [left.id, right.id] if row["left_first"] else [right.id, left.id]
     if shape.formula is not None:
         yield ordered, {}, joined_columns(shape.columns, [(one.nodes[0], one.values) for one in taken])
         return

@@ -1,15 +1,14 @@
 """What a worker does in the join: probe the runs for its part of the values, write the pairs found.
 
 In: the run files of the micro-batch and those retained. Out: one Parquet file of pair rows under a name given by
-micro-batch and part (a repeated task writes the same file again), and one summary row for the driver. A pair that
-satisfies ten thousand queries is one row with the name of that set of queries and how many of it; sets repeat, and
-are stored once, under a name made of their content.
+micro-batch and part (a repeated task writes the same file again), and one summary row for the driver. What
+a document meets alike is one row: a list of documents, the name of the set of queries that want the pairs, and how
+many of it. Sets repeat, and are stored once, under a name made of their content.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -30,17 +29,24 @@ from fishweir.sharing.plan import cached_annotations, cached_stage
 
 NUMBERS = pa.list_(pa.int64())
 PAIR = pa.schema([
-    ("left_stream", pa.int32()), ("left", pa.int64()), ("right_stream", pa.int32()), ("right", pa.int64()),
-    ("timestamp", pa.float64()), ("apart", pa.float64()), ("since", pa.int64()), ("nodes", NUMBERS),
+    ("is_right", pa.bool_()), ("stream", pa.int32()), ("document", pa.int64()),
+    ("partner_stream", pa.int32()), ("partners", NUMBERS),
+    ("timestamp", pa.float64()), ("left_first", pa.bool_()), ("since", pa.int64()), ("nodes", NUMBERS),
     ("set", pa.string()), ("count", pa.int64()), ("members", NUMBERS),
 ])  # fmt: skip
-"""`apart`: how much later the right one is. `nodes` is null where the documents bind what the queries read just once,
-`set` where `members` lists them."""
+"""A row is a document and those it met alike: each partner makes a pair, whose right document is the row's own one if
+`is_right`. `left_first`: the right one is not earlier. `nodes` is null where the documents bind what the queries read
+just once (else there is one partner), `set` where `members` lists them."""
+
+ROWS_AT_ONCE = 1 << 16
+PARTNERS_AT_ONCE = 1 << 20
+"""What is gathered before it is written: a row group of Parquet has its price."""
 
 
 @dataclass(frozen=True)
 class JoinTask:
-    """The function of `mapInArrow` over part numbers."""
+    """`run` is the function of `mapPartitions` over part numbers: a plan of Spark SQL would take longer to make than
+    most micro-batches take to join."""
 
     plan: Path
     segments: tuple[str, ...]
@@ -53,12 +59,11 @@ class JoinTask:
     primaries: tuple[str, ...] = ()
     windows: tuple[str, ...] = ()
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(self, parts: Iterable[int]) -> Iterator[str]:
         summary = Summary()
-        for batch in batches:
-            for part in batch.column(0).to_pylist():
-                self._part(int(part), summary)
-        yield pa.RecordBatch.from_arrays([pa.array([summary.dump()])], ["summary"])
+        for part in parts:
+            self._part(part, summary)
+        yield summary.dump()
 
     def _part(self, part: int, summary: Summary) -> None:
         stage = cached_stage(self.plan, self.segments)
@@ -72,7 +77,7 @@ class JoinTask:
         for run in new:
             for block in find_pairs(stage, run, old, part, self.parts, known):
                 writer.write(block)
-                summary.matches += len(block)
+                summary.matches += len(block.partners)
             old.append(run)
         summary.files += writer.close()
         if self.primaries:
@@ -99,27 +104,39 @@ class PairWriter:
         self.folder, self.sets = folder, sets
         self.path = folder / f"pair-{part:05d}.parquet"
         self.writer: pq.ParquetWriter | None = None
-        self._named: dict[int, tuple[Contained, str]] = {}
+        self._named: set[str] = set()
+        self._gathered: list[pa.RecordBatch] = []
+        self._rows = self._partners = 0
 
     def write(self, block: Block) -> None:
+        self._gathered.append(pair_batch(block, None if block.wanted is None else self._name(block.wanted)))
+        self._rows, self._partners = self._rows + len(block), self._partners + len(block.partners)
+        if self._rows >= ROWS_AT_ONCE or self._partners >= PARTNERS_AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
         if self.writer is None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self.sets.mkdir(parents=True, exist_ok=True)
             temporary = self.path.with_suffix(".tmp")
-            self.writer = pq.ParquetWriter(temporary, PAIR, compression="lz4", write_statistics=False)
-        self.writer.write_batch(pair_batch(block, None if block.wanted is None else self._name(block.wanted)))
+            self.writer = pq.ParquetWriter(
+                temporary, PAIR, compression="lz4", write_statistics=False, use_dictionary=["set"],
+                column_encoding={"partners.list.element": "DELTA_BINARY_PACKED"},
+            )  # fmt: skip
+        self.writer.write_table(pa.Table.from_batches(self._gathered, PAIR))
+        self._gathered, self._rows, self._partners = [], 0, 0
 
     def _name(self, wanted: Contained) -> str:
-        known = self._named.get(id(wanted))
-        if known is None:
-            members = np.ascontiguousarray(wanted.members)
-            known = self._named[id(wanted)] = (wanted, hashlib.blake2b(members.tobytes(), digest_size=12).hexdigest())
-            path = set_path(self.sets, known[1])
+        if wanted.name not in self._named:
+            self._named.add(wanted.name)
+            path = set_path(self.sets, wanted.name)
             if not path.exists():
-                write_arrays(path, {}, {"members": members})
-        return known[1]
+                self.sets.mkdir(parents=True, exist_ok=True)
+                write_arrays(path, {}, {"members": np.ascontiguousarray(wanted.members)})
+        return wanted.name
 
     def close(self) -> list[str]:
+        if self._gathered:
+            self._flush()
         if self.writer is None:
             return []
         self.writer.close()
@@ -144,9 +161,9 @@ def pair_batch(block: Block, name: str | None) -> pa.RecordBatch:
         nodes = to_lists(np.arange(size + 1) * block.nodes.shape[1], block.nodes.ravel())
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(block.left_streams, pa.int32()), pa.array(block.left_numbers),
-            pa.array(block.right_streams, pa.int32()), pa.array(block.right_numbers),
-            pa.array(block.times), pa.array(block.apart), pa.array(block.since), nodes,
+            pa.repeat(block.by_right, size), pa.array(block.streams, pa.int32()), pa.array(block.numbers),
+            pa.array(block.partner_streams, pa.int32()), to_lists(block.partner_starts, block.partners),
+            pa.array(block.times), pa.array(block.left_first), pa.array(block.since), nodes,
             pa.repeat(pa.scalar(name, pa.string()), size), pa.array(block.counts, pa.int64()),
             to_lists(block.member_starts, block.members),
         ],

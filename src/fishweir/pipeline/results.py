@@ -25,7 +25,7 @@ from fishweir.pipeline.combined import combination, combined_result, expand_comb
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import expand_rows
 from fishweir.pipeline.home import Home
-from fishweir.pipeline.joined import PAIR_COLUMNS, JoinedResult, expand_pairs, joined_results
+from fishweir.pipeline.joined import PAIR_COLUMNS, JoinedResult, expand_pairs, joined_results, pair_blocks
 from fishweir.pipeline.taken import take_document
 from fishweir.sharing.arrays import Ints
 
@@ -128,7 +128,7 @@ class ResultReader:
         """A query sees a pair if it was there before the earlier arrived of its documents came; once, by however
         many of its conjunctions."""
         seen: set[tuple[int, ...]] = set()
-        for block in table.pair_blocks(commit):
+        for block in pair_blocks(table.pairs(commit), table.sets, dead, wanted):
             rows, numbers = expand_pairs(block, table.sets, dead, wanted)
             if not len(rows):
                 continue

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from fishweir.java import ensure_java
 
-__all__ = ["DataFrame", "SparkSession", "open_session"]
+__all__ = ["DataFrame", "SparkSession", "open_plain_session", "open_session"]
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
@@ -32,11 +33,22 @@ SETTINGS = {
 def open_session(master: str = "local[*]") -> SparkSession:
     """A session of our own; one that is already active is taken as it is."""
     active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
+    return active if active is not None else _open(master, SETTINGS)
+
+
+def open_plain_session() -> SparkSession:
+    """One for Spark's own work, to compare with: the JVM with both its compilers, a partition for each core."""
+    own = {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS}",
+        "spark.sql.shuffle.partitions": str(os.cpu_count()), "spark.driver.memory": "4g",
+    }  # fmt: skip
+    return _open("local[*]", SETTINGS | own)
+
+
+def _open(master: str, settings: Mapping[str, str]) -> SparkSession:
     os.environ["JAVA_HOME"] = ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("fishweir")
-    for key, value in SETTINGS.items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from fishweir.sharing.counters import StreamCounters
@@ -47,4 +47,4 @@ class Summary:
 
 
 def _to_json(counted: PathStatistics | StreamCounters) -> dict[str, Any]:
-    return counted.to_json() if isinstance(counted, StreamCounters) else asdict(counted)
+    return counted.to_json()

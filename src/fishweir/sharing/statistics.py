@@ -39,6 +39,9 @@ class PathStatistics:
     worded: int = 0
     """How many values had their words counted."""
 
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
     @property
     def distinct(self) -> float:
         if len(self.smallest) < SKETCH:

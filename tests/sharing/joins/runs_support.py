@@ -64,7 +64,7 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
     half = len(tables) // 2
     stage = JoinStage([Joins([table]) for table in tables] if apart else [Joins(tables[:half]), Joins(tables[half:])])
     sources = sorted({block.source.name for shape, _ in queries for block in shape.blocks})
-    by_place, retained, found = {}, [], []
+    by_place, versions, retained, found = {}, {}, [], []
     for version, batch in enumerate(batches):
         runs = []
         for stream, source in enumerate(sources):
@@ -76,7 +76,7 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
             for i, document in enumerate(own):
                 walk.add(i, document.root)
                 place = (stream, len(by_place))
-                by_place[place] = document
+                by_place[place], versions[document.id] = document, version
                 numbers.append(place[1])
             times = [document.timestamp for document in own]
             arrivals = [float(document.id.partition("-")[2]) for document in own]
@@ -88,7 +88,7 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
         new = stage.merged(runs)
         for part in range(parts):
             for block in find_pairs(stage, new, retained, part, parts):
-                found += _rows(queries, block, by_place)
+                found += _rows(queries, block, by_place, versions)
         retained.append(new)
         if merge is not None:
             retained = merge(stage, retained)
@@ -96,10 +96,14 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
     return sorted([*(row for row in found if row[0] not in once), *{row for row in found if row[0] in once}])
 
 
-def _rows(queries, block, by_place):
-    for i in range(len(block.left_numbers)):
-        left = by_place[int(block.left_streams[i]), int(block.left_numbers[i])]
-        right = by_place[int(block.right_streams[i]), int(block.right_numbers[i])]
+def _rows(queries, block, by_place, versions):
+    rows = [(row, other) for row in range(len(block)) for other in block.partners_of(row).tolist()]
+    for i, other in rows:
+        own, partner = by_place[int(block.streams[i]), int(block.numbers[i])], by_place[block.partner_streams[i], other]
+        left, right = (partner, own) if block.by_right else (own, partner)
+        assert block.times[i] == max(left.timestamp, right.timestamp)
+        assert block.left_first[i] == (left.timestamp <= right.timestamp)
+        assert block.since[i] == min(versions[left.id], versions[right.id])
         for number in block.members_of(i).tolist():
             shape, constants = queries[number]
             if block.nodes is not None:

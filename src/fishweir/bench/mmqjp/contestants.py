@@ -34,8 +34,9 @@ class Contestant(Protocol):
 
     def register(self, queries: Sequence[JoinQuery]) -> None: ...
 
-    def process(self, documents: Sequence[Arrival]) -> Counts:
-        """The number of results that these documents add to each query, by the order of registration."""
+    def process(self, documents: Sequence[Arrival], keep: bool = True) -> Counts:
+        """The number of results that these documents add to each query, by the order of registration. Unless they are
+        kept the state is then as it was before."""
         ...
 
     def close(self) -> None: ...
@@ -65,8 +66,8 @@ class Relational:
     def register(self, queries: Sequence[JoinQuery]) -> None:
         self.strategy.register(queries)
 
-    def process(self, documents: Sequence[Arrival]) -> Counts:
-        return self.strategy.count(documents)
+    def process(self, documents: Sequence[Arrival], keep: bool = True) -> Counts:
+        return self.strategy.count(documents, keep)
 
     def close(self) -> None:
         self._close()

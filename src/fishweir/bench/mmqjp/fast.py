@@ -52,11 +52,14 @@ class Fast:
             self.paths[source] = SharedPaths()
             self.paths[source].hold({"all": self.stage.paths([source])})
 
-    def process(self, documents: Sequence[Arrival]) -> Counts:
+    def process(self, documents: Sequence[Arrival], keep: bool = True) -> Counts:
         new = self._run(documents)
         began = time.perf_counter()
         counts = count_blocks(find_pairs(self.stage, new, self.runs), self.queries)
         self.seconds["join"] += time.perf_counter() - began
+        if not keep:
+            self.documents -= len(documents)
+            return counts
         self.runs.append(new)
         if len(self.runs) > MOST_RUNS:
             self.runs = [self.stage.merged(self.runs)]
@@ -90,7 +93,7 @@ def count_blocks(blocks: Iterable[Block], queries: int) -> Counts:
         wanted, seen = sets.setdefault(
             id(block.wanted), (block.wanted, np.zeros(len(block.wanted.members) + 1, np.int64))
         )
-        seen += np.bincount(block.counts, minlength=len(seen))
+        seen += np.bincount(block.counts, np.diff(block.partner_starts), len(seen)).astype(np.int64)
     for wanted, seen in sets.values():
         counts[wanted.members] += seen[::-1].cumsum()[::-1][1:]
     return counts

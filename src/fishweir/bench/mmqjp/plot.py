@@ -29,7 +29,8 @@ def draw(outcome: Outcome, path: Path) -> None:
         handles |= dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
     picture.legend(handles.values(), handles.keys(), loc="lower center", ncols=6, frameon=False, fontsize=11)
     about = outcome.about
-    heading = f"MMQJP, section 6, with Fishweir: one core of {about['cores']}; RSS: {about['data']}"
+    heading = f"MMQJP, section 6, with Fishweir: one core of {about['cores']}; RSS: {about['data']}\n"
+    heading += "dotted: the first time that the second document is processed, before anything is known of the pair"
     picture.suptitle(heading, fontsize=12)
     picture.tight_layout(rect=(0, 0.03, 1, 0.98))
     picture.savefig(path, dpi=100)
@@ -47,6 +48,10 @@ def _lines(panel: Any, experiment: str, points: list[Point]) -> None:
             label=f"{name} (extrapolated)" if sampled else name,
             linestyle="--" if sampled else "-", **STYLES.get(name, {}),
         )  # fmt: skip
+        cold = [(p.x, p.cold_seconds) for p in line if p.cold_seconds is not None]
+        if cold:
+            color = STYLES.get(name, {}).get("color")
+            panel.plot(*zip(*cold, strict=True), color=color, linewidth=0.8, alpha=0.6, linestyle=":")
     panel.set_title(title)
     panel.set_xlabel(across)
     panel.set_yscale("log")

@@ -2,8 +2,9 @@
 
 Fishweir: items published to a stream, a hundred thousand join queries, the real job until it is idle; documents by the
 seconds of its micro-batches (reading, parsing, matching, joining, writing results and state). Spark: the same items as
-rows (document, leaf, value) in Parquet files, one file per micro-batch, joined with themselves on leaf and value, pairs
-counted. Spark finds the pairs with an equal value at an equal leaf; which queries want them nobody tells it.
+rows (time, leaf, value) in Parquet files, one file per micro-batch, joined with themselves on leaf and value, pairs
+counted. Spark finds the pairs with an equal value at an equal leaf; which queries want them nobody tells it. Among
+Fishweir's queries is one for each leaf that asks for just that: both must have found the same number of pairs.
 
 Then the job again, over tuples each of which meets about one earlier one however many are retained: documents a second
 while a tenth of them are retained, and while nearly all are.
@@ -26,23 +27,27 @@ from lxml import etree
 
 from fishweir.algebra.documents import Document
 from fishweir.algebra.nodes import Shape
+from fishweir.bench.contestants import Disagreement
 from fishweir.bench.mmqjp.fast import NAME as FAST
 from fishweir.bench.mmqjp.measure import Point
+from fishweir.bench.mmqjp.stream_join import WARM, stream_join
 from fishweir.bench.mmqjp.work import LEAVES
 from fishweir.pipeline.commits import Commit
 from fishweir.sharing.joins.relational import JoinQuery
 
 Arrivals = Sequence[tuple[Any, Document]]
 STREAM_JOIN = "Spark's stream-stream join"
+CHECK = "equal_"
 
 
 @dataclass(frozen=True)
 class Throughput:
-    """Documents a second of the micro-batches after the first, which warms up."""
+    """Documents a second of the micro-batches after the first two, which warm up."""
 
     documents: int
     seconds: float
-    pairs: int
+    pairs: dict[str, int]
+    """Of documents with an equal value, by leaf."""
 
     @property
     def rate(self) -> float:
@@ -60,12 +65,21 @@ def query_text(number: int, shape: Shape) -> str:
     return f"create query j{number} as {sides[0]} FOLLOWED BY{{{edges}, INF}} {sides[1]}"
 
 
+def leaf_query(leaf: str) -> str:
+    return f"create query {CHECK}{leaf} as S/item[{leaf}->x] FOLLOWED BY{{x=y, INF}} S/item[{leaf}->y]"
+
+
 def measure_whole(session: Any, queries: Sequence[JoinQuery], items: Arrivals, batch: int) -> list[Point]:
     texts = [query_text(number, shape) for number, (shape, _) in enumerate(queries)]
-    found = [(FAST, by_fishweir(session, texts, items, batch)), (STREAM_JOIN, by_spark(session, items, batch))]
+    found = [(FAST, by_fishweir(session, texts, items, batch)), (STREAM_JOIN, by_spark(items, batch))]
+    for leaf in LEAVES:
+        ours, theirs = (one.pairs[leaf] for _, one in found)
+        if ours != theirs:
+            words = f"{FAST} finds {ours:,} pairs with an equal {leaf}, {STREAM_JOIN} {theirs:,}"
+            raise Disagreement(f"through Spark: {words}")
     n = len(queries)
     return [
-        Point("through Spark", n, n, name, 0.0, one.seconds, 0.0, one.pairs, documents=one.documents)
+        Point("through Spark", n, n, name, 0.0, one.seconds, 0.0, sum(one.pairs.values()), documents=one.documents)
         for name, one in found
     ]
 
@@ -116,54 +130,36 @@ def by_fishweir(session: Any, texts: Sequence[str], items: Arrivals, batch: int)
     home = Path(tempfile.mkdtemp(prefix="fishweir-bench-"))
     try:
         with fishweir.open(home / "home", spark=session, documents_per_batch=batch) as weir:
-            weir.execute("create stream S; " + ";\n".join(texts))
+            weir.execute("create stream S; " + ";\n".join([*texts, *map(leaf_query, LEAVES)]))
             bodies = [etree.tostring(document.root, encoding="unicode") for _, document in items]
             weir.publish("S", bodies, timestamps=[document.timestamp for _, document in items])
             weir.run(until_idle=True)
             commits = weir.table.commits()
-            warm = commits[1:] or commits
+            warm = commits[WARM:] or commits
             documents, seconds = sum(c.documents for c in warm), sum(c.seconds for c in warm)
-            return Throughput(documents, seconds, sum(c.matches for c in commits))
+            return Throughput(documents, seconds, {leaf: _results(weir, CHECK + leaf) for leaf in LEAVES})
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def by_spark(session: Any, items: Arrivals, batch: int, leaves: Sequence[str] = LEAVES) -> Throughput:
+def _results(weir: Any, name: str) -> int:
+    results: int = weir.status(name).results
+    return results
+
+
+def by_spark(items: Arrivals, batch: int) -> Throughput:
     folder = Path(tempfile.mkdtemp(prefix="fishweir-bench-"))
     try:
+        (folder / "in").mkdir()
         for start in range(0, len(items), batch):
             rows = [
-                {"doc": start + i, "leaf": leaf, "value": document.root.findtext(leaf) or ""}
-                for i, (_, document) in enumerate(items[start : start + batch])
-                for leaf in leaves
+                {"time": document.timestamp, "leaf": leaf, "value": document.root.findtext(leaf) or ""}
+                for _, document in items[start : start + batch]
+                for leaf in LEAVES
             ]
-            (folder / "in").mkdir(exist_ok=True)
             pq.write_table(pa.Table.from_pylist(rows), folder / "in" / f"{start:09d}.parquet")
             time.sleep(0.01)  # files are taken in the order of their times
-        return _stream_join(session, folder, len(items), batch)
+        seconds, pairs = stream_join(folder, LEAVES)
+        return Throughput(len(items) - (WARM * batch if len(items) > WARM * batch else 0), seconds, pairs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _stream_join(session: Any, folder: Path, documents: int, batch: int) -> Throughput:
-    def read(prefix: str) -> Any:
-        stream = session.readStream.schema("doc long, leaf string, value string").option("maxFilesPerTrigger", 1)
-        frame = stream.parquet(str(folder / "in"))
-        return frame.selectExpr(*(f"{name} as {prefix}{name}" for name in ("doc", "leaf", "value")))
-
-    left, right = read("l"), read("r")
-    joined = left.join(right, (left.lleaf == right.rleaf) & (left.lvalue == right.rvalue)).where("ldoc < rdoc")
-    pairs, seconds, started = 0, [], time.perf_counter()
-
-    def count(frame: Any, _: int) -> None:
-        nonlocal pairs
-        pairs += frame.count()
-        seconds.append(time.perf_counter())
-
-    query = joined.writeStream.foreachBatch(count).option("checkpointLocation", str(folder / "check")).start()
-    try:
-        query.processAllAvailable()
-    finally:
-        query.stop()
-    first = seconds[0] if len(seconds) > 1 else started
-    return Throughput(documents - (batch if len(seconds) > 1 else 0), seconds[-1] - first, pairs)

@@ -101,12 +101,16 @@ def _size(group: Sequence[Run]) -> int:
 
 
 def _triples(block: Block) -> Triples:
-    if block.wanted is None:
-        return Triples(block.left_numbers, block.right_numbers, block.member_starts, block.members.astype(np.int32))
-    offsets = np.append(0, np.cumsum(block.counts)).astype(np.int64)
-    at = np.arange(offsets[-1]) - np.repeat(offsets[:-1], block.counts)
+    row = np.repeat(np.arange(len(block)), np.diff(block.partner_starts))
+    own, others = block.numbers[row], block.partners
+    lefts, rights = (others, own) if block.by_right else (own, others)
+    if block.wanted is None:  # rows with one partner each
+        return Triples(lefts, rights, block.member_starts, block.members.astype(np.int32))
+    counts = block.counts[row]
+    offsets = np.append(0, np.cumsum(counts)).astype(np.int64)
+    at = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
     numbers: Numbers = block.wanted.members[at].astype(np.int32)
-    return Triples(block.left_numbers, block.right_numbers, offsets, numbers)
+    return Triples(lefts, rights, offsets, numbers)
 
 
 def join_tables(queries: JoinQueries) -> list[JoinTable]:

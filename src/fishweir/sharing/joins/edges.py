@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,11 @@ class Contained:
 
     members: Ints
     reaches: NDArray[np.float64]
+
+    @cached_property
+    def name(self) -> str:
+        """Made of the content."""
+        return blake2b(np.ascontiguousarray(self.members).tobytes(), digest_size=12).hexdigest()
 
     def count(self, apart: NDArray[np.float64]) -> Ints:
         """How many of them reach over each distance: a prefix."""
@@ -102,6 +108,26 @@ class EdgeSets:
     @cached_property
     def by_anchor(self) -> dict[int, Ints]:
         return {int(anchor): np.flatnonzero(self.anchors == anchor) for anchor in np.unique(self.anchors)}
+
+    @cached_property
+    def longest(self) -> NDArray[np.float64]:
+        """By edge and order in time: how far apart documents may be for any query with that anchor; -1: not at all."""
+        found = np.full((len(self.edges), 3), -1.0)
+        for anchor, table in zip(self.anchors.tolist(), self.tables, strict=True):
+            for order in (LATER, EARLIER, TOGETHER):
+                found[anchor, order] = max(found[anchor, order], reach(table, order).max(initial=-1.0))
+        return found
+
+    def can_meet(self, left: Run, right: Run) -> bool:
+        """Whether any window reaches from one run to the other, by the times of their documents."""
+        if not len(left) or not len(right):
+            return False
+        later, earlier, together = self.longest.max(axis=0)
+        return bool(
+            (right.newest > left.oldest and right.oldest - left.newest <= later)
+            or (left.newest > right.oldest and left.oldest - right.newest <= earlier)
+            or (together >= 0 and left.oldest <= right.newest and right.oldest <= left.newest)
+        )
 
     def view(self, run: Run) -> View:
         """The run as these sets see it, made once: a retained run is looked at in every micro-batch."""

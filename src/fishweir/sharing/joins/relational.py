@@ -104,18 +104,18 @@ class RelationalJoin:
         """The row of RT that each registered query has."""
         return np.array(self._rows, np.int64)
 
-    def process(self, arrivals: Sequence[Arrival]) -> list[Found]:
-        """The results that a batch of documents adds."""
-        return list(self._process(arrivals, lambda query: query))
+    def process(self, arrivals: Sequence[Arrival], keep: bool = True) -> list[Found]:
+        """The results that a batch of documents adds; unless they are kept, the state is then as it was before."""
+        return list(self._process(arrivals, lambda query: query, keep))
 
-    def count(self, arrivals: Sequence[Arrival]) -> Counts:
+    def count(self, arrivals: Sequence[Arrival], keep: bool = True) -> Counts:
         """How many results a batch adds to each registered query."""
         totals = np.zeros(len(self._rows), np.int64)
-        for found in self._process(arrivals, counted):
+        for found in self._process(arrivals, counted, keep):
             np.add.at(totals, found.rows["qid"].to_numpy(), found.rows["results"].to_numpy())
         return totals[self.query_rows]
 
-    def _process(self, arrivals: Sequence[Arrival], head: Callable[[str], str]) -> Iterator[Found]:
+    def _process(self, arrivals: Sequence[Arrival], head: Callable[[str], str], keep: bool) -> Iterator[Found]:
         """Algorithm 1."""
         with self.timed("witnesses"):
             batch = self.finder.find(arrivals, self.documents)
@@ -124,7 +124,10 @@ class RelationalJoin:
         with self.timed("join"):
             found = [f for f in self.evaluate(batch, head) if len(f.rows)]
         with self.timed("maintain"):
-            self.maintain(batch)
+            if keep:
+                self.maintain(batch)
+            else:
+                self.forget(batch)
         yield from found
 
     def load(self, batch: Relations) -> None:
@@ -141,6 +144,9 @@ class RelationalJoin:
         self.documents += len(batch.doc_ts)
         low, high = _span(batch)
         self._span = (min(self._span[0], low), max(self._span[1], high))
+
+    def forget(self, batch: Relations) -> None:
+        """Undoes what loading a batch did to the state."""
 
     def roles(self, batch: Relations, reach: Reach) -> list[Role]:
         """Where the two documents of a new result can be, by the times of those retained and of the batch."""

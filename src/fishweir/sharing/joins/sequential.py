@@ -66,9 +66,9 @@ class Sequential(RelationalJoin):
         self.having: dict[tuple[int, str], dict[int, None]] = {}
         self.times: dict[int, float] = {}
 
-    def count(self, arrivals: Sequence[Arrival]) -> Counts:
+    def count(self, arrivals: Sequence[Arrival], keep: bool = True) -> Counts:
         totals = np.zeros(len(self._rows), np.int64)
-        for found in self.process(arrivals):
+        for found in self.process(arrivals, keep):
             np.add.at(totals, found.rows["qid"].to_numpy(), 1)
         return totals[self.query_rows]
 
@@ -92,6 +92,16 @@ class Sequential(RelationalJoin):
             for variable, node in ((above, upper), (below, lower)):
                 if (document, node) in self.values:
                     self.having.setdefault((variable, self.values[document, node][0]), {})[document] = None
+
+    def forget(self, batch: Relations) -> None:
+        gone = set(batch.doc_ts["docid"].to_pylist())
+        self.times = {document: time for document, time in self.times.items() if document not in gone}
+        self.values = {key: value for key, value in self.values.items() if key[0] not in gone}
+        for document in gone:
+            for bound in self.bindings.values():
+                bound.pop(document, None)
+            for holders in self.having.values():
+                holders.pop(document, None)
 
     def _alone(
         self, template: QueryTemplate, qid: int, variables: Row, ends: tuple[float, ...], new: Sequence[int]

@@ -1,8 +1,8 @@
 """The join stage as the job sees it: what to keep of documents, and what a batch's documents meet.
 
-In: the join tables of the plan in force. Out: the run of a batch, and blocks of results, each a pair of documents with
-a set of queries. Plain joins are decided by edge sets (edges, pairs), the others by rows (row_joins, probing); joins
-of three and more streams keep rows here too and are joined by `many`.
+In: the join tables of the plan in force. Out: the run of a batch, and blocks of results, each row a document and
+those it met, with a set of queries. Plain joins are decided by edge sets (edges, pairs), the others by rows (row_joins,
+probing); joins of three and more streams keep rows here too and are joined by `many`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import Source
 from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.joins.edges import Contained, EdgeSets
+from fishweir.sharing.joins.hits import row_starts
 from fishweir.sharing.joins.many_tables import ManyTable
 from fishweir.sharing.joins.many_views import many_rows
 from fishweir.sharing.joins.pairs import Doubt, Met, join_runs
@@ -204,18 +205,24 @@ def _versions(stream: int, changes: Sequence[tuple[int, float, str]]) -> Version
 
 @dataclass(frozen=True)
 class Block:
-    """Results: pairs of documents, each with the first `counts` queries of `wanted`, or with a list of queries.
+    """Results: rows of a document with all it met alike, each with the first `counts` queries of `wanted`, or with a
+    list of queries.
 
-    `since` is the version of the catalog when the earlier arrived of the two came: a query registered after that does
-    not see the pair. `nodes` are those of the left side, then of the right; without them each binds them just once.
+    The document of a row is the right one of its pairs if `by_right`, else the left one; `partners`, of one stream, are
+    the others. `since` is the version of the catalog when the earlier arrived of the two came: a query registered after
+    that does not see the pair. `nodes` are those of the left side, then of the right, of rows with one partner each;
+    without them each document binds them just once.
     """
 
-    left_streams: Ints
-    left_numbers: Ints
-    right_streams: Ints
-    right_numbers: Ints
+    by_right: bool
+    streams: Ints
+    numbers: Ints
+    partner_streams: Ints
+    partner_starts: Ints
+    partners: Ints
     times: NDArray[np.float64]
-    apart: NDArray[np.float64]
+    left_first: NDArray[np.bool_]
+    """Whether the right one is not earlier than the left one."""
     since: Ints
     nodes: Ints | None
     wanted: Contained | None
@@ -225,6 +232,9 @@ class Block:
 
     def __len__(self) -> int:
         return len(self.times)
+
+    def partners_of(self, row: int) -> Ints:
+        return self.partners[self.partner_starts[row] : self.partner_starts[row + 1]]
 
     def members_of(self, row: int) -> Ints:
         if self.wanted is not None:
@@ -278,13 +288,23 @@ def _in_force(found: Met | Joined, superseded: Superseded) -> Met | Joined:
 
 
 def _block(found: Met | Joined) -> Block:
+    by_right = not isinstance(found, Met) or found.by_right
     left, right, lefts, rights = found.left, found.right, found.lefts, found.rights
-    pairs = (
-        left.streams[lefts], left.numbers[lefts], right.streams[rights], right.numbers[rights],
-        np.maximum(left.times[lefts], right.times[rights]), right.times[rights] - left.times[lefts],
-        np.minimum(left.since[lefts], right.since[rights]),
+    own, other, ours, theirs = (right, left, rights, lefts) if by_right else (left, right, lefts, rights)
+    if isinstance(found, Met) and found.nodes is None:
+        starts = row_starts(
+            ours, theirs, found.counts, own.times, other.times, own.since, other.since, other.streams
+        )  # fmt: skip
+    else:
+        starts = np.arange(len(ours) + 1)
+    first = starts[:-1]
+    mine, partner = ours[first], theirs[first]
+    rows = (
+        by_right, own.streams[mine], own.numbers[mine], other.streams[partner], starts, other.numbers[theirs],
+        np.maximum(own.times[mine], other.times[partner]), right.times[rights[first]] >= left.times[lefts[first]],
+        np.minimum(own.since[mine], other.since[partner]), found.nodes,
     )  # fmt: skip
-    none = np.zeros(len(lefts) + 1, np.int64)
+    none = np.zeros(len(first) + 1, np.int64)
     if isinstance(found, Met):
-        return Block(*pairs, found.nodes, found.wanted, found.counts, none, none[:0])
-    return Block(*pairs, found.nodes, None, none[1:], found.member_starts, found.members)
+        return Block(*rows, found.wanted, found.counts[first], none, none[:0])
+    return Block(*rows, None, none[1:], found.member_starts, found.members)
