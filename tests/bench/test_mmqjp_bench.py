@@ -17,8 +17,8 @@ from fishweir.bench.mmqjp import paper, report, run
 from fishweir.bench.mmqjp.contestants import FAST, PLAIN, SEQUENTIAL, SEQUENTIAL_SQL, VIEWS, Entry, Relational
 from fishweir.bench.mmqjp.measure import measure_work
 from fishweir.bench.mmqjp.work import LEAVES, load_items, rss_queries, three_level, two_level
-from fishweir.sharing.joins.sequential import Sequential
-from fishweir.sharing.joins.templates import QueryTemplates, up_to_exchange
+from fishweir.sharing.joins.mmqjp.sequential import Sequential
+from fishweir.sharing.joins.mmqjp.templates import QueryTemplates, up_to_exchange
 
 pytest.importorskip("duckdb")
 

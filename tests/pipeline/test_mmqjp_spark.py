@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
 from fishweir.pipeline.mmqjp_spark import SparkEngine
-from fishweir.sharing.joins.mmqjp import Mmqjp
+from fishweir.sharing.joins.mmqjp.mmqjp import Mmqjp
 from tests.sharing.joins.support import JOIN, documents, expected, join, node, processed, queries
 
 

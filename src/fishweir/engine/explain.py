@@ -19,8 +19,8 @@ from fishweir.engine.explain_joins import explain_join, join_sizes, paths_over
 from fishweir.engine.explain_many import explain_many, many_sizes
 from fishweir.engine.explain_reached import Walked, explain_reached
 from fishweir.sharing.filters import FilterTable, predicate_paths
-from fishweir.sharing.joins.annotation_tables import AnnotationTable
-from fishweir.sharing.joins.many_tables import ManyTable
+from fishweir.sharing.joins.annotations.tables import AnnotationTable
+from fishweir.sharing.joins.many.tables import ManyTable
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.pooled import Pooled, sides
 from fishweir.sharing.pools import cluster_size

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from fishweir.algebra.annotations import AnnotationTemplate, AnnotationWindow, share_of
 from fishweir.algebra.nodes import Constant
-from fishweir.sharing.joins.annotation_stage import EQUALITIES
-from fishweir.sharing.joins.annotation_tables import AnnotationTable
+from fishweir.sharing.joins.annotations.stage import EQUALITIES
+from fishweir.sharing.joins.annotations.tables import AnnotationTable
 from fishweir.sharing.segments import Segment
 
 

@@ -8,8 +8,8 @@ from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import dotted
 from fishweir.engine.explain_reached import Walked, explain_reached
-from fishweir.sharing.joins.annotation_tables import AnnotationTable
-from fishweir.sharing.joins.many_tables import ManyTable
+from fishweir.sharing.joins.annotations.tables import AnnotationTable
+from fishweir.sharing.joins.many.tables import ManyTable
 from fishweir.sharing.joins.placement import costs, is_counted, is_movable
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.segments import AnyTable, Segment

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fishweir.algebra.many_joins import ManyTemplate
 from fishweir.algebra.nodes import Constant
 from fishweir.engine.explain_reached import Walked, explain_reached
-from fishweir.sharing.joins.many_tables import ManyTable
+from fishweir.sharing.joins.many.tables import ManyTable
 from fishweir.sharing.segments import Segment
 from fishweir.sharing.tables import template_paths
 

@@ -25,9 +25,9 @@ from fishweir.algebra.feeds import WHOLE, Selection
 from fishweir.pipeline.home import Home
 from fishweir.pipeline.taken import take_document
 from fishweir.sharing.arrays import Ints
-from fishweir.sharing.joins.annotating import Annotated, annotate
-from fishweir.sharing.joins.annotation_stage import AnnotationStage
-from fishweir.sharing.joins.annotation_state import Items, read_items, write_items
+from fishweir.sharing.joins.annotations.annotating import Annotated, annotate
+from fishweir.sharing.joins.annotations.stage import AnnotationStage
+from fishweir.sharing.joins.annotations.state import Items, read_items, write_items
 from fishweir.sharing.match import to_lists
 
 PRIMARY, WINDOW = ".primary", ".window"

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from fishweir.pipeline.annotated import WINDOW, cached_items
 from fishweir.pipeline.joining import cached_run
-from fishweir.sharing.joins.annotation_stage import AnnotationStage
-from fishweir.sharing.joins.annotation_state import write_items
+from fishweir.sharing.joins.annotations.stage import AnnotationStage
+from fishweir.sharing.joins.annotations.state import write_items
 from fishweir.sharing.joins.stage import JoinStage
 from fishweir.sharing.joins.state import Needed, write_run
 

@@ -23,8 +23,8 @@ from fishweir.pipeline.chunks import Chunk, read_chunk
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.rows import ASIDE, MATCH, aside_batch, match_batch
 from fishweir.pipeline.summary import Summary
-from fishweir.sharing.joins.annotation_stage import batch_items
-from fishweir.sharing.joins.annotation_state import Items
+from fishweir.sharing.joins.annotations.stage import batch_items
+from fishweir.sharing.joins.annotations.state import Items
 from fishweir.sharing.joins.stage import batch_run
 from fishweir.sharing.joins.state import Run, write_run
 from fishweir.sharing.plan import cached_annotations, cached_plan, cached_stage, sources_of

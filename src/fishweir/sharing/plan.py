@@ -17,9 +17,9 @@ from fishweir.algebra.nodes import Source, StreamDefinition
 from fishweir.algebra.normal import dotted
 from fishweir.sharing.counters import StreamCounters, path_keys, to_counts
 from fishweir.sharing.filters import FilterTable, match_filters
-from fishweir.sharing.joins.annotation_stage import AnnotationStage
-from fishweir.sharing.joins.annotation_tables import AnnotationTable
-from fishweir.sharing.joins.many_tables import ManyTable
+from fishweir.sharing.joins.annotations.stage import AnnotationStage
+from fishweir.sharing.joins.annotations.tables import AnnotationTable
+from fishweir.sharing.joins.many.tables import ManyTable
 from fishweir.sharing.joins.stage import Joins, JoinStage
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.match import Matches, match_table

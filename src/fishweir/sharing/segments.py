@@ -26,7 +26,7 @@ from fishweir.sharing.arrays import Ints, read_arrays, to_column, write_arrays
 from fishweir.sharing.filter_plan import build_filters, merge_filters
 from fishweir.sharing.filters import FilterTable, filter_arrays, filter_header, filters_from_arrays
 from fishweir.sharing.grouping import Anchor, choose_anchor
-from fishweir.sharing.joins.annotation_tables import (
+from fishweir.sharing.joins.annotations.tables import (
     AnnotationRow,
     AnnotationTable,
     annotation_arrays,
@@ -35,7 +35,7 @@ from fishweir.sharing.joins.annotation_tables import (
     build_annotations,
     merge_annotations,
 )
-from fishweir.sharing.joins.many_tables import (
+from fishweir.sharing.joins.many.tables import (
     ManyTable,
     build_many,
     many_arrays,

@@ -9,10 +9,10 @@ from fishweir.algebra.annotations import to_annotation
 from fishweir.algebra.clauses import constants_of
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
-from fishweir.sharing.joins import annotating
-from fishweir.sharing.joins.annotation_stage import AnnotationStage, batch_items
-from fishweir.sharing.joins.annotation_state import no_items, read_items, write_items
-from fishweir.sharing.joins.annotation_tables import build_annotations
+from fishweir.sharing.joins.annotations import annotating
+from fishweir.sharing.joins.annotations.stage import AnnotationStage, batch_items
+from fishweir.sharing.joins.annotations.state import no_items, read_items, write_items
+from fishweir.sharing.joins.annotations.tables import build_annotations
 from fishweir.sharing.plan import SourcePlan
 from fishweir.sharing.segments import Segment, read_segment, write_segment
 

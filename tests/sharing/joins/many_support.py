@@ -11,8 +11,8 @@ from fishweir.algebra.clauses import constants_of, has_several, to_normals
 from fishweir.algebra.many_oracle import evaluate_many, in_time_order
 from fishweir.algebra.nodes import BlockWindow, Source
 from fishweir.languages.script import parse_script
-from fishweir.sharing.joins.many import find_many
-from fishweir.sharing.joins.many_tables import build_many, merge_many
+from fishweir.sharing.joins.many.mjoin import find_many
+from fishweir.sharing.joins.many.tables import build_many, merge_many
 from fishweir.sharing.joins.stage import Joins, JoinStage, Known, batch_run
 from fishweir.sharing.plan import SourcePlan
 

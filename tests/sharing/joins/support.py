@@ -21,9 +21,9 @@ from fishweir.algebra.nodes import (
     VariableOutput,
     Window,
 )
-from fishweir.sharing.joins.join_graph import to_join_graph, to_minor
-from fishweir.sharing.joins.relations import ATTRIBUTE
-from fishweir.sharing.joins.templates import to_template
+from fishweir.sharing.joins.mmqjp.join_graph import to_join_graph, to_minor
+from fishweir.sharing.joins.mmqjp.relations import ATTRIBUTE
+from fishweir.sharing.joins.mmqjp.templates import to_template
 
 WL = Slot(0, "number")
 FOLLOWED_BY, JOIN = Window(WL, None, strict=True), Window(WL, WL)

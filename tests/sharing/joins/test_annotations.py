@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fishweir.algebra.feeds import Annotation, FeedWindow, Filter, JoinCondition, Selection
 from fishweir.algebra.formula import And, Atom, Not, Or
 from fishweir.algebra.nodes import Slot, Source, Step
-from fishweir.sharing.joins.annotation_tables import merge_annotations
+from fishweir.sharing.joins.annotations.tables import merge_annotations
 from tests.sharing.joins.annotation_support import SOURCES, arrivals, expected, found_by, table_of, through_files
 
 TITLE, LINK, ITEM = (Step("title"),), (Step("link"),), ()

@@ -14,7 +14,7 @@ from fishweir.algebra.many_oracle import evaluate_many
 from fishweir.algebra.nodes import Window
 from fishweir.languages.script import parse_script
 from fishweir.sharing.joins import pairs
-from fishweir.sharing.joins.many_pools import ByQuery
+from fishweir.sharing.joins.many.pools import ByQuery
 from tests.sharing.joins.many_support import Home, expected, query_of
 from tests.sharing.joins.runs_support import parsed
 from tests.sharing.joins.test_sql_joins import batches_of, streams, windows

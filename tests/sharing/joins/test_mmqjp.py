@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
-from fishweir.sharing.joins.mmqjp import Mmqjp
-from fishweir.sharing.joins.sequential import Sequential, SequentialSql
-from fishweir.sharing.joins.view_cache import ViewCache, to_slices
+from fishweir.sharing.joins.mmqjp.mmqjp import Mmqjp
+from fishweir.sharing.joins.mmqjp.sequential import Sequential, SequentialSql
+from fishweir.sharing.joins.mmqjp.view_cache import ViewCache, to_slices
 from tests.sharing.joins.support import FOLLOWED_BY, JOIN, documents, expected, join, node, processed, queries
 
 pytest.importorskip("duckdb")

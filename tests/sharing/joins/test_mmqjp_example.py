@@ -6,8 +6,8 @@ import pytest
 
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
-from fishweir.sharing.joins.conjunctive import CURRENT, STATE, conjunctive_query
-from fishweir.sharing.joins.mmqjp import Mmqjp
+from fishweir.sharing.joins.mmqjp.conjunctive import CURRENT, STATE, conjunctive_query
+from fishweir.sharing.joins.mmqjp.mmqjp import Mmqjp
 from tests.sharing.joins.support import Q1, Q2, Q3
 
 pytest.importorskip("duckdb")

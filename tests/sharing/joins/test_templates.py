@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from fishweir.algebra.joins import reduced, row_variables, wanted_nodes
 from fishweir.algebra.nodes import Comparison, PatternNode, Slot, Step, VariableOutput
-from fishweir.sharing.joins.isomorphism import Structure, canonical
-from fishweir.sharing.joins.join_graph import UnsupportedJoin, to_join_graph, to_minor
-from fishweir.sharing.joins.templates import QueryTemplates, to_template, up_to_exchange
+from fishweir.sharing.joins.mmqjp.isomorphism import Structure, canonical
+from fishweir.sharing.joins.mmqjp.join_graph import UnsupportedJoin, to_join_graph, to_minor
+from fishweir.sharing.joins.mmqjp.templates import QueryTemplates, to_template, up_to_exchange
 from tests.generators import patterns
 from tests.sharing.joins.support import FOLLOWED_BY, JOIN, Q1, Q2, Q3, join, node
 

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fishweir.languages.script import parse_script
-from fishweir.sharing.joins import row_views, stretches
 from fishweir.sharing.joins.edges import EARLIER, LATER
-from fishweir.sharing.joins.row_joins import row_joins
+from fishweir.sharing.joins.rows import stretches
+from fishweir.sharing.joins.rows import views as row_views
+from fishweir.sharing.joins.rows.row_joins import row_joins
 from tests.sharing.joins.runs_support import expected, joined, parsed, tables_of
 
 CELLS = ("0", "1", "1.0", "2", "2.5", "-1", "x", None)

@@ -18,10 +18,10 @@ from fishweir.bench.contestants import Disagreement
 from fishweir.bench.mmqjp.engines import DuckDBEngine
 from fishweir.bench.mmqjp.fast import NAME as FAST
 from fishweir.bench.mmqjp.fast import Fast
-from fishweir.sharing.joins.mmqjp import Mmqjp, Views
-from fishweir.sharing.joins.relational import Counts, JoinQuery, RelationalJoin
-from fishweir.sharing.joins.relations import Arrival
-from fishweir.sharing.joins.sequential import Sequential, SequentialSql
+from fishweir.sharing.joins.mmqjp.mmqjp import Mmqjp, Views
+from fishweir.sharing.joins.mmqjp.relational import Counts, JoinQuery, RelationalJoin
+from fishweir.sharing.joins.mmqjp.relations import Arrival
+from fishweir.sharing.joins.mmqjp.sequential import Sequential, SequentialSql
 
 
 class Contestant(Protocol):

@@ -16,8 +16,8 @@ from fishweir.algebra.clauses import constants_of
 from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.sharing.joins.edges import Contained
-from fishweir.sharing.joins.relational import Counts, JoinQuery
-from fishweir.sharing.joins.relations import Arrival
+from fishweir.sharing.joins.mmqjp.relational import Counts, JoinQuery
+from fishweir.sharing.joins.mmqjp.relations import Arrival
 from fishweir.sharing.joins.stage import Block, Joins, JoinStage, batch_run, find_pairs
 from fishweir.sharing.joins.state import Run
 from fishweir.sharing.joins.tables import build_join

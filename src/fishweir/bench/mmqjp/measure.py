@@ -20,9 +20,9 @@ import numpy as np
 from fishweir.bench.contestants import Disagreement
 from fishweir.bench.mmqjp.contestants import Contestant, Entry, Relational, compare, oracle_counts
 from fishweir.bench.mmqjp.work import Items, Work
-from fishweir.sharing.joins.relational import Counts, JoinQuery
-from fishweir.sharing.joins.relations import Arrival
-from fishweir.sharing.joins.templates import up_to_exchange
+from fishweir.sharing.joins.mmqjp.relational import Counts, JoinQuery
+from fishweir.sharing.joins.mmqjp.relations import Arrival
+from fishweir.sharing.joins.mmqjp.templates import up_to_exchange
 
 CHECKED = 40
 """Queries that are compared with the oracle."""

@@ -33,7 +33,7 @@ from fishweir.bench.mmqjp.measure import Point
 from fishweir.bench.mmqjp.stream_join import WARM, stream_join
 from fishweir.bench.mmqjp.work import LEAVES
 from fishweir.pipeline.commits import Commit
-from fishweir.sharing.joins.relational import JoinQuery
+from fishweir.sharing.joins.mmqjp.relational import JoinQuery
 
 Arrivals = Sequence[tuple[Any, Document]]
 STREAM_JOIN = "Spark's stream-stream join"

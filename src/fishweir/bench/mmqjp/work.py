@@ -20,8 +20,8 @@ from lxml import etree
 from fishweir.algebra.documents import Document, xml_text
 from fishweir.algebra.nodes import Block, Comparison, PatternNode, Shape, Slot, Source, Step, Window
 from fishweir.bench.data import data_folder
-from fishweir.sharing.joins.relational import JoinQuery
-from fishweir.sharing.joins.relations import Arrival
+from fishweir.sharing.joins.mmqjp.relational import JoinQuery
+from fishweir.sharing.joins.mmqjp.relations import Arrival
 
 SOURCE = Source("S")
 WINDOW = Slot(0, "number")

@@ -19,12 +19,13 @@ from fishweir.algebra.nodes import Source
 from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.joins.edges import Contained, EdgeSets
 from fishweir.sharing.joins.hits import row_starts
-from fishweir.sharing.joins.many_tables import ManyTable
-from fishweir.sharing.joins.many_views import many_rows
+from fishweir.sharing.joins.many.tables import ManyTable
+from fishweir.sharing.joins.many.views import many_rows
 from fishweir.sharing.joins.pairs import Doubt, Met, join_runs
-from fishweir.sharing.joins.probing import Joined, join_rows
 from fishweir.sharing.joins.ranks import Ranks, newest_times
-from fishweir.sharing.joins.row_joins import RowJoin, row_joins
+from fishweir.sharing.joins.rows.probing import Joined, join_rows
+from fishweir.sharing.joins.rows.row_joins import RowJoin, row_joins
+from fishweir.sharing.joins.rows.verifying import verify
 from fishweir.sharing.joins.state import (
     Hashes,
     Needed,
@@ -37,7 +38,6 @@ from fishweir.sharing.joins.state import (
 )
 from fishweir.sharing.joins.superseded import Superseded
 from fishweir.sharing.joins.tables import JoinTable, Variable
-from fishweir.sharing.joins.verifying import verify
 from fishweir.sharing.witnesses import Path, PathTable, hash_texts
 
 

@@ -139,7 +139,7 @@ class Run:
 
     @cached_property
     def views(self) -> dict[int, Any]:
-        """By class, what probes have worked out of its rows (row_views.py)."""
+        """By class, what probes have worked out of its rows (rows/views.py)."""
         return {}
 
     @cached_property

@@ -20,8 +20,8 @@ from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import ANY_ROOT
 from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.filters import match_filters
-from fishweir.sharing.joins.annotation_state import Feature, Floats, Items, build_items, merge_items
-from fishweir.sharing.joins.annotation_tables import AnnotationTable, value_paths
+from fishweir.sharing.joins.annotations.state import Feature, Floats, Items, build_items, merge_items
+from fishweir.sharing.joins.annotations.tables import AnnotationTable, value_paths
 from fishweir.sharing.joins.state import Hashes
 from fishweir.sharing.witnesses import Path, PathTable
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.sharing.arrays import Ints, expand, number_rows
-from fishweir.sharing.joins.annotation_stage import AnnotationStage
-from fishweir.sharing.joins.annotation_state import Items
+from fishweir.sharing.joins.annotations.stage import AnnotationStage
+from fishweir.sharing.joins.annotations.state import Items
 
 
 class CountedWindows:

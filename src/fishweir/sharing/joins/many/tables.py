@@ -1,7 +1,7 @@
 """A table of joins of several streams: the queries of one template, and what its sides keep of documents.
 
 In: the query numbers and constants of one ManyTemplate. Out: how far the window of each side reaches, query by query,
-the constant tables of the sides, and what its rows have of a document (many_views). A side without constants is the
+the constant tables of the sides, and what its rows have of a document (views.py). A side without constants is the
 same for all joins that compare the same columns: its rows are kept once, whichever tables read them.
 """
 
@@ -27,7 +27,7 @@ from fishweir.sharing.tables import Table, build_table, concatenated, template_p
 from fishweir.sharing.witnesses import Path
 
 if TYPE_CHECKING:
-    from fishweir.sharing.joins.many_views import SideView
+    from fishweir.sharing.joins.many.views import SideView
 
 Value = tuple[int, bool]
 """A node of a side whose value edges compare, and whether by its hash, or else as a number."""
@@ -117,7 +117,7 @@ class ManyTable:
 
     @cached_property
     def views(self) -> OrderedDict[tuple[int, int], SideView]:
-        """Runs as its sides see them (many_views)."""
+        """Runs as its sides see them (views.py)."""
         return OrderedDict()
 
 

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import MIRRORED, Operator
 from fishweir.algebra.values import COMPARE
 from fishweir.sharing.arrays import Ints, expand
-from fishweir.sharing.joins.many_kernels import Floats, Lists, in_both, within
-from fishweir.sharing.joins.many_partial import Combinations, Partial, together
-from fishweir.sharing.joins.many_pools import ByQuery, ByValue, Documents, Pool, Probe, by_time
-from fishweir.sharing.joins.many_tables import ManyTable, is_hashed
-from fishweir.sharing.joins.many_views import SideView, side_view
+from fishweir.sharing.joins.many.kernels import Floats, Lists, in_both, within
+from fishweir.sharing.joins.many.partial import Combinations, Partial, together
+from fishweir.sharing.joins.many.pools import ByQuery, ByValue, Documents, Pool, Probe, by_time
+from fishweir.sharing.joins.many.tables import ManyTable, is_hashed
+from fishweir.sharing.joins.many.views import SideView, side_view
 from fishweir.sharing.joins.pairs import portions
 from fishweir.sharing.joins.ranks import Ranks
 from fishweir.sharing.joins.stage import JoinStage, Known

@@ -20,7 +20,7 @@ from fishweir.sharing.boxes.choose import choose
 from fishweir.sharing.constants import Everything
 from fishweir.sharing.grouping import Anchor, choose_anchor
 from fishweir.sharing.jit import kernel
-from fishweir.sharing.joins.side_rows import listed
+from fishweir.sharing.joins.rows.side_rows import listed
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.match import match_table
 from fishweir.sharing.pool_match import match_pool

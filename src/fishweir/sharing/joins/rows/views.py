@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.jit import kernel
-from fishweir.sharing.joins.column_sides import sort_lists
 from fishweir.sharing.joins.pairs import portions
-from fishweir.sharing.joins.row_joins import Places, RowJoin
+from fishweir.sharing.joins.rows.column_sides import sort_lists
+from fishweir.sharing.joins.rows.row_joins import Places, RowJoin
 from fishweir.sharing.joins.state import Hashes, Run
 
 Floats = NDArray[np.float64]

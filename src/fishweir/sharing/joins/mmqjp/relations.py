@@ -28,8 +28,8 @@ from fishweir.algebra.nodes import Source, Step
 from fishweir.algebra.values import COMPARE
 from fishweir.sharing.arrays import Ints, number_rows
 from fishweir.sharing.bindings import ARROW_COMPARE
-from fishweir.sharing.joins.join_graph import Part, Variable
-from fishweir.sharing.joins.templates import QueryTemplates
+from fishweir.sharing.joins.mmqjp.join_graph import Part, Variable
+from fishweir.sharing.joins.mmqjp.templates import QueryTemplates
 from fishweir.sharing.paths import SharedPaths
 from fishweir.sharing.witnesses import Path, PathTable, node_keys, texts_to_numbers
 

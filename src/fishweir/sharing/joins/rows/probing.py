@@ -3,7 +3,7 @@
 In: row joins, the run of new documents and those retained. Out: pairs of documents with the nodes that a result is over
 and the queries that want it. Each new row has a stretch of the other side's rows in the order that leaves the fewest:
 equal anchor, the values of an edge of order, or time within the longest window. One kernel checks all else on the
-stretch, a second finds the queries of the pairs that are left (row_kernels.py). Shared: both are done once for all
+stretch, a second finds the queries of the pairs that are left (kernels.py). Shared: both are done once for all
 queries of a join signature, whatever their conditions and windows.
 Paper: Spatial Join CQ, section 6 (probe, insert, invalidate; the window as an axis). SJ-Join's joint space of pairs and
 queries is taken apart: conditions of one side are looked up when a document arrives, once for all pairs it is ever in.
@@ -23,11 +23,11 @@ from fishweir.sharing.joins.edges import EARLIER, LATER, TOGETHER
 from fishweir.sharing.joins.pairs import Met, portions
 from fishweir.sharing.joins.placement import wanting
 from fishweir.sharing.joins.ranks import Ranks
-from fishweir.sharing.joins.row_joins import RowJoin
-from fishweir.sharing.joins.row_kernels import OPERATORS, meet, wanted_by
-from fishweir.sharing.joins.row_views import RowView, view_of
+from fishweir.sharing.joins.rows.kernels import OPERATORS, meet, wanted_by
+from fishweir.sharing.joins.rows.row_joins import RowJoin
+from fishweir.sharing.joins.rows.stretches import Probe, Stretches, fewest
+from fishweir.sharing.joins.rows.views import RowView, view_of
 from fishweir.sharing.joins.state import Run, SideRows
-from fishweir.sharing.joins.stretches import Probe, Stretches, fewest
 
 Floats = NDArray[np.float64]
 

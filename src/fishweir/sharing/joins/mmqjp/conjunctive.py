@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fishweir.algebra.joins import JoinEdge
-from fishweir.sharing.joins.templates import QueryTemplate, Reach
+from fishweir.sharing.joins.mmqjp.templates import QueryTemplate, Reach
 
 
 @dataclass(frozen=True, slots=True)

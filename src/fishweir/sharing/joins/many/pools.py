@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from fishweir.sharing.arrays import Ints, expand
-from fishweir.sharing.joins.many_kernels import Floats, Lists
-from fishweir.sharing.joins.many_views import TIME, SideView
+from fishweir.sharing.joins.many.kernels import Floats, Lists
+from fishweir.sharing.joins.many.views import TIME, SideView
 from fishweir.sharing.joins.state import Run
 
 

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from fishweir.algebra.values import COMPARE
-from fishweir.sharing.joins.conjunctive import conjunctive_query
-from fishweir.sharing.joins.relational import Counts, Found, RelationalJoin
-from fishweir.sharing.joins.relations import Arrival, Relations
-from fishweir.sharing.joins.templates import QueryTemplate
+from fishweir.sharing.joins.mmqjp.conjunctive import conjunctive_query
+from fishweir.sharing.joins.mmqjp.relational import Counts, Found, RelationalJoin
+from fishweir.sharing.joins.mmqjp.relations import Arrival, Relations
+from fishweir.sharing.joins.mmqjp.templates import QueryTemplate
 
 Row = tuple[int, ...]
 """The node at each of a side's template nodes."""

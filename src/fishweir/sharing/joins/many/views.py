@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.sharing.arrays import Ints, expand
-from fishweir.sharing.joins.many_tables import ManyTable
-from fishweir.sharing.joins.side_rows import members_of, values_at
+from fishweir.sharing.joins.many.tables import ManyTable
+from fishweir.sharing.joins.rows.side_rows import members_of, values_at
 from fishweir.sharing.joins.state import Hashes, Run, SideRows, combine
 from fishweir.sharing.match import match_table
 from fishweir.sharing.witnesses import FirstValues, Path, PathTable

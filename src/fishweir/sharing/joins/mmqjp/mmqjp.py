@@ -20,10 +20,10 @@ from typing import Literal
 
 import pyarrow as pa
 
-from fishweir.sharing.joins.conjunctive import CURRENT, STATE, conjunctive_query
-from fishweir.sharing.joins.relational import Engine, Found, RelationalJoin, Role
-from fishweir.sharing.joins.relations import Relations
-from fishweir.sharing.joins.view_cache import ViewCache, to_slices
+from fishweir.sharing.joins.mmqjp.conjunctive import CURRENT, STATE, conjunctive_query
+from fishweir.sharing.joins.mmqjp.relational import Engine, Found, RelationalJoin, Role
+from fishweir.sharing.joins.mmqjp.relations import Relations
+from fishweir.sharing.joins.mmqjp.view_cache import ViewCache, to_slices
 
 Views = Literal["none", "recomputed", "cached"]
 

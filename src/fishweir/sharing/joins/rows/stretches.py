@@ -17,8 +17,8 @@ from fishweir.algebra.nodes import MIRRORED, Operator
 from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.joins.edges import EARLIER, LATER
 from fishweir.sharing.joins.ranks import Ranks
-from fishweir.sharing.joins.row_joins import RowJoin
-from fishweir.sharing.joins.row_views import RowView, view_of
+from fishweir.sharing.joins.rows.row_joins import RowJoin
+from fishweir.sharing.joins.rows.views import RowView, view_of
 from fishweir.sharing.joins.state import Hashes, Run, combine
 
 Floats = NDArray[np.float64]

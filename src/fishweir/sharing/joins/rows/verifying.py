@@ -18,10 +18,10 @@ from fishweir.sharing.arrays import Ints, expand, number_rows
 from fishweir.sharing.bindings import bind
 from fishweir.sharing.joins.edges import EARLIER, LATER
 from fishweir.sharing.joins.pairs import Doubt, Met, apart
-from fishweir.sharing.joins.probing import everyone
 from fishweir.sharing.joins.ranks import Ranks
-from fishweir.sharing.joins.row_joins import row_joins
-from fishweir.sharing.joins.side_rows import edge_values
+from fishweir.sharing.joins.rows.probing import everyone
+from fishweir.sharing.joins.rows.row_joins import row_joins
+from fishweir.sharing.joins.rows.side_rows import edge_values
 from fishweir.sharing.joins.state import Hashes, Run
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.match import outputs

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.annotations import ROLES
 from fishweir.sharing.arrays import Ints, expand
-from fishweir.sharing.joins.annotation_checks import decide
-from fishweir.sharing.joins.annotation_stage import EQUALITIES, AnnotationStage
-from fishweir.sharing.joins.annotation_state import Floats, Items
-from fishweir.sharing.joins.annotation_windows import CountedWindows
+from fishweir.sharing.joins.annotations.checks import decide
+from fishweir.sharing.joins.annotations.stage import EQUALITIES, AnnotationStage
+from fishweir.sharing.joins.annotations.state import Floats, Items
+from fishweir.sharing.joins.annotations.windows import CountedWindows
 from fishweir.sharing.joins.state import GOLDEN, Hashes, combine
 from fishweir.sharing.similarity import least_common
 

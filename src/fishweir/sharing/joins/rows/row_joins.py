@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Operator, Source, Window
 from fishweir.sharing.arrays import Ints
-from fishweir.sharing.joins.column_sides import ColumnSide, any_document, column_side
 from fishweir.sharing.joins.edges import EARLIER, LATER, TOGETHER, Contained, by_reach, reach
-from fishweir.sharing.joins.side_rows import as_rows, column_values, side_rows
+from fishweir.sharing.joins.rows.column_sides import ColumnSide, any_document, column_side
+from fishweir.sharing.joins.rows.side_rows import as_rows, column_values, side_rows
 from fishweir.sharing.joins.state import SideRows
 from fishweir.sharing.joins.tables import JoinTable, key_of
 from fishweir.sharing.match import match_table

@@ -19,9 +19,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Constant, Shape
-from fishweir.sharing.joins.conjunctive import CURRENT, STATE, SideTables, counted, within_window
-from fishweir.sharing.joins.relations import BIN, DOC, DOC_TS, Arrival, Relations, WitnessFinder
-from fishweir.sharing.joins.templates import QueryTemplate, QueryTemplates, Reach, TemplateRelation
+from fishweir.sharing.joins.mmqjp.conjunctive import CURRENT, STATE, SideTables, counted, within_window
+from fishweir.sharing.joins.mmqjp.relations import BIN, DOC, DOC_TS, Arrival, Relations, WitnessFinder
+from fishweir.sharing.joins.mmqjp.templates import QueryTemplate, QueryTemplates, Reach, TemplateRelation
 
 Counts = NDArray[np.int64]
 JoinQuery = tuple[Shape, Sequence[Constant]]

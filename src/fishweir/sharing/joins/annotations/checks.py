@@ -1,7 +1,7 @@
 """Comparisons between two items, pair by pair, in one compiled loop.
 
 In: what is compared, and pairs of items of two runs. Out: for each pair how far it holds: of `similar` the greatest
-Jaccard similarity of any two values, of all others 1 or 0. Values are sorted lists of features (annotation_state.py).
+Jaccard similarity of any two values, of all others 1 or 0. Values are sorted lists of features (state.py).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import numpy as np
 
 from fishweir.sharing.arrays import Ints
 from fishweir.sharing.jit import kernel
-from fishweir.sharing.joins.annotation_stage import EQUALITIES, Compared
-from fishweir.sharing.joins.annotation_state import Floats, Items
+from fishweir.sharing.joins.annotations.stage import EQUALITIES, Compared
+from fishweir.sharing.joins.annotations.state import Floats, Items
 from fishweir.sharing.joins.state import Hashes
 
 EQUAL, DIFFERENT, SIMILAR, CONTAINS, LESS, AT_MOST, GREATER, AT_LEAST = range(8)

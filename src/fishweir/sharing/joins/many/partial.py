@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.sharing.arrays import Ints
-from fishweir.sharing.joins.many_kernels import Floats, Lists
+from fishweir.sharing.joins.many.kernels import Floats, Lists
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from fishweir.algebra.joins import JoinEdge
 from fishweir.algebra.nodes import Constant, Shape, Window
-from fishweir.sharing.joins.isomorphism import Structure, canonical
-from fishweir.sharing.joins.join_graph import JoinGraph, Variable, to_join_graph, to_minor
+from fishweir.sharing.joins.mmqjp.isomorphism import Structure, canonical
+from fishweir.sharing.joins.mmqjp.join_graph import JoinGraph, Variable, to_join_graph, to_minor
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""RoSeS' annotation join: windows of feeds, and what their items say of others."""

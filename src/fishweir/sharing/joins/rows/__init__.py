@@ -1,0 +1,1 @@
+"""Joins by rows: what equal values alone do not decide."""
