@@ -5,6 +5,8 @@ All by micro-batches without Spark, and as the oracle says.
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 import fishweir
@@ -139,3 +141,34 @@ def test_the_window_of_a_dropped_query_keeps_nothing(weir):
         sizes.append(weir.status().retained)
     assert sizes[4] == 50
     assert max(sizes[6:]) <= 40
+
+
+def test_a_home_made_anew_in_the_same_place_knows_nothing_of_the_old_one(tmp_path):
+    found = []
+    for where in ("R.a = S.a and R.a > 5", "R.a < S.a"):
+        with fishweir.open(tmp_path / "home") as weir:
+            weir.execute(
+                "create stream R (a int, t double) timestamp t; create stream S (a int, t double) timestamp t;"
+                f"create query j as select R.a from R [range 9], S [range 9] where {where};"
+                f"create query m as select R.a from R [range 9], S [range 9], S [range 9] as z where {where};"
+                "create query s as select a from R where a < 2"
+            )
+            weir.publish("R", [{"a": 1, "t": 1.0}])
+            weir.publish("S", [{"a": 2, "t": 1.0}, {"a": 3, "t": 1.0}])
+            micro_batch(weir)
+            found.append({name: len(list(weir.results(name))) for name in "jms"})
+        shutil.rmtree(tmp_path / "home")
+    assert found == [{"j": 0, "m": 0, "s": 1}, {"j": 2, "m": 2, "s": 1}]
+
+
+def test_windows_of_more_rows_than_there_are_numbers(tmp_path):
+    with fishweir.open(tmp_path / "home") as weir:
+        rows = 99999999999999999999
+        weir.execute(
+            "create stream R (a int); create stream S (a int);"
+            f"create query j as select R.a from R [rows {rows}], S [rows {rows}] where R.a < S.a"
+        )
+        weir.publish("R", [{"a": 1}, {"a": 4}], timestamps=[1.0, 2.0])
+        weir.publish("S", [{"a": 2}, {"a": 5}], timestamps=[1.0, 2.0])
+        micro_batch(weir)
+        assert len(list(weir.results("j"))) == 3

@@ -62,10 +62,14 @@ class Home:
             yield
 
 
-@lru_cache(maxsize=4096)
 def open_log(streams: Path, id: int) -> StreamLog:
-    """The log of a stream, opened once per process."""
+    """The log of a stream, opened once per process; a home made anew in the same place has other ones."""
     folder = streams / str(id)
+    return _log(folder, (folder / "stream.json").stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _log(folder: Path, _written: int) -> StreamLog:
     return StreamLog(folder / "log", from_json(json.loads((folder / "stream.json").read_text())))
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from fishweir.algebra.documents import Element, elements, parse_document, tuple_to_document
+from fishweir.intake.log import StreamLog
 from fishweir.pipeline.home import Home, open_log
 
 
@@ -20,9 +21,13 @@ class TakenDocument:
     context: tuple[str, ...]
 
 
-@lru_cache(maxsize=1024)
 def take_document(home: Home, stream: int, number: int) -> TakenDocument:
-    log = open_log(home.streams, stream)
+    """A document by its stream and its number there; the last ones are remembered."""
+    return _taken(open_log(home.streams, stream), number)
+
+
+@lru_cache(maxsize=1024)
+def _taken(log: StreamLog, number: int) -> TakenDocument:
     entry = log.entry(number)
     if entry.values is not None:
         root = tuple_to_document(log.stream.name, entry.values)

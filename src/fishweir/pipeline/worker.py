@@ -80,7 +80,7 @@ class MatchTask:
         for start in range(after, upto, size):
             chunk = read_chunk(log, plan, start, min(start + size, upto))
             writer.aside(stream, chunk)
-            counted = plan.count(sources, chunk.witnesses, start // size)
+            counted = plan.count(sources, chunk.witnesses, self.batch + start // size)
             part = Summary(len(chunk.numbers), 0, len(chunk.aside), [], {str(stream): upto}, counted)
             part.walked[str(stream)] = plan.counters(len(chunk.numbers), chunk.witnesses)
             for segment, table, matches in plan.match(chunk.witnesses):

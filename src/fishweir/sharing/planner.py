@@ -11,6 +11,7 @@ whoever expands a set leaves out the queries that were not alive at the version 
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -53,10 +54,13 @@ class Piece:
     size: int
     revision: int = 0
     """Counts the plans made anew because the statistics had drifted."""
+    plan: str = ""
+    """The plan's own name: processes remember segments by their ids, and a home may be made anew in the same place."""
 
     @property
     def id(self) -> str:
-        return f"{self.after}-{self.upto}-{self.built}" + (f"-{self.revision}" if self.revision else "")
+        revised = f"-{self.revision}" if self.revision else ""
+        return f"{self.plan}-{self.after}-{self.upto}-{self.built}{revised}"
 
 
 class Planner:
@@ -67,6 +71,7 @@ class Planner:
         self.list = folder / "current.json"
         saved = json.loads(self.list.read_text()) if self.list.exists() else []
         self.pieces = tuple(Piece(**piece) for piece in saved)
+        self.name = self.pieces[0].plan if self.pieces else secrets.token_hex(4)
         self._plans: dict[str, dict[int, FilterTable]] = {}
         self._looked_at: dict[tuple[str, int], int] = {}
 
@@ -93,7 +98,7 @@ class Planner:
         kept = [piece for (piece,) in groups]
         pieces = [self._renewed(p, version, statistics) if 2 * living(p.after, p.upto) < p.size else p for p in kept]
         merged = self._tables(self.pieces[len(kept) :], statistics, new)
-        self.pieces = (*pieces, self._write(Piece(after, version, version, 0), merged, statistics))
+        self.pieces = (*pieces, self._write(Piece(after, version, version, 0, plan=self.name), merged, statistics))
         self._save()
 
     def tail(self, version: int, statistics: Statistics) -> Segment:
@@ -126,7 +131,7 @@ class Planner:
         if not better:
             return piece
         tables = read_segment(self.folder, piece.id).tables
-        revised = Piece(piece.after, piece.upto, piece.built, piece.size, piece.revision + 1)
+        revised = replace(piece, revision=piece.revision + 1)
         return self._write(revised, tuple(better.get(i, table) for i, table in enumerate(tables)), statistics)
 
     def _filters(self, id: str) -> dict[int, FilterTable]:
@@ -139,7 +144,7 @@ class Planner:
 
     def _renewed(self, piece: Piece, version: int, statistics: Statistics) -> Piece:
         return self._write(
-            Piece(piece.after, piece.upto, version, 0), self._tables((piece,), statistics), statistics
+            replace(piece, built=version, size=0, revision=0), self._tables((piece,), statistics), statistics
         )
 
     def _tables(self, pieces: Iterable[Piece], statistics: Statistics, *more: Segment) -> tuple[AnyTable, ...]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from fishweir.algebra.documents import parse_document, string_value
-from fishweir.sharing.automaton import walk
+from fishweir.sharing.automaton import automaton, walk
 from fishweir.sharing.automaton.automaton import PathAutomaton
 from fishweir.sharing.automaton.elements import Names
 from fishweir.sharing.automaton.xpath import parse_xpath
@@ -102,3 +102,15 @@ def test_documents_are_walked_in_parts(monkeypatch):
         rows = [(n.documents.tolist(), n.nodes.tolist(), batch.texts(n)) for n in nodes]
         found.append((rows, batch.elements, batch.skipped))
     assert found[0] == found[1] == found[2]
+
+
+def test_names_without_end_are_forgotten(monkeypatch):
+    """Each document has namespaces of its own; the table of names does not grow for ever."""
+    monkeypatch.setattr(automaton, "NAMES", 50)
+    shared = PathAutomaton()
+    id = shared.add(parse_xpath("//*[@k]/b", {}))
+    for i in range(60):
+        body = f"<a xmlns:x='urn:{i}' xmlns:y='urn:y{i}' k='1'><b/><x:b><b/></x:b></a>"
+        batch = shared.run([parse_document(body.encode())])
+        assert batch.nodes(id).nodes.tolist() == [[1]]
+        assert len(shared.steps.names.names) < 60

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fishweir.languages.script import parse_script
 from fishweir.sharing.joins.edges import EARLIER, LATER
-from fishweir.sharing.joins.rows import stretches
+from fishweir.sharing.joins.rows import probing, stretches
 from fishweir.sharing.joins.rows import views as row_views
 from fishweir.sharing.joins.rows.row_joins import row_joins
 from tests.sharing.joins.runs_support import expected, joined, parsed, tables_of
@@ -121,6 +121,7 @@ def many(between: str, window: str, count: int, seed: int):
 def test_many_queries_of_one_signature(between, window, dense, monkeypatch):
     """More queries than a word has bits; what arrives late is met by windows of the other order."""
     monkeypatch.setattr(row_views, "QUERIES_A_LISTED", 1 << 40 if dense else 0)
+    monkeypatch.setattr(probing, "MEMBERS_AT_ONCE", 20)
     some = many(between, window, 70, 5)
     assert len(row_joins(tables_of(some))) == 1
     draw = random.Random(7)

@@ -23,6 +23,9 @@ from fishweir.sharing.automaton.steps import Steps
 from fishweir.sharing.automaton.trie import Trie
 from fishweir.sharing.automaton.walk import Walk
 
+NAMES = 1_000_000
+"""Different names after which all are forgotten: documents may bring new ones for ever."""
+
 
 @dataclass(frozen=True, slots=True)
 class Counters:
@@ -123,6 +126,9 @@ class PathAutomaton:
 
     def start(self) -> Walk:
         """A walk, to which documents are added one by one; `finish` makes it a batch."""
+        if len(self.steps.names.names) > NAMES:
+            self.states.clear()
+            self.steps = Steps(self.states)
         if self.states.refresh():
             self.steps.forget()
         return Walk(self.states, self.steps)

@@ -2,8 +2,8 @@
 
 In: the bytes of documents as lxml writes them: well formed, names as they stand with prefixes, no DTD. Out: elements in
 preorder with parent and end, attributes, and all character data of a document in one piece, so that the string value of
-any element is a stretch of it. Names are numbers of a table that lives on (names.py); a name is its bytes together with
-the declarations in force, so that it means one thing.
+any element is a stretch of it. Names are numbers of a table that lives on (elements.py): a name is its local part with
+the number of its namespace, whatever prefix stands for that.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ import numpy as np
 
 from fishweir.sharing.jit import inlined, lean_kernel
 
-ELEMENT, ATTRIBUTE, DECLARATIONS = 0, 1, 2
-"""What a row of the table of names is: a name, or a declaration of a namespace with those already in force."""
+ELEMENT, ATTRIBUTE, NAMESPACE = 0, 1, 2
+"""What a row of the table of names is."""
+
+NO_NAMESPACE, XML_NAMESPACE = 0, 1
+"""Numbers that are taken from the beginning; the second is what the prefix `xml` always means."""
 
 DONE, FULL, UNKNOWN = 0, 1, 2
 """How a pass ended: all documents are read, the table of names has to grow, or these are no serialized documents."""
@@ -27,19 +30,19 @@ _OFFSET, _PRIME, _GOLDEN = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B
 
 @lean_kernel
 def intern(
-    data: Any, first: int, last: int, kind: int, context: int, slots: Any, hashes: Any, names: Any, arena: Any,
+    data: Any, first: int, last: int, kind: int, space: int, slots: Any, hashes: Any, names: Any, arena: Any,
     used: Any,
 ) -> int:  # fmt: skip
     """The number of a name, a new one where it was never met; -1 where the table is full."""
     hashed = (_OFFSET ^ np.uint64(kind)) * _PRIME
-    hashed = (hashed ^ np.uint64(context)) * _PRIME
+    hashed = (hashed ^ np.uint64(space)) * _PRIME
     for i in range(first, last):
         hashed = (hashed ^ np.uint64(data[i])) * _PRIME
     mask = len(slots) - 1
     slot = int((hashed * _GOLDEN) >> np.uint64(32)) & mask
     while slots[slot] >= 0:
         number = slots[slot]
-        if hashes[number] == hashed and names[number, 0] == kind and names[number, 1] == context:
+        if hashes[number] == hashed and names[number, 0] == kind and names[number, 1] == space:
             start = names[number, 2]
             same = names[number, 3] - start == last - first
             i = first
@@ -54,7 +57,7 @@ def intern(
         return -1
     for i in range(first, last):
         arena[start + i - first] = data[i]
-    names[number, 0], names[number, 1], names[number, 2], names[number, 3] = kind, context, start, start + last - first
+    names[number, 0], names[number, 1], names[number, 2], names[number, 3] = kind, space, start, start + last - first
     hashes[number] = hashed
     slots[slot] = number
     used[0], used[1] = number + 1, start + last - first
@@ -144,14 +147,44 @@ def _is_declaration(data: Any, first: int, last: int) -> bool:
     )  # fmt: skip
 
 
+@inlined
+def _space_of(data: Any, first: int, last: int, declared: Any, context: int) -> int:
+    """The number of the namespace of a prefix, by the nearest of the declarations in force."""
+    while context >= 0:
+        start, end = declared[context, 1], declared[context, 2]
+        same = end - start == last - first
+        for i in range(end - start if same else 0):
+            same &= data[start + i] == data[first + i]
+        if same:
+            return int(declared[context, 3])
+        context = declared[context, 0]
+    return XML_NAMESPACE if last > first else NO_NAMESPACE
+
+
+@lean_kernel
+def _name(
+    data: Any, first: int, last: int, kind: int, declared: Any, context: int, slots: Any, hashes: Any, names: Any,
+    arena: Any, used: Any,
+) -> int:  # fmt: skip
+    """The number of a name with the namespace that its prefix has here; attributes without one are in none."""
+    colon = first
+    while colon < last and data[colon] != _COLON:
+        colon += 1
+    if colon < last:
+        space = _space_of(data, first, colon, declared, context)
+        return intern(data, colon + 1, last, kind, space, slots, hashes, names, arena, used)
+    space = _space_of(data, first, first, declared, context) if kind == ELEMENT else NO_NAMESPACE
+    return intern(data, first, last, kind, space, slots, hashes, names, arena, used)
+
+
 @lean_kernel
 def _read_tag(
     data: Any, i: int, above: int, now: Any, slots: Any, hashes: Any, names: Any, arena: Any, used: Any,
-    elements: Any, contexts: Any, attributes: Any, values: Any,
+    elements: Any, contexts: Any, declared: Any, attributes: Any, values: Any,
 ) -> int:  # fmt: skip
     """Reads a start tag from its name on; the place where it ends, or what is wrong as -FULL, -UNKNOWN."""
     element, attribute, value = now[0], now[1], now[3]
-    name, context = i, contexts[above] if above >= 0 else 0
+    name, context = i, contexts[above] if above >= 0 else -1
     while data[i] != _SPACE and data[i] != _GREATER and data[i] != _SLASH:
         i += 1
     name_end = i
@@ -165,9 +198,14 @@ def _read_tag(
             i += 1
         i += 1
         if _is_declaration(data, key, key_end):
-            context = intern(data, key, i, DECLARATIONS, context, slots, hashes, names, arena, used)
-            if context < 0:
-                return -FULL
+            space = NO_NAMESPACE
+            if begin < i - 1:
+                space = intern(data, begin, i - 1, NAMESPACE, 0, slots, hashes, names, arena, used)
+                if space < 0:
+                    return -FULL
+            declared[now[4], 0], declared[now[4], 1] = context, min(key + 6, key_end)
+            declared[now[4], 2], declared[now[4], 3] = key_end, space
+            context, now[4] = now[4], now[4] + 1
             continue
         attributes[attribute, 0], attributes[attribute, 1], attributes[attribute, 2] = key, value, key_end
         value = take_text(data, begin, i - 1, values, value)
@@ -175,17 +213,16 @@ def _read_tag(
             return -UNKNOWN
         attribute += 1
     contexts[element] = context
-    elements[element, 0] = intern(data, name, name_end, ELEMENT, context, slots, hashes, names, arena, used)
+    elements[element, 0] = _name(
+        data, name, name_end, ELEMENT, declared, context, slots, hashes, names, arena, used
+    )  # fmt: skip
     if elements[element, 0] < 0:
         return -FULL
     elements[element, 1], elements[element, 3], elements[element, 4] = above, now[1], now[2]
     for k in range(now[1], attribute):  # only now are all declarations known
-        key, key_end = attributes[k, 0], attributes[k, 2]
-        prefixed = False
-        for at in range(key, key_end):
-            prefixed |= data[at] == _COLON
-        own = context if prefixed else 0
-        attributes[k, 0] = intern(data, key, key_end, ATTRIBUTE, own, slots, hashes, names, arena, used)
+        attributes[k, 0] = _name(
+            data, attributes[k, 0], attributes[k, 2], ATTRIBUTE, declared, context, slots, hashes, names, arena, used
+        )  # fmt: skip
         if attributes[k, 0] < 0:
             return -FULL
         attributes[k, 2] = attributes[k + 1, 1] if k + 1 < attribute else value
@@ -196,14 +233,16 @@ def _read_tag(
 @lean_kernel
 def read_documents(
     data: Any, starts: Any, slots: Any, hashes: Any, names: Any, arena: Any, used: Any,
-    elements: Any, contexts: Any, attributes: Any, texts: Any, values: Any, firsts: Any, totals: Any,
+    elements: Any, contexts: Any, declared: Any, attributes: Any, texts: Any, values: Any, firsts: Any, totals: Any,
 ) -> int:  # fmt: skip
     """Reads documents from number totals[0] on. A row of `elements` is name, parent, end, first attribute, and where
     its text begins and ends in `texts`; a row of `attributes` is name and where its value begins and ends in `values`.
-    `totals` are the documents, elements, attributes, bytes of text and of values so far."""
-    now = totals[5:]
+    A row of `declared` is the declaration in force before it, where its prefix is, the namespace; `contexts` are those
+    in force in each element. `totals` are the documents, elements, attributes, bytes of text, of values, and
+    declarations so far."""
+    now = totals[6:]
     for document in range(totals[0], len(starts) - 1):
-        for k in range(4):
+        for k in range(5):
             now[k] = totals[1 + k]
         firsts[document] = now[0]
         i, stop, open_ = starts[document], starts[document + 1], -1
@@ -241,8 +280,9 @@ def read_documents(
             else:
                 element = now[0]
                 i = _read_tag(
-                    data, i + 1, open_, now, slots, hashes, names, arena, used, elements, contexts, attributes, values
-                )
+                    data, i + 1, open_, now, slots, hashes, names, arena, used, elements, contexts, declared,
+                    attributes, values,
+                )  # fmt: skip
                 if i < 0:
                     return -i
                 if data[i] == _SLASH:
@@ -254,7 +294,7 @@ def read_documents(
         if open_ >= 0 or now[0] == firsts[document]:
             return UNKNOWN
         totals[0] = document + 1
-        for k in range(4):
+        for k in range(5):
             totals[1 + k] = now[k]
     firsts[len(starts) - 1] = totals[1]
     return DONE

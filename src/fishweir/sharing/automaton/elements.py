@@ -1,8 +1,8 @@
 """Serialized documents as arrays, and the table of names they share.
 
 In: documents as bytes, as lxml writes them. Out: Elements: the elements of all of them in preorder, their attributes
-and their text. The kernels (element_kernels.py) do the reading; here the table of names grows and names get their
-meaning: `{uri}local`, by the declarations in force.
+and their text. The kernels (element_kernels.py) do the reading; here the table of names grows, and names are spelled
+out: `{uri}local`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.sharing.arrays import Ints
-from fishweir.sharing.automaton.element_kernels import ATTRIBUTE, DECLARATIONS, DONE, FULL, place_names, read_documents
+from fishweir.sharing.automaton.element_kernels import (
+    ATTRIBUTE,
+    DONE,
+    FULL,
+    NAMESPACE,
+    NO_NAMESPACE,
+    XML_NAMESPACE,
+    intern,
+    place_names,
+    read_documents,
+)
 
 Bytes = NDArray[np.uint8]
-XML = {"xml": "http://www.w3.org/XML/1998/namespace"}
+XML = b"http://www.w3.org/XML/1998/namespace"
 CHARACTERS = {"&quot;": '"', "&apos;": "'", "&#9;": "\t", "&#10;": "\n", "&#13;": "\r"}
 
 
@@ -38,21 +48,24 @@ class Elements:
 
 
 class Names:
-    """The names met so far; row i of `known`: kind, declarations in force, where its bytes are."""
+    """The names met so far; row i of `known`: kind, namespace, where its bytes are."""
 
     def __init__(self, size: int = 1024) -> None:
+        size = max(size, len(XML))
         self.slots = np.full(4 * size, -1, np.int32)
         self.hashes = np.zeros(size, np.uint64)
         self.known = np.zeros((size, 4), np.int32)
         self.arena = np.zeros(32 * size, np.uint8)
         self.used = np.zeros(2, np.int64)
         self.names = [""]
-        """`{uri}local`, or `local`; empty for declarations, of which number 0 is none at all."""
+        """`{uri}local`, or `local`; of a namespace its uri."""
         self.locals: Ints = np.zeros(1, np.int64)
         """Of an attribute, the number of its local name, negative where it has a namespace; 0 for others."""
         self._local: dict[str, int] = {}
-        self._declared: dict[int, dict[str, str]] = {0: XML}
-        self.used[0] = 1
+        self.used[0] = XML_NAMESPACE
+        xml = np.frombuffer(XML, np.uint8)
+        intern(xml, 0, len(xml), NAMESPACE, 0, self.slots, self.hashes, self.known, self.arena, self.used)
+        self._resolve()
 
     def read(self, documents: Sequence[bytes]) -> Elements:
         """The elements of some documents."""
@@ -60,10 +73,10 @@ class Names:
         starts = np.append(0, np.cumsum([len(document) for document in documents])).astype(np.int64)
         tags, quoted = (int(np.count_nonzero(data == ord(mark))) for mark in ("<", "="))
         elements, contexts = np.empty((tags + 1, 6), np.int64), np.empty(tags, np.int64)
-        attributes = np.empty((quoted + 1, 3), np.int64)
+        attributes, declared = np.empty((quoted + 1, 3), np.int64), np.empty((quoted, 4), np.int64)
         texts, values = np.empty(len(data), np.uint8), np.empty(len(data), np.uint8)
-        firsts, totals = np.zeros(len(starts), np.int64), np.zeros(9, np.int64)
-        into = (elements, contexts, attributes, texts, values, firsts, totals)
+        firsts, totals = np.zeros(len(starts), np.int64), np.zeros(11, np.int64)
+        into = (elements, contexts, declared, attributes, texts, values, firsts, totals)
         while True:
             table = (self.slots, self.hashes, self.known, self.arena, self.used)
             ended = read_documents(data, starts, *table, *into)
@@ -91,21 +104,13 @@ class Names:
             return
         numbers = []
         for number in range(len(self.names), count):
-            kind, context, start, end = self.known[number].tolist()
+            kind, space, start, end = self.known[number].tolist()
             text = self.arena[start:end].tobytes().decode()
-            if kind == DECLARATIONS:
-                self._declare(number, context, text)
-                self.names.append("")
+            if kind == NAMESPACE:
+                self.names.append(unescape(text, CHARACTERS))
                 numbers.append(0)
                 continue
-            prefix, colon, local = text.rpartition(":")
-            uri = "" if kind == ATTRIBUTE and not colon else self._declared[context].get(prefix, "")
-            self.names.append(f"{{{uri}}}{local}" if uri else local)
-            local_number = self._local.setdefault(local, len(self._local) + 1)
-            numbers.append(0 if kind != ATTRIBUTE else -local_number if uri else local_number)
+            self.names.append(text if space == NO_NAMESPACE else f"{{{self.names[space]}}}{text}")
+            local = self._local.setdefault(text, len(self._local) + 1)
+            numbers.append(0 if kind != ATTRIBUTE else local if space == NO_NAMESPACE else -local)
         self.locals = np.append(self.locals, np.array(numbers, np.int64))
-
-    def _declare(self, number: int, context: int, text: str) -> None:
-        key, _, quoted = text.partition("=")
-        prefix = key.partition(":")[2]
-        self._declared[number] = {**self._declared[context], prefix: unescape(quoted[1:-1], CHARACTERS)}

@@ -87,9 +87,10 @@ class Walk:
         rows = np.empty((size + len(found.attributes) + int(passed_starts[-1]), 5), np.int64)
         row_firsts, reached, above = (np.zeros(length, np.int64) for length in (len(found.firsts), size, size))
         missing, totals, steps = np.zeros(3, np.int64), np.zeros(6, np.int64), self.steps
+        above_all = np.concatenate(passed)
         while not walk_elements(
             found.elements, found.attributes, found.firsts, steps.names.locals, steps.keys, steps.targets, steps.flags,
-            starts, np.concatenate(passed), passed_starts, reached, above, rows, row_firsts, missing, totals,
+            starts, above_all, passed_starts, reached, above, rows, row_firsts, missing, totals,
             PLACE, ABOVE,
         ):  # fmt: skip
             steps.learn(*missing.tolist())

@@ -81,9 +81,10 @@ def in_order(left: float, right: float, op: int) -> bool:
 
 @kernel
 def wanted_by(
-    pairs: Any, main: int, even: bool, reaches: Floats, own_sets: Any, other_sets: Any
-) -> tuple[Ints, Ints, Numbers]:
-    """The pairs that some query wants, where the queries of each begin, and their places.
+    pairs: Any, pair: int, room: int, main: int, even: bool, reaches: Floats, own_sets: Any, other_sets: Any
+) -> tuple[Ints, Ints, Numbers, int]:
+    """The pairs from one on that some query wants, where the queries of each begin, and their places; as long as there
+    is room for those of one more, and the pair that comes next.
 
     Pairs of the order in time `main` are wanted by a prefix of the places; of others each query's window is looked at.
     Pairs of one new row come one after the other."""
@@ -91,12 +92,12 @@ def wanted_by(
     own_listed, own_words, own_starts, own_lists = own_sets
     listed, words, starts, lists = other_sets
     queries = reaches.shape[1]
-    kept, offsets = np.empty(len(ones), np.int64), np.zeros(len(ones) + 1, np.int64)
+    kept, offsets = np.empty(len(ones) - pair, np.int64), np.zeros(len(ones) - pair + 1, np.int64)
     numbers = np.empty(max(1024, 2 * queries + 2), np.int32)
     scratch = np.zeros((1, (queries + 63) >> 6), np.uint64)
     both, filled = np.empty(scratch.shape[1], np.uint64), np.empty(scratch.shape[1], np.int64)
     count, written, marked = 0, 0, -1
-    for pair in range(len(ones)):
+    while pair < len(ones) and written <= room:
         one, two = ones[pair], others[pair]
         prefix = not even and kinds[pair] == main
         upto = reached(reaches[main], far[pair]) if prefix else queries
@@ -127,7 +128,8 @@ def wanted_by(
             kept[count] = pair
             count += 1
             offsets[count] = written
-    return kept[:count], offsets[: count + 1], numbers[:written]
+        pair += 1
+    return kept[:count], offsets[: count + 1], numbers[:written], pair
 
 
 @kernel

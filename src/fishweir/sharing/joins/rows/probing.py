@@ -31,6 +31,9 @@ from fishweir.sharing.joins.state import Run, SideRows
 
 Floats = NDArray[np.float64]
 
+MEMBERS_AT_ONCE = 1 << 22
+"""Queries of pairs that are listed together: bounds the memory."""
+
 
 @dataclass(frozen=True)
 class Joined:
@@ -152,14 +155,15 @@ def _wanted(
     if not any(join.listed):
         yield from everyone(join, probe.left, probe.right, *_results(probe, view, ones, others), far, kinds)
         return
-    places = join.places(probe.main)
-    kept, starts, members = wanted_by(
-        (ones, others, far, kinds), probe.main, join.even, places.reaches,
-        probe.own.sets(join, probe.new, probe.main), view.sets(join, 1 - probe.new, probe.main),
-    )  # fmt: skip
-    if len(kept):
-        results = _results(probe, view, ones[kept], others[kept])
-        yield Joined(probe.left, probe.right, *results, starts, places.numbers[members])
+    places, pair = join.places(probe.main), 0
+    sets = probe.own.sets(join, probe.new, probe.main), view.sets(join, 1 - probe.new, probe.main)
+    while pair < len(ones):
+        kept, starts, members, pair = wanted_by(
+            (ones, others, far, kinds), pair, MEMBERS_AT_ONCE, probe.main, join.even, places.reaches, *sets
+        )
+        if len(kept):
+            results = _results(probe, view, ones[kept], others[kept])
+            yield Joined(probe.left, probe.right, *results, starts, places.numbers[members])
 
 
 def _results(probe: Probe, view: RowView, ones: Ints, others: Ints) -> tuple[Ints, Ints, Ints]:

@@ -26,6 +26,9 @@ Floats = NDArray[np.float64]
 FEW = 8
 """Where less than one of so many rows has an equal anchor, nothing is worked out for the others."""
 
+MOST_ROWS = 2.0**40
+"""A window of more rows holds all there are."""
+
 
 @dataclass(frozen=True)
 class Probe:
@@ -132,13 +135,13 @@ def _reached(probe: Probe, view: RowView, when: Floats) -> tuple[Floats, Floats]
         least = np.full(len(when), -np.inf)
         stream = _only(probe.run.streams[view.documents])
         if stream is not None and 0 <= back < np.inf:
-            least = ranks.times_at(stream, ranks.behind(stream, when) - int(back) - 1, np.inf)
+            least = ranks.times_at(stream, ranks.behind(stream, when) - int(min(back, MOST_ROWS)) - 1, np.inf)
     if by_rows[probe.new]:
         most = np.full(len(when), np.inf)
         documents = probe.own.documents[probe.chosen]
         stream = _only(probe.own.run.streams[documents])
         if stream is not None and 0 <= on < np.inf:
-            most = ranks.times_at(stream, ranks.places(probe.own.run)[documents] + int(on) + 1, np.inf)
+            most = ranks.times_at(stream, ranks.places(probe.own.run)[documents] + int(min(on, MOST_ROWS)) + 1, np.inf)
     return least, most
 
 
