@@ -166,7 +166,7 @@ def test_few_rows_are_looked_at(where, window, most, monkeypatch):
         seen.append(found.total)
         return found
 
-    monkeypatch.setattr("fishweir.sharing.joins.probing.fewest", counted)
+    monkeypatch.setattr("fishweir.sharing.joins.rows.probing.fewest", counted)
     (statement,) = parse_script(f"select * from R [{window}] as l, S [{window}] as r where {where}")
     left = [("R", f"<t><a>{1_000 + i}</a><b>u</b></t>", float(i)) for i in range(100)]
     right = [("S", f"<t><a>{990 + i}</a><b>u</b><c>1099</c></t>", 100.0 + i / 20) for i in range(20)]
