@@ -32,8 +32,8 @@ class Sizes:
     stream: int = 2_000
     """Documents of the two-level stream."""
     whole_queries: int = 100_000
-    whole_items: int = 24_000
-    whole_batch: int = 4_000
+    whole_items: int = 64_000
+    whole_batch: int = 8_000
     """The RSS stream through Spark."""
     retained: int = 1_000_000
     retained_batch: int = 25_000
