@@ -104,18 +104,23 @@ class SourcePlan:
     @cached_property
     def _alone(self) -> dict[bool, list[Placed]]:
         """The tables that are looked up by themselves, by whether the batch was walked: twigs need that."""
-        pooled = {(segment, index) for segment, pool in self.pools for index in pool.indexes}
-        others = [placed for placed in self.tables if placed[:2] not in pooled]
-        twigs = {(segment, index) for segment, own in self._twig_tables.items() for index, _ in own}
-        return {False: others, True: [placed for placed in others if placed[:2] not in twigs]}
+        others = [placed for placed in self.tables if placed[:2] not in self._pooled]
+        return {False: others, True: [placed for placed in others if placed[:2] not in self._in_twigs]}
+
+    @cached_property
+    def _pooled(self) -> set[tuple[str, int]]:
+        return {(segment, index) for segment, pool in self.pools for index in pool.indexes}
+
+    @cached_property
+    def _in_twigs(self) -> set[tuple[str, int]]:
+        return {(segment, index) for segment, own in self._twig_tables.items() for index, _ in own}
 
     @cached_property
     def _twig_tables(self) -> dict[str, list[tuple[int, Table]]]:
         """The tables of each segment that are twigs, where there are enough of them."""
-        pooled = {(segment, index) for segment, pool in self.pools for index in pool.indexes}
         found: dict[str, list[tuple[int, Table]]] = {}
         for segment, index, table in self.tables:
-            if isinstance(table, Table) and (segment, index) not in pooled and is_twig(table):
+            if isinstance(table, Table) and (segment, index) not in self._pooled and is_twig(table):
                 found.setdefault(segment, []).append((index, table))
         return {segment: own for segment, own in found.items() if len(own) >= FEWEST}
 
@@ -130,8 +135,7 @@ class SourcePlan:
     @cached_property
     def _planned_by(self) -> list[Path]:
         """The paths whose values plans are made by: twigs find out by themselves what is rare in a batch."""
-        twigs = {(segment, index) for segment, own in self._twig_tables.items() for index, _ in own}
-        read = [table.paths for segment, index, table in self.tables if (segment, index) not in twigs]
+        read = [placed[2].paths for placed in self.tables if placed[:2] not in self._in_twigs]
         return list(dict.fromkeys(p for paths in (*read, self.joined) for p, valued in paths.items() if valued))
 
     def count(

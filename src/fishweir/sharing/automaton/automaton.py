@@ -131,7 +131,7 @@ class PathAutomaton:
             self.steps = Steps(self.states)
         if self.states.refresh():
             self.steps.forget()
-        return Walk(self.states, self.steps)
+        return Walk(self.steps)
 
     def finish(self, walk: Walk) -> Batch:
         walk.read()

@@ -10,6 +10,8 @@ while going over lxml's tree from Python, 3 to 5 µs an element, took several ti
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 from lxml import etree
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 from fishweir.algebra.documents import Element
 from fishweir.sharing.arrays import Ints
 from fishweir.sharing.automaton.elements import Elements
-from fishweir.sharing.automaton.states import ABOVE, PLACE, States
+from fishweir.sharing.automaton.states import ABOVE, PLACE
 from fishweir.sharing.automaton.steps import Steps
 from fishweir.sharing.automaton.walk_kernels import gather, walk_elements
 
@@ -26,18 +28,21 @@ AT_ONCE = 16 * 1024 * 1024
 """Bytes of documents that are read together: bounds the memory."""
 
 
+@dataclass(frozen=True)
 class Part:
     """The rows of some documents of a batch; `rows`: place, row above (within the part), name of an attribute."""
 
-    def __init__(self, rows: Ints, firsts: Ints, valued: Ints, values: pa.LargeStringArray) -> None:
-        self.rows, self.firsts, self.valued, self.values = rows, firsts, valued, values
+    rows: Ints
+    firsts: Ints
+    valued: Ints
+    values: pa.LargeStringArray
 
 
 class Walk:
     """Collects the rows of a batch. An attribute's row has its element's position, and a name."""
 
-    def __init__(self, states: States, steps: Steps) -> None:
-        self.states, self.steps = states, steps
+    def __init__(self, steps: Steps) -> None:
+        self.states, self.steps = steps.states, steps
         self.documents: list[int] = []
         self.parts: list[Part] = []
         self.elements = self.skipped = 0

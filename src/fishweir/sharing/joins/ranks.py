@@ -1,8 +1,8 @@
 """Windows that count rows: how many newer documents of its stream stand between a document and one that meets it.
 
-In: all runs, those of the micro-batch included. Out: for pairs of documents, the place of the older one among the
-newest of its stream at the time of the later one, counted from 1 (SQL's `[rows n]`, as in CQL). Documents are ordered
-by time, equal times by arrival; those of the later one's own time count, itself not.
+In: all runs, those of the micro-batch included. Out: the place of each document in its stream, and where the newest of
+a stream is at a time: their difference says among how many of the newest it is (SQL's `[rows n]`, as in CQL). Documents
+are ordered by time, equal times by arrival; those of the later one's own time count, itself not.
 """
 
 from __future__ import annotations
@@ -56,13 +56,6 @@ class Ranks:
         start, times = self._times[stream]
         inside = np.clip(places - start, 0, len(times) - 1)
         return np.where(places - start < len(times), times[inside], default)
-
-    def distance(self, own: Run, owns: Ints, later: Run, laters: Ints) -> Times:
-        """How many of the newest documents a window must keep for each older one to be among them."""
-        place, streams = self.places(own)[owns], own.streams[owns]
-        newest = self.newest(streams, later.times[laters])
-        is_counted = (streams == later.streams[laters]) & (self.places(later)[laters] > place)
-        return (newest - place - is_counted).astype(np.float64)
 
     def newest(self, streams: Ints, when: Times) -> Ints:
         """The place behind the newest document of each stream at a time."""

@@ -51,6 +51,13 @@ class Joins:
         self.others = [table for table in of_two if not table.is_plain]
         self.many = [table for table in tables if isinstance(table, ManyTable)]
         self.by_rows = row_joins(self.others)
+        self._alone: dict[int, RowJoin] = {}
+
+    def alone(self, plain: int) -> RowJoin:
+        """A plain table as a join by rows, for pairs that equal values do not decide."""
+        if plain not in self._alone:
+            (self._alone[plain],) = row_joins([self.sets.tables[plain]])
+        return self._alone[plain]
 
     @cached_property
     def _windows(self) -> dict[bool, tuple[Ints, NDArray[np.float64]]]:
@@ -267,7 +274,7 @@ def _found(
     for joins in stage.parts:
         for found in join_runs(joins.sets, new, old, part, parts):
             if isinstance(found, Doubt):
-                yield from verify(joins.sets.tables[found.table], found)
+                yield from verify(joins.alone(found.table), found)
             else:
                 yield found
     yield from join_rows(stage.by_rows, new, old, part, parts, known.ranks)

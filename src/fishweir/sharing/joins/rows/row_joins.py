@@ -8,6 +8,7 @@ above the join (placement.py), is a row join by itself.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from fishweir.algebra.codec import to_json
 from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Operator, Source, Window
 from fishweir.sharing.arrays import Ints
@@ -25,6 +27,7 @@ from fishweir.sharing.joins.rows.side_rows import as_rows, column_values, side_r
 from fishweir.sharing.joins.state import SideRows
 from fishweir.sharing.joins.tables import JoinTable, key_of
 from fishweir.sharing.match import match_table
+from fishweir.sharing.tables import Table
 from fishweir.sharing.witnesses import FirstValues, Path, PathTable
 
 Edge = tuple[Path, Operator, Path]
@@ -104,7 +107,7 @@ class RowJoin:
         if self.listed[side]:
             documents, starts, members = self.lists(side).satisfied(columns)
         else:
-            found = match_table(any_document(self.tables[0].template.sides[side]), columns)
+            found = match_table(self._bare[side], columns)
             documents = np.empty(0, np.int64) if found is None else found.documents
             starts, members = np.zeros(len(documents) + 1, np.int64), np.empty(0, np.int64)
         ends = [(right if side else left, op) for left, op, right in self.edges]
@@ -117,6 +120,11 @@ class RowJoin:
         anchored = every[:, self.anchor] if self.anchor >= 0 else None
         found_rows = as_rows(self.keys[side], documents, nodes, every, anchored, starts, members)
         return found_rows if len(kept) == len(documents) else found_rows.take(kept)
+
+    @cached_property
+    def _bare(self) -> tuple[Table, Table]:
+        left, right = self.tables[0].template.sides
+        return any_document(left), any_document(right)
 
     def lists(self, side: int) -> ColumnSide:
         if side not in self._lists:
@@ -195,7 +203,7 @@ def _row_join(signature: Hashable, tables: Sequence[JoinTable]) -> RowJoin:
         return RowJoin(tuple(tables), first.keys, ops, first.anchor, (listed[0], listed[1]), None)
     edges = column_edges(first.template)
     anchor = edges.index(_by_path(first.template)[first.anchor]) if first.anchor >= 0 else -1
-    key = key_of(repr(signature))
+    key = key_of(json.dumps(to_json(signature)))
     ops = tuple(op for _, op, _ in edges)
     return RowJoin(tuple(tables), (key & ~1, key | 1), ops, anchor, (listed[0], listed[1]), edges)
 

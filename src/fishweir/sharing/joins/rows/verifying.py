@@ -1,8 +1,7 @@
-"""Pairs of documents looked at one by one: distances, edges, and patterns laid over what is stored of both.
+"""Pairs of documents looked at one by one: patterns laid over what is stored of both.
 
-In: pairs of documents of two runs. Out: how far apart they are, whether edges hold, and for plain joins whose documents
-bind a variable several times, the results: bindings must agree on their common ancestors, which is what the template of
-a side is for.
+In: pairs of documents of two runs, of a plain join whose documents bind a variable several times. Out: the results:
+bindings must agree on their common ancestors, which is what the template of a side is for.
 """
 
 from __future__ import annotations
@@ -16,33 +15,14 @@ from numpy.typing import NDArray
 from fishweir.algebra.values import COMPARE
 from fishweir.sharing.arrays import Ints, expand, number_rows
 from fishweir.sharing.bindings import bind
-from fishweir.sharing.joins.edges import EARLIER, LATER
 from fishweir.sharing.joins.pairs import Doubt, Met, apart
-from fishweir.sharing.joins.ranks import Ranks
 from fishweir.sharing.joins.rows.probing import everyone
-from fishweir.sharing.joins.rows.row_joins import row_joins
+from fishweir.sharing.joins.rows.row_joins import RowJoin
 from fishweir.sharing.joins.rows.side_rows import edge_values
 from fishweir.sharing.joins.state import Hashes, Run
 from fishweir.sharing.joins.tables import JoinTable
 from fishweir.sharing.match import outputs
 from fishweir.sharing.witnesses import PathTable
-
-Floats = NDArray[np.float64]
-
-
-def distances(
-    table: JoinTable, left: Run, right: Run, lefts: Ints, rights: Ints, ranks: Ranks
-) -> tuple[Floats, Ints]:
-    """How far a window must reach for each pair, in seconds or in rows, and the order of the two in time."""
-    times, order = apart(left, right, lefts, rights)
-    far, window = np.abs(times), table.template.window
-    if window.left_rows:
-        some = np.flatnonzero(order == LATER)
-        far[some] = ranks.distance(left, lefts[some], right, rights[some])
-    if window.right_rows:
-        some = np.flatnonzero(order == EARLIER)
-        far[some] = ranks.distance(right, rights[some], left, lefts[some])
-    return far, order
 
 
 def edges_hold(table: JoinTable, lefts: Hashes, rights: Hashes) -> NDArray[np.bool_]:
@@ -56,9 +36,9 @@ def edges_hold(table: JoinTable, lefts: Hashes, rights: Hashes) -> NDArray[np.bo
     return keep
 
 
-def verify(table: JoinTable, doubt: Doubt) -> Iterator[Met]:
+def verify(join: RowJoin, doubt: Doubt) -> Iterator[Met]:
     """Lays a plain table's patterns over documents that bind a variable several times."""
-    sides = []
+    (table,), sides = join.tables, []
     for side, (run, chosen) in enumerate(((doubt.left, doubt.lefts), (doubt.right, doubt.rights))):
         sides.append(_laid(table, side, run, np.unique(chosen)))
     (left_documents, left_nodes, left_values), (right_documents, right_nodes, right_values) = sides
@@ -73,7 +53,6 @@ def verify(table: JoinTable, doubt: Doubt) -> Iterator[Met]:
     nodes = np.concatenate([left_nodes[one], right_nodes[two]], axis=1)
     pair_of = doubt.left, doubt.right, left_documents[one], right_documents[two]
     times, order = apart(*pair_of)
-    (join,) = row_joins([table])
     yield from everyone(join, *pair_of, nodes, np.abs(times), order)
 
 
