@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -63,16 +63,10 @@ def key_of(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-@dataclass(frozen=True)
-class JoinTable:
-    """`numbers` and `columns` have one row per query, in registration order."""
+class Numbered:
+    """What all tables of joins are: rows of queries, by their `numbers`."""
 
-    template: JoinTemplate
-    anchor: int
     numbers: Ints
-    columns: tuple[Column, ...]
-    above: bool = False
-    """Whether constants are checked on the pairs that the join leaves, not on documents (placement.py)."""
 
     @property
     def size(self) -> int:
@@ -81,6 +75,37 @@ class JoinTable:
     @property
     def members(self) -> Ints:
         return self.numbers
+
+    def positions_of(self, number: int) -> Ints:
+        return np.flatnonzero(self.numbers == number)
+
+
+def side_paths(template: Template, kept: Iterable[int], compared: Iterable[int]) -> dict[Path, bool]:
+    """The paths that a side's documents are walked for, and whether their values are read."""
+    found = template_paths(template)
+    found |= {template.path(node): found.get(template.path(node), False) for node in kept}
+    return found | {template.path(node): True for node in compared}
+
+
+def together(paths: Iterable[Mapping[Path, bool]]) -> dict[Path, bool]:
+    """The paths of several sides; values are read where any reads them."""
+    found: dict[Path, bool] = {}
+    for own in paths:
+        for path, valued in own.items():
+            found[path] = found.get(path, False) or valued
+    return found
+
+
+@dataclass(frozen=True)
+class JoinTable(Numbered):
+    """`numbers` and `columns` have one row per query, in registration order."""
+
+    template: JoinTemplate
+    anchor: int
+    numbers: Ints
+    columns: tuple[Column, ...]
+    above: bool = False
+    """Whether constants are checked on the pairs that the join leaves, not on documents (placement.py)."""
 
     @property
     def sources(self) -> tuple[Source, Source]:
@@ -105,15 +130,11 @@ class JoinTable:
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
         """The paths that some sources' documents are walked for, and whether their values are read."""
-        found: dict[Path, bool] = {}
-        for side, template in enumerate(self.template.sides):
-            if template.source in sources:
-                own = template_paths(template)
-                own |= {template.path(node): own.get(template.path(node), False) for node in self.kept(side)}
-                own |= {template.path(node): True for node in self.joined(side)}
-                for path, valued in own.items():
-                    found[path] = found.get(path, False) or valued
-        return found
+        return together(
+            side_paths(template, self.kept(side), self.joined(side))
+            for side, template in enumerate(self.template.sides)
+            if template.source in sources
+        )
 
     def joined(self, side: int) -> tuple[int, ...]:
         """The nodes of a side that its edges compare."""
@@ -172,9 +193,6 @@ class JoinTable:
     @cached_property
     def checks(self) -> tuple[Check, ...]:
         return checks_of(self.template, self.columns)
-
-    def positions_of(self, number: int) -> Ints:
-        return np.flatnonzero(self.numbers == number)
 
 
 def build_join(

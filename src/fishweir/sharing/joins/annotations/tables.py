@@ -24,6 +24,7 @@ from fishweir.algebra.texts import SIMILAR
 from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.filter_plan import build_filters, merge_filters
 from fishweir.sharing.filters import FilterTable, filter_arrays, filter_header, filters_from_arrays
+from fishweir.sharing.joins.tables import Numbered
 from fishweir.sharing.statistics import Statistics
 from fishweir.sharing.witnesses import Path
 
@@ -31,7 +32,7 @@ AnnotationRow = tuple[int, AnnotationTemplate, Sequence[Constant]]
 
 
 @dataclass(frozen=True)
-class AnnotationTable:
+class AnnotationTable(Numbered):
     """`numbers` has one query per row, `shapes` its template's place, `shares` what its `similar` ask for."""
 
     templates: tuple[AnnotationTemplate, ...]
@@ -40,17 +41,6 @@ class AnnotationTable:
     share_starts: Ints
     shares: NDArray[np.float64]
     filters: tuple[FilterTable, ...]
-
-    @property
-    def size(self) -> int:
-        return len(self.numbers)
-
-    @property
-    def members(self) -> Ints:
-        return self.numbers
-
-    def positions_of(self, number: int) -> Ints:
-        return np.flatnonzero(self.numbers == number)
 
     def of_template(self, shape: int) -> Ints:
         """The rows of a template's queries."""

@@ -22,8 +22,8 @@ from fishweir.algebra.many_joins import ManyEdge, ManyTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.sharing.arrays import Column, Ints, take, to_column
 from fishweir.sharing.grouping import choose_anchor
-from fishweir.sharing.joins.tables import kept_nodes, key_of
-from fishweir.sharing.tables import Table, build_table, concatenated, template_paths
+from fishweir.sharing.joins.tables import Numbered, kept_nodes, key_of, side_paths, together
+from fishweir.sharing.tables import Table, build_table, concatenated
 from fishweir.sharing.witnesses import Path
 
 if TYPE_CHECKING:
@@ -34,20 +34,12 @@ Value = tuple[int, bool]
 
 
 @dataclass(frozen=True)
-class ManyTable:
+class ManyTable(Numbered):
     """`numbers` and `columns` have one row per query, by number."""
 
     template: ManyTemplate
     numbers: Ints
     columns: tuple[Column, ...]
-
-    @property
-    def size(self) -> int:
-        return len(self.numbers)
-
-    @property
-    def members(self) -> Ints:
-        return self.numbers
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -76,15 +68,11 @@ class ManyTable:
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
         """The paths that some sources' documents are walked for, and whether their values are read."""
-        found: dict[Path, bool] = {}
-        for side, template in enumerate(self.template.sides):
-            if template.source in sources:
-                own = template_paths(template)
-                own |= {template.path(node): own.get(template.path(node), False) for node in kept_nodes(template)}
-                own |= {template.path(node): True for node, _ in self.values[side]}
-                for path, valued in own.items():
-                    found[path] = found.get(path, False) or valued
-        return found
+        return together(
+            side_paths(template, kept_nodes(template), (node for node, _ in self.values[side]))
+            for side, template in enumerate(self.template.sides)
+            if template.source in sources
+        )
 
     @cached_property
     def reaches(self) -> tuple[NDArray[np.float64], ...]:
@@ -111,9 +99,6 @@ class ManyTable:
         """The place of each query in the table, -1 where it is in another one."""
         at = np.minimum(np.searchsorted(self.numbers, numbers), self.size - 1)
         return np.where(self.numbers[at] == numbers, at, -1)
-
-    def positions_of(self, number: int) -> Ints:
-        return np.flatnonzero(self.numbers == number)
 
     @cached_property
     def views(self) -> OrderedDict[tuple[int, int], SideView]:
