@@ -45,12 +45,15 @@ class Contestant(Protocol):
 @dataclass(frozen=True)
 class Entry:
     """How a contestant is made. `sample`: how many queries it can be given at a time, the time of all is then
-    extrapolated. `most_joins`: with how many value joins a query it is tried at all."""
+    extrapolated. `only`: the points it is tried at, by experiment; unless said, at all."""
 
     name: str
     make: Callable[[bool], Contestant]
     sample: int | None = None
-    most_joins: int = 99
+    only: Mapping[str, tuple[float, ...]] | None = None
+
+    def takes_part(self, experiment: str, x: float) -> bool:
+        return self.only is None or x in self.only.get(experiment, ())
 
 
 class Relational:
@@ -103,20 +106,19 @@ def sequential_sql(share_equal: bool) -> Contestant:
 SEQUENTIAL, SEQUENTIAL_SQL = "Sequential", "Sequential, DuckDB"
 PLAIN, VIEWS = "MMQJP, DuckDB", "MMQJP with views, DuckDB"
 SPARK_PLAIN, SPARK_VIEWS = "MMQJP, Spark SQL", "MMQJP with views, Spark SQL"
-SPARK_JOINS = 2
 
 
-def entries(sample: int, session: Any = None) -> list[Entry]:
-    """All who take part. Sequential gets a hundred times the sample of the one that sends statements. Spark is there
-    where there is a session, and for two value joins at most: a statement of six takes it minutes."""
+def entries(sample: int, session: Any = None, spark_at: Mapping[str, tuple[float, ...]] | None = None) -> list[Entry]:
+    """All who take part. Sequential gets a hundred times the sample of the one that sends statements. Spark SQL is
+    there where there is a session, at some points: a statement takes it a second or two, and a template is one."""
     found = [
         Entry(FAST, lambda _: Fast()),
         Entry(VIEWS, on_duckdb(VIEWS, "recomputed")), Entry(PLAIN, on_duckdb(PLAIN, "none")),
         Entry(SEQUENTIAL, sequential, 100 * sample), Entry(SEQUENTIAL_SQL, sequential_sql, sample),
     ]  # fmt: skip
     if session is not None:
-        found += [Entry(SPARK_PLAIN, on_spark(SPARK_PLAIN, "none", session), None, SPARK_JOINS),
-                  Entry(SPARK_VIEWS, on_spark(SPARK_VIEWS, "recomputed", session), None, SPARK_JOINS)]  # fmt: skip
+        found += [Entry(SPARK_PLAIN, on_spark(SPARK_PLAIN, "none", session), None, spark_at),
+                  Entry(SPARK_VIEWS, on_spark(SPARK_VIEWS, "recomputed", session), None, spark_at)]  # fmt: skip
     return found
 
 

@@ -63,7 +63,7 @@ def measure_work(experiment: str, x: float, work: Work, entries: Sequence[Entry]
     expected = oracle_counts(work.queries[:CHECKED], [work.first, work.second])
     points = []
     for entry in entries:
-        if work.most_joins > entry.most_joins:
+        if not entry.takes_part(experiment, x):
             continue
         contestant, queries, registered = _registered(entry, work.queries, False)
         try:
@@ -90,7 +90,7 @@ def measure_items(
     points: list[Point] = []
     expected: Counts | None = None
     for entry in entries:
-        if max(len(shape.conditions) for shape, _ in queries) > entry.most_joins:
+        if not entry.takes_part(experiment, len(queries)):
             continue
         few = entry if entry.sample is None else replace(entry, sample=sample)
         contestant, taken, registered = _registered(few, queries, share_equal)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from fishweir.bench.mmqjp.contestants import Entry
@@ -14,6 +14,13 @@ from fishweir.bench.mmqjp.work import Items, Work, load_items, rss_queries, thre
 Say = Callable[[str], None]
 SMALL = 1_000
 """Queries where the number of queries is not what varies, as in table 5."""
+
+
+SPARK_AT = {
+    "figure 8": (10, 1_000, 100_000), "figure 9": (2, 4, 8), "figure 11": (10, 100_000), "figure 12": (2, 3),
+    "figure 16": (10,),
+}  # fmt: skip
+"""Where MMQJP on Spark SQL takes part."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,7 @@ class Sizes:
     """The RSS stream through Spark."""
     retained: int = 1_000_000
     retained_batch: int = 25_000
+    spark_at: Mapping[str, tuple[float, ...]] = field(default_factory=SPARK_AT.copy)
 
 
 QUICK = Sizes(

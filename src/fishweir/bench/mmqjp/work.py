@@ -44,7 +44,6 @@ class Work:
     first: Arrival
     second: Arrival
     other: Arrival
-    most_joins: int
 
 
 def two_level(count: int, leaves: int = 6, zipf: float = 0.8, seed: int = 1) -> Work:
@@ -62,7 +61,7 @@ def _work(name: str, places: Sequence[Place], count: int, most: int, zipf: float
         (SOURCE, Document(f"d{i}", float(i), _tree(places, prefix)))
         for i, prefix in ((1, "value"), (3, "value"), (2, "other"))
     )
-    return Work(name, draw_queries(places, count, most, zipf, seed), first, second, other, most)
+    return Work(name, draw_queries(places, count, most, zipf, seed), first, second, other)
 
 
 def two_level_stream(count: int, leaves: int = 6, values: int = 5_000, seed: int = 3) -> Items:

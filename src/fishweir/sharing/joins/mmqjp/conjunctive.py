@@ -6,11 +6,16 @@ value; for each structural edge a copy of Rbin. With materialized views an edge 
 copy of RL or RR instead, which has the value beside it (section 5); edges to nodes without one are not in these
 views and stay copies of Rbin, which the paper passes over. A side that is a single node has Rbin's pair (x, x).
 Beyond the paper: `!=` compares texts, `<` and the like compare numbers; a value that is none satisfies nothing.
+
+The tables come in an order that can be joined as it stands: two value joins first, so that few pairs of documents are
+left, then RT, so that few edges are, then the rest. An optimizer that goes by the numbers of rows begins with RT, and
+has all queries with all documents before the first value is compared.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 from fishweir.algebra.joins import JoinEdge
 from fishweir.sharing.joins.mmqjp.templates import QueryTemplate, Reach
@@ -28,6 +33,8 @@ class SideTables:
 
 STATE = SideTables("Rbin", "Rdoc", "RdocTS")
 CURRENT = SideTables("RbinW", "RdocW", "RdocTSW")
+FIRST = 2
+"""Value joins before the queries: one leaves all documents of a frequent value, three are many nodes of one pair."""
 
 
 def conjunctive_query(
@@ -37,16 +44,16 @@ def conjunctive_query(
     """CQT: RoutT(qid, docid1, docid2, node1, ..., noden, wl). With `variables` it is of one query alone, without RT."""
     names = [str(v) for v in variables] or [f"t.var{i + 1}" for i in range(template.size)]
     body = _Body(template, (left, right), names)
+    for edge in body.value_joins:
+        body.value_join(edge)
     for side in (0, 1):
         body.structural_edges(side)
-    for edge in template.value_joins:
-        body.value_join(edge)
     own = [f"cast('{end}' as double)" for end in ends] if variables else [f"t.{end}" for end in template.ends]
     shown = [f"{body.node(i)} as node{i + 1}" for i in template.structure.marked]
     head = ["0 as qid" if variables else "t.qid", f"{body.document(0)} as docid1", f"{body.document(1)} as docid2",
             *shown, *(f"{value} as {end}" for value, end in zip(own, template.ends, strict=True))]  # fmt: skip
     distinct = "" if len(shown) == template.size else "distinct "
-    tables = [*([] if variables else [f"{relation} t"]), *body.tables]
+    tables = body.ordered([] if variables else [f"{relation} t"])
     where = f" where {' and '.join(body.conditions)}" if body.conditions else ""
     return f"select {distinct}{', '.join(head)} from {', '.join(tables)}{where}"
 
@@ -80,9 +87,20 @@ class _Body:
 
     def __init__(self, template: QueryTemplate, sides: tuple[SideTables, SideTables], names: list[str]) -> None:
         self.template, self.sides, self.names = template, sides, names
-        self.tables: list[str] = []
         self.conditions: list[str] = []
-        self._matched = {n for e in template.value_joins if e.is_equality for n in (e.left, e.right)}
+        self.value_joins = sorted(template.value_joins, key=lambda edge: not edge.is_equality)
+        self._matched = {n for e in self.value_joins if e.is_equality for n in (e.left, e.right)}
+        self._bins: dict[int, str] = {}
+        self._docs: list[list[str]] = []
+
+    def ordered(self, queries: list[str]) -> list[str]:
+        """All tables: two value joins, the queries, all else."""
+        joined = [
+            [*docs, *(self._bins[node] for node in (edge.left, edge.right) if node in self._bins)]
+            for edge, docs in zip(self.value_joins, self._docs, strict=True)
+        ]
+        tables = [*chain(*joined[:FIRST]), *queries, *chain(*joined[FIRST:]), *self._bins.values()]
+        return list(dict.fromkeys(tables))
 
     def node(self, node: int) -> str:
         """Where the id of a template's node stands: a root's is the upper end of its first edge."""
@@ -95,32 +113,36 @@ class _Body:
         return self.template.structural_edges(int(node >= self.template.structure.lefts))
 
     def document(self, side: int) -> str:
-        return f"p{self.template.structural_edges(side)[0][1] + 1}.docid"
+        """Where the id of a side's document stands: in the edge of the first node whose value is compared."""
+        edges = self.template.structural_edges(side)
+        compared = [(edge.left, edge.right)[side] for edge in self.value_joins[:1]]
+        first = next((below for _, below in edges if below in compared), edges[0][1])
+        return f"p{first + 1}.docid"
 
     def viewed(self, node: int) -> bool:
         """Whether the node's edge is in a materialized view, and its value with it."""
         return self.sides[int(node >= self.template.structure.lefts)].views is not None and node in self._matched
 
     def structural_edges(self, side: int) -> None:
-        edges = self.template.structural_edges(side)
-        for i, (above, below) in enumerate(edges):
-            own, tables = f"p{below + 1}", self.sides[side]
-            self.tables.append(f"{tables.views if self.viewed(below) else tables.bin} {own}")
+        tables, document = self.sides[side], self.document(side)
+        for above, below in self.template.structural_edges(side):
+            own = f"p{below + 1}"
+            self._bins[below] = f"{tables.views if self.viewed(below) else tables.bin} {own}"
             self.conditions += [f"{own}.var1 = {self.names[above]}", f"{own}.var2 = {self.names[below]}"]
-            if i:
-                self.conditions += [f"{own}.docid = {self.document(side)}", f"{own}.node1 = {self.node(above)}"]
+            links = {f"{own}.docid": document, f"{own}.node1": self.node(above)}
+            self.conditions += [f"{here} = {there}" for here, there in links.items() if here != there]
 
     def value_join(self, edge: JoinEdge) -> None:
-        number = len(self.tables)
         column = "strVal" if edge.op in ("=", "!=") else "numVal"
-        ends = [self._value(node, side, number, column) for side, node in enumerate((edge.left, edge.right))]
+        self._docs.append([])
+        ends = [self._value(node, side, column) for side, node in enumerate((edge.left, edge.right))]
         self.conditions.append(f"{ends[0]} {'<>' if edge.op == '!=' else edge.op} {ends[1]}")
 
-    def _value(self, node: int, side: int, number: int, column: str) -> str:
+    def _value(self, node: int, side: int, column: str) -> str:
         if column == "strVal" and self.viewed(node) and self._bound_below(node):
             return f"p{node + 1}.strVal"
-        own = f"{'de'[side]}{number}"
-        self.tables.append(f"{self.sides[side].doc} {own}")
+        own = f"{'de'[side]}{len(self._docs)}"
+        self._docs[-1].append(f"{self.sides[side].doc} {own}")
         self.conditions += [f"{own}.docid = {self.document(side)}", f"{own}.node = {self.node(node)}"]
         return f"{own}.{column}"
 
