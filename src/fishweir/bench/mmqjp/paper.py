@@ -36,7 +36,7 @@ class Sizes:
     sample: int = 20
     """Queries that Sequential is timed with."""
     stream_queries: int = 100_000
-    stream: int = 2_000
+    stream: int = 8_000
     """Documents of the two-level stream."""
     whole_queries: int = 100_000
     whole_items: int = 64_000
@@ -82,7 +82,8 @@ def experiments(sizes: Sizes) -> list[Experiment]:
 
 
 def run(sizes: Sizes, items: Items, entries: list[Entry], session: Any, say: Say) -> Iterator[list[Point]]:
-    """One step after the other, for a bar to follow: those of `steps`."""
+    """One step after the other, for a bar to follow: those of `steps`. Kernels are compiled before the first."""
+    measure_work("before", 0, two_level(10), entries[:1])
     for one in experiments(sizes):
         say(f"{one.name}: {one.across} = {one.x:g}")
         yield measure_work(one.name, one.x, one.make(), entries)

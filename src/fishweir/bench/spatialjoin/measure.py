@@ -84,7 +84,7 @@ class Timed:
 
 def time_label(seconds: float) -> str:
     if seconds >= 1:
-        return f"{seconds:.3g} s"
+        return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"
     return f"{1e3 * seconds:.3g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.3g} µs"
 
 
