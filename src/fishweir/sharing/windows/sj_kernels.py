@@ -51,107 +51,64 @@ def join_clusters(
     comparisons: Any,
     counts: Ints,
 ) -> tuple[Ints, Ints, Ints, Numbers, int]:
+    """Of each new tuple: the regions near it, then the clusters it can meet, then the pairs of each cluster."""
     own_times, own_numbers, own_slots, _, own_columns = own
     times, tuple_numbers, _, position, columns = other
     run_low, run_high, page_low, page_high, low, high = index
-    starts, lefts, rights, band_low, band_high = comparisons
     of_left = own_columns.shape[1] if side == 0 else columns.shape[1]
     attributes = own_columns.shape[1] + columns.shape[1]
-    rest = np.empty(len(used), np.int64)
-    axes = 0
-    for axis in range(len(used)):
-        if used[axis] >= attributes or (used[axis] < of_left) != (side == 0):
-            rest[axes] = axis
-            axes += 1
+    known = (used < attributes) & ((used < of_left) == (side == 0))
+    rest = np.flatnonzero(~known)
+    free = used[rest]
+    axes, regions = len(rest), len(low)
     left, right = np.empty(len(used), np.int64), np.empty(len(used), np.int64)
-    near, close, held = np.empty(len(low), np.int64), np.empty(len(low), np.int64), np.empty(len(low), np.int64)
-    near_low, near_high = np.empty((axes, len(low)), np.int64), np.empty((axes, len(low)), np.int64)
-    close_low, close_high = np.empty((axes, len(low)), np.int64), np.empty((axes, len(low)), np.int64)
-    inside = np.empty(len(low), np.uint8)
+    near, close, held = np.empty(regions, np.int64), np.empty(regions, np.int64), np.empty(regions, np.int64)
+    near_low, near_high = np.empty((axes, regions), np.int64), np.empty((axes, regions), np.int64)
+    close_low, close_high = np.empty((axes, regions), np.int64), np.empty((axes, regions), np.int64)
+    inside = np.empty(regions, np.uint8)
     block, block_slots = np.empty((size, axes), np.int64), np.empty(size, np.int64)
-    cluster_low, cluster_high = np.empty(axes, np.int64), np.empty(axes, np.int64)
     cell = np.empty(1)
     ones, others = np.empty(64, np.int64), np.empty(64, np.int64)
     offsets, numbers = np.zeros(65, np.int64), np.empty(1024, np.int32)
     pairs, written, tested = 0, 0, 0
     for place in new:
-        time, own_slot = own_times[place], own_slots[place]
-        row = own_columns[own_slot]
-        start, end, after = within_reach(time, place, own_times, times, side, longest, most, same)
-        if start >= end:
+        row = own_columns[own_slots[place]]
+        reach = within_reach(own_times[place], place, own_times, times, side, longest, most, same)
+        if reach[0] >= reach[1]:
             continue
         for axis in range(len(used)):
             left[axis], right[axis] = LEAST, MOST
-            if used[axis] < attributes and (used[axis] < of_left) == (side == 0):
-                key = own_keys[own_slot, used[axis] if side == 0 else used[axis] - of_left]
+            if known[axis]:
+                key = own_keys[own_slots[place], used[axis] if side == 0 else used[axis] - of_left]
                 left[axis], right[axis] = key, key
         found, _ = retrieve_positions(left, right, run_low, run_high, page_low, page_high, low, high, near)
         for axis in range(axes):
-            for at in range(found):
-                near_low[axis, at], near_high[axis, at] = low[near[at], rest[axis]], high[near[at], rest[axis]]
+            pick(low[:, rest[axis]], high[:, rest[axis]], near, found, near_low[axis], near_high[axis])
         taken = 0
         while taken < len(order):
-            members = 0
-            while taken < len(order) and members < size:
-                slot = order[taken]
-                taken += 1
-                at = position[slot]
-                if at < start or at >= end or tuple_numbers[at] >= limit:
-                    continue
-                if same and tuple_numbers[at] == own_numbers[place]:
-                    continue
-                block_slots[members] = slot
-                for axis in range(axes):
-                    which = used[rest[axis]]
-                    if which < attributes:
-                        key = other_keys[slot, which - of_left if side == 0 else which]
-                    elif which == attributes:
-                        key = time_key(times[at] - time if side == 0 else time - times[at], cell)
-                    else:
-                        older = times[at] < time if which - attributes == 2 - side else time < times[at]
-                        key = came_between(time, place, own_times, times[at], at, after, same) if older else 0
-                    block[members, axis] = key
-                members += 1
+            taken, members = next_cluster(
+                side, place, limit, same, own, other, other_keys, order, taken, reach, free, of_left, attributes,
+                cell, block, block_slots,
+            )  # fmt: skip
             if members == 0:
                 break
+            count = close_to(block, members, near_low, near_high, found, inside, close)
             for axis in range(axes):
-                cluster_low[axis], cluster_high[axis] = block[0, axis], block[0, axis]
-                for member in range(1, members):
-                    cluster_low[axis] = min(cluster_low[axis], block[member, axis])
-                    cluster_high[axis] = max(cluster_high[axis], block[member, axis])
-            inside[:found] = 1
-            for axis in range(axes):
-                mark(near_low[axis], near_high[axis], cluster_low[axis], cluster_high[axis], inside, found)
-            count = 0
-            for at in range(found):
-                close[count] = at
-                count += inside[at]
-            for axis in range(axes):
-                for at in range(count):
-                    close_low[axis, at], close_high[axis, at] = near_low[axis, close[at]], near_high[axis, close[at]]
+                pick(near_low[axis], near_high[axis], close, count, close_low[axis], close_high[axis])
             tested += found + members * count
             for member in range(members):
-                slot = block_slots[member]
-                left_row, right_row = (row, columns[slot]) if side == 0 else (columns[slot], row)
                 inside[:count] = 1
                 for axis in range(axes):
-                    key = block[member, axis]
-                    mark(close_low[axis], close_high[axis], key, key, inside, count)
+                    mark(close_low[axis], close_high[axis], block[member, axis], block[member, axis], inside, count)
+                hits = marked(inside, count, held)
                 before = written
-                if written + count + 1 > len(numbers):
-                    numbers = widened(numbers, written, count + 1)
-                hits = 0
-                for at in range(count):
-                    held[hits] = at
-                    hits += inside[at]
+                if written + hits + 1 > len(numbers):
+                    numbers = widened(numbers, written, hits + 1)
+                slot = block_slots[member]
+                left_row, right_row = (row, columns[slot]) if side == 0 else (columns[slot], row)
                 for hit in range(hits):
-                    query = of_region[near[close[held[hit]]]]
-                    numbers[written] = query
-                    passed = True
-                    for c in range(starts[query], starts[query + 1]):
-                        apart = difference(left_row[lefts[c]], right_row[rights[c]])
-                        passed &= (band_low[c] <= apart) & (apart <= band_high[c])
-                    written += passed
+                    held[hit] = of_region[near[close[held[hit]]]]
+                written = write_compared(held, hits, left_row, right_row, comparisons, numbers, written)
                 if len(counts) > 0:
                     count_up(counts, numbers, before, written)
                     written = before
@@ -163,6 +120,84 @@ def join_clusters(
                     pairs += 1
                     offsets[pairs] = written
     return ones[:pairs], others[:pairs], offsets[: pairs + 1], numbers[:written], tested
+
+
+@kernel
+def next_cluster(
+    side: int, place: int, limit: int, same: int, own: Any, other: Any, other_keys: Keys, order: Ints, taken: int,
+    reach: tuple[int, int, int], axes: Ints, of_left: int, attributes: int, cell: Floats, block: Any, slots: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """The next tuples in proximity order that are in reach, with their keys on the axes: how far it went, how many."""
+    own_times, own_numbers = own[0], own[1]
+    times, tuple_numbers, position = other[0], other[1], other[3]
+    start, end, after = reach
+    time, members = own_times[place], 0
+    while taken < len(order) and members < len(slots):
+        slot = order[taken]
+        taken += 1
+        at = position[slot]
+        if at < start or at >= end or tuple_numbers[at] >= limit:
+            continue
+        if same and tuple_numbers[at] == own_numbers[place]:
+            continue
+        slots[members] = slot
+        for axis in range(len(axes)):
+            which = axes[axis]
+            if which < attributes:
+                key = other_keys[slot, which - of_left if side == 0 else which]
+            elif which == attributes:
+                key = time_key(times[at] - time if side == 0 else time - times[at], cell)
+            else:
+                older = times[at] < time if which - attributes == 2 - side else time < times[at]
+                key = came_between(time, place, own_times, times[at], at, after, same) if older else 0
+            block[members, axis] = key
+        members += 1
+    return taken, members
+
+
+@kernel
+def close_to(block: Any, members: int, low: Any, high: Any, found: int, inside: Any, close: Ints) -> int:
+    """The regions that overlap the box around a cluster; how many."""
+    inside[:found] = 1
+    for axis in range(block.shape[1]):
+        least, greatest = block[0, axis], block[0, axis]
+        for member in range(1, members):
+            least, greatest = min(least, block[member, axis]), max(greatest, block[member, axis])
+        mark(low[axis], high[axis], least, greatest, inside, found)
+    return marked(inside, found, close)
+
+
+@kernel
+def write_compared(
+    queries: Ints, count: int, left_row: Any, right_row: Any, comparisons: Any, numbers: Numbers, written: int
+) -> int:
+    """The queries whose comparisons of columns the pair satisfies, after what is written; how much is written then."""
+    starts, lefts, rights, band_low, band_high = comparisons
+    for at in range(count):
+        query = queries[at]
+        numbers[written] = query
+        passed = True
+        for c in range(starts[query], starts[query + 1]):
+            apart = difference(left_row[lefts[c]], right_row[rights[c]])
+            passed &= (band_low[c] <= apart) & (apart <= band_high[c])
+        written += passed
+    return written
+
+
+@kernel
+def pick(low: Any, high: Any, chosen: Ints, count: int, to_low: Any, to_high: Any) -> None:
+    for at in range(count):
+        to_low[at], to_high[at] = low[chosen[at]], high[chosen[at]]
+
+
+@kernel
+def marked(inside: Any, count: int, places: Ints) -> int:
+    """The places that are marked; how many."""
+    found = 0
+    for at in range(count):
+        places[found] = at
+        found += inside[at]
+    return found
 
 
 @kernel
