@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from fishweir.algebra.nodes import CreateQuery
 from fishweir.languages.script import parse_script
 from fishweir.languages.skeleton import SkeletonCache
 from tests.languages.algebra_text import algebra_text
-
-FIXTURES = Path(__file__).parent / "fixtures"
-
-
-def cases() -> Iterator[object]:
-    for file in sorted(FIXTURES.glob("*.txt")):
-        for case in file.read_text(encoding="utf-8").split("=== ")[1:]:
-            title, _, rest = case.partition("\n")
-            query, _, algebra = rest.partition("\n---\n")
-            yield pytest.param(query, algebra.strip(), id=f"{file.stem}: {title}")
+from tests.languages.cases import fixture_cases
 
 
-@pytest.mark.parametrize(("query", "algebra"), list(cases()))
+@pytest.mark.parametrize(("query", "algebra"), list(fixture_cases()))
 def test_compiles_to(query: str, algebra: str) -> None:
     cache = SkeletonCache()
     for _ in ("in full", "from the cache"):
@@ -34,4 +22,4 @@ def test_compiles_to(query: str, algebra: str) -> None:
 
 
 def test_all_figures_are_there() -> None:
-    assert len(list(cases())) >= 23
+    assert len(list(fixture_cases())) >= 23

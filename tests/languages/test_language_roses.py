@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -15,20 +12,11 @@ from fishweir.languages.lexical import quote
 from fishweir.languages.pieces import Piece, Rejected, split_script
 from fishweir.languages.roses import parse_feed, parse_query, parse_statement
 from fishweir.languages.roses_literals import READERS, to_seconds
+from tests.languages.cases import fixture_cases
 from tests.languages.feed_text import statement_text
 
-FIXTURES = Path(__file__).parent / "fixtures" / "roses"
 
-
-def cases() -> Iterator[object]:
-    for file in sorted(FIXTURES.glob("*.txt")):
-        for case in file.read_text(encoding="utf-8").split("=== ")[1:]:
-            title, _, rest = case.partition("\n")
-            query, _, algebra = rest.partition("\n---\n")
-            yield pytest.param(query, algebra.strip(), id=f"{file.stem}: {title}")
-
-
-@pytest.mark.parametrize(("query", "algebra"), list(cases()))
+@pytest.mark.parametrize(("query", "algebra"), list(fixture_cases("roses")))
 def test_compiles_to(query: str, algebra: str) -> None:
     (piece,) = split_script(query + ";")
     statement = parse_statement(piece, 7)

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from fishweir.errors import QueryError, QuerySyntaxError
-from fishweir.languages.pieces import Rejected, split_script
 from fishweir.languages.sql import parse_query
+from tests.languages.cases import check_refused
 
 CASES = [
     # statement, the place is at this text, kind, words of the message
@@ -91,13 +91,4 @@ CASES = [
 
 @pytest.mark.parametrize(("statement", "place", "kind", "words"), CASES, ids=[case[0] for case in CASES])
 def test_error(statement: str, place: str, kind: type[QueryError], words: str) -> None:
-    script = f"select 'é', “ü” from x;\n   {statement} ;"
-    piece = list(split_script(script))[1]
-    with pytest.raises(Rejected) as caught:
-        parse_query(piece)
-    error = piece.error(caught.value)
-    column = 4 + (statement.rindex(place) if place else len(statement))
-    assert type(error) is kind
-    assert words in error.reason
-    assert (error.line, error.column) == (2, column)
-    assert str(error).split("\n")[2].strip() == "^"
+    check_refused("select 'é', “ü” from x", statement, place, kind, words, parse_query)

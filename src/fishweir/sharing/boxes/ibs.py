@@ -127,34 +127,50 @@ def count_matches(
     offsets: Offsets,
 ) -> tuple[int, int]:
     """Write the numbers of tuple after tuple while there is room."""
-    counts = np.zeros(len(conditions), dtype=np.int16)
+    met = np.zeros(len(conditions), dtype=np.int16)
     while row < len(keys):
         if position + len(conditions) > len(numbers):
             return row, position
-        counts[:] = 0
+        met[:] = 0
         numbers[position : position + len(always)] = always
         position += len(always)
         for attribute in range(keys.shape[1]):
             key = keys[row, attribute]
-            left, right = bases[attribute], bases[attribute + 1]
-            base = left
-            if key == NULL:
-                continue
-            while left < right:
-                middle = base + (left - base + right - base) // 2
-                side = 0 if key < values[middle] else 2 if key > values[middle] else 1
-                for at in range(starts[3 * middle + side], starts[3 * middle + side + 1]):
-                    query = queries[at]
-                    counts[query] += 1
-                    if counts[query] == conditions[query]:
-                        numbers[position] = query
-                        position += 1
-                if side == 0:
-                    right = middle
-                elif side == 2:
-                    left = middle + 1
-                else:
-                    break
+            if key != NULL:
+                position = walk_tree(key, attribute, values, bases, starts, queries, conditions, met, numbers, position)
         row += 1
         offsets[row] = position
     return row, position
+
+
+@kernel
+def walk_tree(
+    key: int,
+    tree: int,
+    values: Keys,
+    bases: npt.NDArray[np.int64],
+    starts: npt.NDArray[np.int64],
+    queries: Numbers,
+    conditions: Any,
+    met: Any,
+    numbers: Numbers,
+    written: int,
+) -> int:
+    """Down one tree; a query is written when its last condition is met."""
+    base, left, right = bases[tree], bases[tree], bases[tree + 1]
+    while left < right:
+        middle = base + (left - base + right - base) // 2
+        side = 0 if key < values[middle] else 2 if key > values[middle] else 1
+        for at in range(starts[3 * middle + side], starts[3 * middle + side + 1]):
+            query = queries[at]
+            met[query] += 1
+            if met[query] == conditions[query]:
+                numbers[written] = query
+                written += 1
+        if side == 0:
+            right = middle
+        elif side == 2:
+            left = middle + 1
+        else:
+            break
+    return written

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.sharing.boxes.ibs import IBSIndex
+from fishweir.sharing.boxes.ibs import IBSIndex, walk_tree
 from fishweir.sharing.boxes.matches import Numbers
 from fishweir.sharing.boxes.regions import NULL, Boxes, Keys, float_keys
 from fishweir.sharing.jit import kernel
@@ -175,38 +175,5 @@ def select(
         attribute = used[tree] if on_left else used[tree] - of_left
         key = own_keys[own_slot, attribute] if on_left == (side == 0) else other_keys[slot, attribute]
         if key != NULL:
-            written = walk(key, tree, tree_values, bases, starts, queries, conditions, met, numbers, written)
-    return written
-
-
-@kernel
-def walk(
-    key: int,
-    tree: int,
-    values: Keys,
-    bases: Ints,
-    starts: Ints,
-    queries: Numbers,
-    conditions: Any,
-    met: Any,
-    numbers: Numbers,
-    written: int,
-) -> int:
-    """Down one tree; a query is written when its last condition is met."""
-    base, left, right = bases[tree], bases[tree], bases[tree + 1]
-    while left < right:
-        middle = base + (left - base + right - base) // 2
-        side = 0 if key < values[middle] else 2 if key > values[middle] else 1
-        for at in range(starts[3 * middle + side], starts[3 * middle + side + 1]):
-            query = queries[at]
-            met[query] += 1
-            if met[query] == conditions[query]:
-                numbers[written] = query
-                written += 1
-        if side == 0:
-            right = middle
-        elif side == 2:
-            left = middle + 1
-        else:
-            break
+            written = walk_tree(key, tree, tree_values, bases, starts, queries, conditions, met, numbers, written)
     return written
