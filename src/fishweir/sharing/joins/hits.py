@@ -72,7 +72,7 @@ def kinds_of_hits(
     marks, fixed, ends = np.zeros(len(other) * size, np.uint64), np.zeros(size, np.uint64), np.zeros(size, np.int64)
     first, known, slots = np.zeros(16, np.int64), np.zeros(16, np.uint64), np.full(64, -1, np.int32)
     kinds = np.empty(np.sum((hi - lo)[mine]), np.int32)
-    own_side, other_side = (2, 1) if right_is_own else (1, 2)
+    own_side = 2 if right_is_own else 1
     given, at = np.zeros(len(edges), np.uint64), np.zeros(len(edges), np.uint64)
     bit = np.zeros(len(edges), np.uint64)
     values, width = other.ravel(), other.shape[1]
@@ -85,23 +85,8 @@ def kinds_of_hits(
         if not some:
             start = stop
             continue
-        for probe in range(start, stop):
-            word, mark = anchors[probe] // 64, np.uint64(1) << np.uint64(anchors[probe] % 64)
-            for place in range(lo[probe], hi[probe]):
-                marks[found[place] * size + word] |= mark
-        fixed[:] = 0
-        compared = 0
-        for edge in range(len(edges)):
-            value = own[document, edges[edge, own_side]]
-            if edges[edge, 0] == own_side:
-                if value != 0:
-                    fixed[edge // 64] |= np.uint64(1) << np.uint64(edge % 64)
-            elif edges[edge, 0] == other_side or (value != 0 and not looked_up[edge]):
-                given[compared], at[compared], bit[compared] = value, edges[edge, other_side], edge % 64
-                if edges[edge, 0] == other_side:
-                    given[compared] = 0  # it need only be there
-                compared += 1
-            ends[edge // 64] = compared
+        mark_partners(lo[start:stop], hi[start:stop], found, anchors[start:stop], size, marks)
+        edges_of(own[document], edges, looked_up, own_side, fixed, given, at, bit, ends)
         for probe in range(start, stop):
             if not mine[probe]:
                 continue
@@ -137,12 +122,47 @@ def kinds_of_hits(
                     sets += 1
                 kinds[hit] = 3 * slots[slot] + order
                 hit += 1
-        for probe in range(start, stop):
-            for place in range(lo[probe], hi[probe]):
-                for number in range(size):
-                    marks[found[place] * size + number] = 0
+        clear_partners(lo[start:stop], hi[start:stop], found, size, marks)
         start = stop
     return kinds, first[:sets]
+
+
+@kernel
+def mark_partners(lo: Ints, hi: Ints, found: Ints, anchors: Ints, size: int, marks: Hashes) -> None:
+    """At each partner of a document, the anchors by which it was found."""
+    for probe in range(len(lo)):
+        word, mark = anchors[probe] // 64, np.uint64(1) << np.uint64(anchors[probe] % 64)
+        for place in range(lo[probe], hi[probe]):
+            marks[found[place] * size + word] |= mark
+
+
+@kernel
+def clear_partners(lo: Ints, hi: Ints, found: Ints, size: int, marks: Hashes) -> None:
+    for probe in range(len(lo)):
+        for place in range(lo[probe], hi[probe]):
+            for number in range(size):
+                marks[found[place] * size + number] = 0
+
+
+@kernel
+def edges_of(
+    values: Hashes, edges: Ints, looked_up: NDArray[np.bool_], own_side: int, fixed: Hashes, given: Hashes, at: Hashes,
+    bit: Hashes, ends: Ints,
+) -> None:  # fmt: skip
+    """A document's part of the edges: those it satisfies by itself (`fixed`), and those to compare with a partner, word
+    after word up to `ends`: the value that is `given`, or 0 where any will do, `at` which place, for which `bit`."""
+    other_side, compared = 3 - own_side, 0
+    fixed[:] = 0
+    for edge in range(len(edges)):
+        value = values[edges[edge, own_side]]
+        if edges[edge, 0] == own_side:
+            if value != 0:
+                fixed[edge // 64] |= np.uint64(1) << np.uint64(edge % 64)
+        elif edges[edge, 0] == other_side or (value != 0 and not looked_up[edge]):
+            given[compared] = value if edges[edge, 0] != other_side else np.uint64(0)
+            at[compared], bit[compared] = edges[edge, other_side], edge % 64
+            compared += 1
+        ends[edge // 64] = compared
 
 
 @kernel
