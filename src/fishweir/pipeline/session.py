@@ -20,8 +20,11 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "4",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # The work is done in Python: a second compiler in the JVM costs more than it gives.
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS} -XX:TieredStopAtLevel=1 -Xss4m",
+    # The work is done in Python: a second compiler in the JVM costs more than it gives. With the first alone there is
+    # little room for compiled code unless one asks for more, and when it is full nothing is compiled any more.
+    "spark.driver.extraJavaOptions": (
+        f"-Dlog4j2.configurationFile={LOG_SETTINGS} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Xss4m"
+    ),
     "spark.driver.memory": "2g",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
