@@ -28,9 +28,9 @@ STREAMS = ("figure 16", "stream", "through Spark", "retained")
 LEGEND = """\
 Milliseconds of the join for the second of two documents: the mean of up to 10 times, the state restored each time, as
 in the paper, and in brackets the first time, when nothing is known of the pair yet; of streams: documents a second.
-~: extrapolated, Sequential from a sample of the queries (and of the batches). -: not run at that size. templates: with
-the sides told apart, and up to exchange of the sides in brackets, as section 6.1 of the paper seems to count (it has 22
-for 100,000 queries of the three-level schema). register: seconds for the first
+~: extrapolated, Sequential from a sample of the queries. -: not run at that size (Spark SQL takes a second or two for
+each template). templates: with the sides told apart, and up to exchange of the sides in brackets, as section 6.1 of the
+paper seems to count (it has 22 for 100,000 queries of the three-level schema). register: seconds for the first
 contestant, which the others partly share. stream: 100,000 queries as published, a row of RT each, in batches."""
 
 
