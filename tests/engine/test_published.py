@@ -48,6 +48,34 @@ def test_outputs_are_documents_of_a_stream(weir):
     assert [r[:2] for r in found(weir, "of_hits")] == [(["hits-1"], 10.0), (["hits-3"], 5.0)]
 
 
+def test_what_is_published_meets_the_documents_of_its_time(weir):
+    """It comes a micro-batch later than what it is made of; by then others are far ahead."""
+    weir.execute("""
+        create stream S; create stream U;
+        create query chain as select z from S//a->x JOIN{x=y, 1} S//b->y FOLLOWED BY{y=z, 2} U//c->z;
+        S//a->x JOIN{x=y, 1} S//b->y publish P;
+        create query of_join as select z from P//b->x FOLLOWED BY{x=z, 2} U//c->z;
+        create query of_both as select U.c from P [range 2], U [range 2] where P.b = U.c;
+        select <h>{x}</h> from S//a->x publish H;
+        create query of_made as select z from H//a->x FOLLOWED BY{x=z, 2} U//c->z;
+    """)
+    weir.publish("S", ["<a>1</a>", "<b>1</b>"], timestamps=[0.0, 0.5])
+    weir.publish("U", ["<r><c>1</c></r>", *6 * ["<r><c>9</c></r>"]], timestamps=[1.0, *map(float, range(100, 106))])
+    weir.run(until_idle=True)
+    for name in ("chain", "of_join", "of_both", "of_made"):
+        assert [documents[1] for documents, _, _ in found(weir, name)] == ["U-1"], name
+
+
+def test_a_stream_that_is_behind_meets_what_was_retained(tmp_path, spark):
+    """As many documents a micro-batch are taken of each stream, so one is ahead of the other; neither is late."""
+    with fishweir.open(tmp_path / "home", spark=spark, documents_per_batch=4) as weir:
+        weir.execute("create stream S; create stream R; create query plain as S//a->x JOIN{x=y, 1} R//a->y")
+        weir.publish("S", [f"<a>{t}</a>" for t in (0, 50, 100)], timestamps=[0.0, 50.0, 100.0])
+        weir.publish("R", [f"<a>{t}</a>" for t in range(0, 105, 5)], timestamps=[float(t) for t in range(0, 105, 5)])
+        weir.run(until_idle=True)
+        assert [r.documents for r in weir.results("plain")] == [["S-1", "R-1"], ["S-2", "R-11"], ["S-3", "R-21"]]
+
+
 @pytest.fixture
 def quiet(tmp_path):
     with fishweir.open(tmp_path / "home") as weir:

@@ -60,6 +60,13 @@ class Materializer:
         self._refresh()
         return bool(self._commits())
 
+    def settled(self) -> int | None:
+        """The micro-batch up to which all that is published is in its stream's log; None where no stream is one of
+        published results. Asked by the job, from its own thread."""
+        derived = [id for id, stream in self.catalog.streams().values() if stream.virtual is not None]
+        targets = self.targets
+        return min((targets[id].position if id in targets else -1 for id in derived), default=None)
+
     def _commits(self) -> list[Commit]:
         if not self.targets:
             return []

@@ -163,11 +163,12 @@ class Weir:
                 dead = frozenset(self.catalog.dropped())
                 return PlanInForce(version, planner.segments, sum(p.size for p in planner.pieces), dead)
 
-            job = Job(self.home, self.spark, self.table, newest, self.documents_per_batch)
+            materializer = Materializer(self.home, self.catalog, self.table, self._reader)
+            settled = materializer.settled
+            job = Job(self.home, self.spark, self.table, newest, settled, self.documents_per_batch)
             dispatcher = Dispatcher(
                 self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed
             )
-            materializer = Materializer(self.home, self.catalog, self.table, self._reader)
             self._runner = Runner(self.home, self.catalog, job, dispatcher, self.feeders, stopped, materializer)
             try:
                 self._runner.run(until_idle, on_progress, timeout)

@@ -37,6 +37,8 @@ class Commit:
     seconds: float = 0.0
     runs: list[dict[str, Any]] = field(default_factory=list)
     """What is retained after it for later documents to meet (retained.RunFile)."""
+    times: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Of each stream the oldest and the newest timestamp in it."""
 
 
 class ResultsTable:
@@ -91,6 +93,14 @@ class ResultsTable:
         for commit in self.commits():
             done |= commit.offsets
         return done
+
+    def newest_times(self) -> dict[str, float]:
+        """The newest timestamp that has been evaluated of each stream."""
+        newest: dict[str, float] = {}
+        for commit in self.commits():
+            for stream, (_, time) in commit.times.items():
+                newest[stream] = max(time, newest.get(stream, time))
+        return newest
 
     def _path(self, batch: int) -> Path:
         return self.commits_folder / f"{batch:09d}.json"

@@ -7,6 +7,7 @@ files, so a query comes or goes between two micro-batches and the Spark query ne
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -19,7 +20,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from fishweir.pipeline.annotated import PRIMARY, WINDOW
 from fishweir.pipeline.commits import Commit, ResultsTable
-from fishweir.pipeline.home import Home, read_json, write_json
+from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.joining import JoinTask
 from fishweir.pipeline.retained import RunFile, remove_others, retained
 from fishweir.pipeline.source import FORMAT, LogsSource
@@ -27,7 +28,9 @@ from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.walked import add_walked
 from fishweir.pipeline.worker import MatchTask
 from fishweir.sharing.counters import StreamCounters
-from fishweir.sharing.plan import cached_annotations, cached_stage
+from fishweir.sharing.joins.annotations.stage import AnnotationStage
+from fishweir.sharing.joins.stage import JoinStage
+from fishweir.sharing.plan import cached_annotations, cached_stage, sources_of
 from fishweir.sharing.statistics import PathStatistics, Statistics, statistics_from_json
 
 DOCUMENTS_PER_BATCH = 20_000
@@ -46,7 +49,8 @@ class PlanInForce:
 
 
 class Job:
-    """Runs the streaming query; `newest` gives the plan for the statistics so far."""
+    """Runs the streaming query; `newest` gives the plan for the statistics so far, `settled` the micro-batch up to
+    which results that are published have become documents, if any do."""
 
     def __init__(
         self,
@@ -54,14 +58,15 @@ class Job:
         spark: SparkSession,
         table: ResultsTable,
         newest: Callable[[Statistics], PlanInForce],
+        settled: Callable[[], int | None],
         documents: int = DOCUMENTS_PER_BATCH,
     ) -> None:
         self.documents = documents
-        self.home, self.spark, self.table, self.newest = home, spark, table, newest
+        self.home, self.spark, self.table, self.newest, self.settled = home, spark, table, newest, settled
         self.statistics = load_statistics(home)
         self.walked: dict[str, StreamCounters] = {}
         self.query: StreamingQuery | None = None
-        self.offsets = table.offsets()
+        self.offsets, self.times = table.offsets(), table.newest_times()
         self.queries = 0
 
     def start(self) -> None:
@@ -106,10 +111,12 @@ class Job:
         commit = Commit(
             batch, plan.version, summary.files, summary.documents, summary.matches, summary.aside,
             summary.offsets, began, time.time() - began, [asdict(run) for run in runs],
+            summary.times,
         )  # fmt: skip
         self.table.commit(commit)
         remove_others(self.home.state, runs)
         self.offsets |= summary.offsets
+        self.times |= {s: max(newest, self.times.get(s, newest)) for s, (_, newest) in summary.times.items()}
 
     def _join(self, summary: Summary, plan: PlanInForce, batch: int, folder: Path) -> list[RunFile]:
         """The second stage, where some query joins documents: pairs of this micro-batch's with those retained."""
@@ -126,9 +133,27 @@ class Job:
             )  # fmt: skip
             for told in self.spark.sparkContext.parallelize(range(parts), parts).mapPartitions(task.run).collect():
                 summary.add(Summary.load(told))
-        state, plans = self.home.state, (self.home.plan, plan.segments)
-        kept = retained(state, cached_stage(*plans), batch, old, new, plan.dead)
-        return kept + retained(state, cached_annotations(*plans), batch, entered, windows)
+        stage, notes = cached_stage(self.home.plan, plan.segments), cached_annotations(self.home.plan, plan.segments)
+        clock = math.inf if stage.is_empty and notes.is_empty else self._clock(summary, stage, notes)
+        kept = retained(self.home.state, stage, batch, old, new, plan.dead, clock)
+        return kept + retained(self.home.state, notes, batch, entered, windows, clock=clock)
+
+    def _clock(self, summary: Summary, stage: JoinStage, notes: AnnotationStage) -> float:
+        """How far back documents are known to come yet: from where a stream stands that has more in its log, and from
+        the oldest document of which something published has not become a document yet."""
+        clock, settled = math.inf, self.settled()
+        if settled is not None:
+            times = [summary.times, *(commit.times for commit in self.table.commits(after=settled))]
+            clock = min((oldest for some in times for oldest, _ in some.values()), default=math.inf)
+        for id in self.home.stream_ids():
+            log, key = open_log(self.home.streams, id), str(id)
+            sources = sources_of(log.stream)
+            if log.head() > max(self.offsets.get(key, 0), summary.offsets.get(key, 0)) and (
+                stage.reads(sources) or notes.reads(sources)
+            ):
+                stands = [self.times.get(key, -math.inf), summary.times.get(key, (0.0, -math.inf))[1]]
+                clock = min(clock, max(stands))
+        return clock
 
     def _count(self, summary: Summary) -> None:
         for key, counted in summary.statistics.items():

@@ -10,6 +10,7 @@ same list and go the same way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,13 +48,14 @@ def run_file(folder: Path, name: str) -> RunFile:
 
 def retained(
     folder: Path, stage: JoinStage | AnnotationStage, batch: int, old: Sequence[RunFile], new: Sequence[str],
-    dead: Collection[int] = (),
+    dead: Collection[int] = (), clock: float = math.inf,
 ) -> list[RunFile]:  # fmt: skip
-    """The list after a micro-batch; `dead` are dropped queries, whose windows count no more."""
+    """The list after a micro-batch; `dead` are dropped queries, whose windows count no more. Windows are measured from
+    the newest document, or from the `clock` where older ones are known to come."""
     runs = [*old, *(run_file(folder, name) for name in new)]
     if stage.is_empty:
         return []
-    now = max((run.newest for run in runs), default=0.0)
+    now = min(clock, max((run.newest for run in runs), default=0.0))
     needed = None
     if isinstance(stage, JoinStage):
         there = [run for run in runs if run.documents or run.versions]

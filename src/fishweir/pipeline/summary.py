@@ -21,6 +21,8 @@ class Summary:
     runs: list[str] = field(default_factory=list)
     walked: dict[str, StreamCounters] = field(default_factory=dict)
     """By stream."""
+    times: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Of each stream the oldest and the newest timestamp."""
 
     def dump(self) -> str:
         return json.dumps(vars(self), default=_to_json)
@@ -40,6 +42,9 @@ class Summary:
         self.runs += other.runs
         for stream, upto in other.offsets.items():
             self.offsets[stream] = max(upto, self.offsets.get(stream, 0))
+        for stream, (oldest, newest) in other.times.items():
+            known = self.times.get(stream, (oldest, newest))
+            self.times[stream] = min(known[0], oldest), max(known[1], newest)
         for stream, walked in other.walked.items():
             self.walked.setdefault(stream, StreamCounters()).add(walked)
         for key, counted in other.statistics.items():

@@ -83,6 +83,8 @@ class MatchTask:
             counted = plan.count(sources, chunk.witnesses, self.batch + start // size)
             part = Summary(len(chunk.numbers), 0, len(chunk.aside), [], {str(stream): upto}, counted)
             part.walked[str(stream)] = plan.counters(len(chunk.numbers), chunk.witnesses)
+            if chunk.timestamps:
+                part.times[str(stream)] = min(chunk.timestamps), max(chunk.timestamps)
             for segment, table, matches in plan.match(chunk.witnesses):
                 writer.matches(match_batch(stream, chunk, segment, table, matches))
                 part.matches += len(matches)
