@@ -31,7 +31,7 @@ CASES = [
     ("select * from R [range], S [range 5]", "[range]", QueryError, "is no window"),
     ("select x from R [range 5], S [range 5]", "x from", QueryError, "'x' does not say which stream it is of: write R.x or S.x"),
     ("select R.x from R [range 5], S [range 5] where y = S.x", "y =", QueryError, "write R.y or S.y"),
-    ("select R.x, S.x from R [range 5], S [range 5]", "R.x,", QueryError, "the column 'x' is given twice"),
+    ("select R.x as x, S.x as x from R [range 5], S [range 5]", "R.x as", QueryError, "the column 'x' is given twice"),
     ("select T.* from R [range 5], S [range 5]", "T.*", QueryError, "there is no stream 'T'"),
     ("select * from R [range 5, S", "", QuerySyntaxError, "expected ']'"),
     ("select count(*) from R", "count", QueryError, "aggregates are not supported"),

@@ -79,18 +79,23 @@ class Literal:
 Clause = frozenset[Literal]
 
 
-def paths_of(formula: Formula) -> Iterator[RelativePath]:
-    """The paths that a formula reads."""
+def atoms_of(formula: Formula) -> Iterator[Atom]:
     match formula:
-        case Atom(path, _, right):
-            yield path
-            if isinstance(right, tuple):
-                yield right
+        case Atom():
+            yield formula
         case Not(part):
-            yield from paths_of(part)
+            yield from atoms_of(part)
         case And(parts) | Or(parts):
             for part in parts:
-                yield from paths_of(part)
+                yield from atoms_of(part)
+
+
+def paths_of(formula: Formula) -> Iterator[RelativePath]:
+    """The paths that a formula reads."""
+    for atom in atoms_of(formula):
+        yield atom.path
+        if isinstance(atom.right, tuple):
+            yield atom.right
 
 
 def to_dnf(formula: Formula, largest: int = LARGEST) -> tuple[Clause, ...]:

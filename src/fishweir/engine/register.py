@@ -7,7 +7,7 @@ stream but an existing file is declared by being named.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -32,6 +32,7 @@ from fishweir.algebra.nodes import (
 )
 from fishweir.catalog.change import Change, bound_shape
 from fishweir.delivery.actions import Actions
+from fishweir.engine.dated import dated_slots, ordered_times, time_text
 from fishweir.engine.feeds import Feeds
 from fishweir.engine.places import refused
 from fishweir.engine.published import Published
@@ -50,7 +51,7 @@ class Registration:
         self.published = Published(change, self.streams, self._add_stream)
         self.registering = FeedRegistration(change, self.streams, self.feeds, base, self._add_stream)
         self.derived: set[str] = set()
-        self._bound: dict[tuple[int, Action | None], object] = {}
+        self._bound: dict[tuple[int, Action | None], tuple[object, dict[int, str]]] = {}
 
     def run(self, statements: Sequence[Statement]) -> list[str]:
         """Stores the statements in order; the names of the queries they create."""
@@ -142,13 +143,16 @@ class Registration:
                 if not source.dtd and source.name not in self.streams and not self.feeds.is_published(source.name):
                     self._declare(statement, source.name)
             self._check_columns(statement)
+            self._check_times(statement)
             try:
                 to_normals(bound_shape(statement))
             except QueryError as error:
                 raise self._refused(statement, f"cannot be planned: {error}") from error
             if statement.action is not None:
                 self._check_action(statement, statement.action)
-            self._bound[key] = statement.shape
+            self._bound[key] = statement.shape, dated_slots(statement.shape, self.streams)
+        if dated := self._bound[key][1]:
+            statement = self._with_times(statement, dated)
         if statement.name and statement.name.startswith(DERIVED) and not statement.derived:
             raise self._refused(statement, f"cannot be named so: names with '{DERIVED}' are those of joins in chains")
         if statement.published and statement.feed is None:
@@ -180,6 +184,23 @@ class Registration:
                 if path and (len(path) > 1 or path[0].is_attribute or path[0].name not in known):
                     name, columns = "/".join(map(str, path)), ", ".join(name for name, _ in stream.columns)
                     raise self._refused(statement, f"reads {name}; the columns of {stream.name} are {columns}", name)
+
+    def _check_times(self, statement: CreateQuery) -> None:
+        for atom in ordered_times(statement.shape, self.streams):
+            name = atom.path[0].name
+            reason = f"compares {name}, a time, with another column by '{atom.op}'"
+            raise self._refused(statement, f"{reason}: between times only = and != are built", name)
+
+    def _with_times(self, statement: CreateQuery, dated: Mapping[int, str]) -> CreateQuery:
+        """Constants that columns of times are compared with, as those are kept."""
+        constants = list(statement.constants)
+        for slot, column in dated.items():
+            text = time_text(constants[slot])
+            if text is None:
+                reason = f"compares {column}, a time, with {constants[slot]}: write it as '2026-05-01T12:00:00Z'"
+                raise self._refused(statement, reason, str(constants[slot]))
+            constants[slot] = text
+        return replace(statement, constants=tuple(constants))
 
     def _check_action(self, statement: CreateQuery, action: Action) -> None:
         try:

@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -72,15 +72,20 @@ class JoinScope(Columns):
         return in_block(block, steps_of(parts[1:]))
 
     def columns(self, nodes: list[exp.Expr]) -> tuple[Shown, ...]:
-        found: list[Shown] = []
-        for node in nodes:
-            found += self._shown(node)
-        often = Counter(part.name for part in found if isinstance(part, ColumnOutput))
-        for node in nodes:
-            for part in self._shown(node):
-                if isinstance(part, ColumnOutput) and often[part.name] > 1:
-                    raise Rejected(f"the column '{part.name}' is given twice: name one with 'as'", self.place(node))
-        return tuple(dict.fromkeys(found))
+        """A name that several columns would have has its stream before it, as in `*`."""
+        found = [(node, part) for node in nodes for part in self._shown(node)]
+        often = Counter(part.name for _, part in found if isinstance(part, ColumnOutput))
+        found = [
+            (node, replace(part, name=f"{self.streams[part.block].name}.{part.name}"))
+            if isinstance(part, ColumnOutput) and often[part.name] > 1 and not isinstance(node, exp.Alias)
+            else (node, part)
+            for node, part in found
+        ]
+        often = Counter(part.name for _, part in found if isinstance(part, ColumnOutput))
+        for node, part in found:
+            if isinstance(part, ColumnOutput) and often[part.name] > 1:
+                raise Rejected(f"the column '{part.name}' is given twice: name one with 'as'", self.place(node))
+        return tuple(dict.fromkeys(part for _, part in found))
 
     def _shown(self, node: exp.Expr) -> list[Shown]:
         if isinstance(node, exp.Star):
