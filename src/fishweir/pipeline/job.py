@@ -106,6 +106,7 @@ class Job:
         summary = Summary()
         for row in frame.mapInArrow(task, SUMMARY).collect():
             summary.add(Summary.load(row.summary))
+        self.times |= {s: max(newest, self.times.get(s, newest)) for s, (_, newest) in summary.times.items()}
         runs = self._join(summary, plan, batch, folder)
         self._count(summary)
         commit = Commit(
@@ -116,7 +117,6 @@ class Job:
         self.table.commit(commit)
         remove_others(self.home.state, runs)
         self.offsets |= summary.offsets
-        self.times |= {s: max(newest, self.times.get(s, newest)) for s, (_, newest) in summary.times.items()}
 
     def _join(self, summary: Summary, plan: PlanInForce, batch: int, folder: Path) -> list[RunFile]:
         """The second stage, where some query joins documents: pairs of this micro-batch's with those retained."""
@@ -151,8 +151,7 @@ class Job:
             if log.head() > max(self.offsets.get(key, 0), summary.offsets.get(key, 0)) and (
                 stage.reads(sources) or notes.reads(sources)
             ):
-                stands = [self.times.get(key, -math.inf), summary.times.get(key, (0.0, -math.inf))[1]]
-                clock = min(clock, max(stands))
+                clock = min(clock, self.times.get(key, -math.inf))
         return clock
 
     def _count(self, summary: Summary) -> None:
