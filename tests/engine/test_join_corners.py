@@ -172,3 +172,23 @@ def test_windows_of_more_rows_than_there_are_numbers(tmp_path):
         weir.publish("S", [{"a": 2}, {"a": 5}], timestamps=[1.0, 2.0])
         micro_batch(weir)
         assert len(list(weir.results("j"))) == 3
+
+
+@pytest.mark.parametrize("times", [[1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 1.0, 1.0], [1.0, 2.0, 2.0, 3.0]])
+@pytest.mark.parametrize("cuts", [(4,), (1, 2, 3, 4), (2, 4)])
+def test_the_newest_row_is_one_of_the_rows(weir, times, cuts):
+    """CQL: the window of one row holds the tuple that arrived last and no other. Rows of one time by arrival."""
+    weir.execute("""
+        create stream A (k int);
+        create query one as select x.k as x, y.k as y from A [rows 1] as x, A [rows 1] as y;
+        create query two as select x.k as x, y.k as y from A [rows 2] as x, A [rows 1] as y;
+        create query three as select x.k as x, y.k as y, z.k as z
+            from A [rows 3] as x, A [rows 2] as y, A [rows 1] as z;
+    """)
+    start = 0
+    for end in cuts:
+        weir.publish("A", [{"k": k + 1} for k in range(start, end)], timestamps=times[start:end])
+        micro_batch(weir)
+        start = end
+    found = {name: sorted(tuple(r.output.values()) for r in weir.results(name)) for name in ("one", "two", "three")}
+    assert found == {"one": [], "two": [(1, 2), (2, 3), (3, 4)], "three": [(1, 2, 3), (2, 3, 4)]}

@@ -25,7 +25,7 @@ QUERIES = {
     "where R.a = S.a and S.b = T.b and T.k > 0",
     "theta": "select * from R [range 4] join S [range 4] on R.a <= S.a join T [rows 2] on T.b < S.b where R.c > 1",
     "either": "select R.a from R [range 9], S [range 9], T [range 9] where R.a = S.a and (S.b = T.b or T.k > 1)",
-    "itself": "select x.t as one, z.t as two from R [rows 3] as x, R [rows 3] as y, S [range 6] as z "
+    "itself": "select x.t as one, z.t as two from R [rows 6] as x, R [rows 6] as y, S [range 6] as z "
     "where x.a = y.a and y.a = z.a",
     "mixed": 'select R.a, D."@id" as i from R [range 9], S [rows 3], T [rows 3], D [range unbounded] '
     "where R.a = S.a and S.b = T.b and D.v = T.k",

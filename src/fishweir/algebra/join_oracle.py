@@ -109,16 +109,22 @@ def _meet(
     for i, (rows, own, later, all_) in enumerate((
         (window.left_rows, left, right, lefts), (window.right_rows, right, left, rights)
     )):  # fmt: skip
-        if rows and ends[i] is not None:
-            ends[i] = float("inf") if newer(own, later, all_) < ends[i] else None  # type: ignore[operator]
+        if rows:
+            if newer(own, later, all_) >= ends[i]:  # type: ignore[operator]
+                return False
+            ends[i] = float("inf")
     return admits(window, ends[0], ends[1], *times)
 
 
 def newer(own: Document, later: Document, documents: Sequence[Document]) -> int:
-    """How many documents of its source came after `own` and not after the time of `later`; equal times by arrival."""
-    place = next(i for i, document in enumerate(documents) if document is own)
-    return sum(
-        (document.timestamp, i) > (own.timestamp, place) and document.timestamp <= later.timestamp
-        for i, document in enumerate(documents)
-        if document is not later
-    )
+    """How many documents of its source have come after `own` when `later` has, itself among them if it is of the same
+    source: by time, equal times by arrival. Those of the time of a document of another source have come before it,
+    unless `own` is one of them."""
+    order = sorted(documents, key=lambda document: document.timestamp)
+    place, end = (next((i for i, document in enumerate(order) if document is one), None) for one in (own, later))
+    assert place is not None, "not a document of its source"
+    if end is not None:
+        return max(0, end - place)
+    if own.timestamp == later.timestamp:
+        return 0
+    return sum(document.timestamp <= later.timestamp for document in order[place + 1 :])

@@ -39,8 +39,6 @@ def _in_windows(
     newest = [document for document in some if document.timestamp == time]
     for window, own, every in zip(shape.windows, some, streams, strict=True):
         end = float(constants[window.end.index])
-        if own.timestamp == time:
-            continue
         if window.rows:
             yield all(newer(own, later, every) < end for later in newest)
         else:

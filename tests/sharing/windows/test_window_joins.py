@@ -53,21 +53,6 @@ def test_strategies_equal_the_naive_join(name: str, work: Work):
 
 
 @pytest.mark.parametrize("name", ["sj-join", "ibs-js"])
-@given(work=works())
-@settings(max_examples=30, deadline=None)
-def test_a_stream_with_itself(name: str, work: Work):
-    """A tuple neither meets nor counts itself."""
-    lefts, _ = work.queries.selections
-    c = work.queries.comparisons
-    rights = np.minimum(c.right, lefts.attributes - 1)
-    compared = Comparisons.bands(c.query, c.left, rights, c.low, c.high)
-    alike = JoinQueries.of(lefts, lefts, compared, work.queries.seconds, work.queries.rows)
-    join, naive = MAKERS[name](alike, same=True), NaiveJoin(alike, same=True)
-    for left, _ in work.batches:
-        assert listed(join.process_both(left, left)) == naive.process_both(left, left)
-
-
-@pytest.mark.parametrize("name", ["sj-join", "ibs-js"])
 @given(work=works(late=False))
 @settings(max_examples=30, deadline=None)
 def test_batches_do_not_matter_in_order_of_time(name: str, work: Work):

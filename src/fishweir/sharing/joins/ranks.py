@@ -2,7 +2,8 @@
 
 In: all runs, those of the micro-batch included. Out: the place of each document in its stream, and where the newest of
 a stream is at a time: their difference says among how many of the newest it is (SQL's `[rows n]`, as in CQL). Documents
-are ordered by time, equal times by arrival; those of the later one's own time count, itself not.
+are ordered by time, equal times by arrival; a later one of the same stream is itself the newest, for one of another
+stream those of its own time are there already.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ class Trees:
 
 
 class IBSJS(SlidingJoin):
-    def __init__(self, queries: JoinQueries, lateness: float = 0.0, same: bool = False) -> None:
-        super().__init__(queries, lateness, same)
+    def __init__(self, queries: JoinQueries, lateness: float = 0.0) -> None:
+        super().__init__(queries, lateness)
         self.groups = grouped(queries)
         self.trees = [Trees(group) for group in self.groups]
 
@@ -74,7 +74,7 @@ class IBSJS(SlidingJoin):
             comparisons = group.lefts, group.rights, group.low[None], group.high[None]
             found = join_then_select(
                 side, new, limit, own.arrays(), other.arrays(), own_keys, other_keys, equality, *by_value, comparisons,
-                windows, int(self.same), trees.arrays, group.members, counts,
+                windows, trees.arrays, group.members, counts,
             )  # fmt: skip
             parts.append(Triples(*(found[:2] if side == 0 else found[1::-1]), *found[2:]))
         return parts
@@ -94,7 +94,6 @@ def join_then_select(
     value_slots: Ints,
     comparisons: Any,
     windows: Any,
-    same: int,
     trees: Any,
     members: Ints,
     counts: Ints,
@@ -111,7 +110,7 @@ def join_then_select(
     met = np.zeros(len(members), np.int16)
     for place in new:
         time, own_slot = own_times[place], own_slots[place]
-        start, end, after = within_reach(time, place, own_times, times, side, longest, most, same)
+        start, end, after = within_reach(time, place, own_times, times, side, longest, most)
         first, last = start, end
         if equality:
             value = own_columns[own_slot, lefts[0] if side == 0 else rights[0]]
@@ -124,8 +123,6 @@ def join_then_select(
             at = position[slot] if equality else candidate
             if at < start or at >= end or tuple_numbers[at] >= limit:
                 continue
-            if same and tuple_numbers[at] == own_numbers[place]:
-                continue
             if not in_bands(own_columns, own_slot, columns, slot, side, lefts, rights, low, high, 0):
                 continue
             before = written
@@ -134,7 +131,7 @@ def join_then_select(
             written = select(side, own_keys, own_slot, other_keys, slot, trees, met, numbers, written)
             if not even:
                 apart = time - times[at]
-                between = came_between(time, place, own_times, times[at], at, after, same)
+                between = came_between(time, place, own_times, times[at], at, after)
                 kept = before
                 for entry in range(before, written):
                     query = numbers[entry]

@@ -74,9 +74,8 @@ class State:
 class SlidingJoin:
     """Strategies fill in `_remember`, `_probe` and, where they keep more than the tuples, `_forget`."""
 
-    def __init__(self, queries: JoinQueries, lateness: float = 0.0, same: bool = False) -> None:
-        """`same`: both sides are given the same tuples, and a tuple neither meets nor counts itself."""
-        self.queries, self.lateness, self.same = queries, lateness, same
+    def __init__(self, queries: JoinQueries, lateness: float = 0.0) -> None:
+        self.queries, self.lateness = queries, lateness
         self.attributes = tuple(boxes.attributes for boxes in queries.selections)
         self.sides = tuple(Side(attributes) for attributes in self.attributes)
         self._clock = -np.inf
@@ -154,7 +153,7 @@ class SlidingJoin:
                 apart = (self._clock - self.lateness) - side.times
                 first = int(np.searchsorted(-apart, -reach.seconds[number]))
             rows = int(reach.rows[number])
-            first = min(first, len(side) - rows - self.same) if rows else first
+            first = min(first, len(side) - rows) if rows else first
             self._forget(number, side.drop_before(max(0, first)))
 
     def _remember(self, side: int, slots: Ints) -> None:

@@ -24,7 +24,6 @@ def within_reach(
     side: int,
     seconds: Floats,
     rows: Ints,
-    same: int,
 ) -> tuple[int, int, int]:
     """From and to which place of the other side the longest windows reach; and where those after `time` begin."""
     first: Any = np.searchsorted(other_times, time)
@@ -43,7 +42,7 @@ def within_reach(
                 low = middle + 1
         start = low
     if rows[1 - side] > 0:
-        start = min(start, max(0, after - rows[1 - side] - same))
+        start = min(start, max(0, after - rows[1 - side]))
     if seconds[side] >= 0:
         low, high = after, len(other_times)
         while low < high:
@@ -54,21 +53,19 @@ def within_reach(
                 high = middle
         end = low
     if rows[side] > 0:
-        last = place + rows[side] + same
+        last = place + rows[side]
         by_rows = len(other_times) if last >= len(own_times) else np.searchsorted(other_times, own_times[last])
         end = max(end, by_rows)
     return start, end, after
 
 
 @kernel
-def came_between(
-    time: float, place: int, own_times: Floats, other_time: float, other: int, after: int, same: int
-) -> int:
+def came_between(time: float, place: int, own_times: Floats, other_time: float, other: int, after: int) -> int:
     """Tuples of the older one's side that came after it, not after the newer one."""
     if other_time < time:
-        return after - 1 - other - same
+        return after - 1 - other
     if other_time > time:
-        return np.searchsorted(own_times, other_time, side="right") - 1 - place - same  # type: ignore[return-value]
+        return np.searchsorted(own_times, other_time, side="right") - 1 - place  # type: ignore[return-value]
     return 0
 
 

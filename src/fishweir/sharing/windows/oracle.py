@@ -27,7 +27,6 @@ class Row:
 class NaiveJoin:
     queries: JoinQueries
     lateness: float = 0.0
-    same: bool = False
     kept: tuple[list[Row], list[Row]] = field(default_factory=lambda: ([], []))
     arrived: list[int] = field(default_factory=lambda: [0, 0])
 
@@ -43,7 +42,7 @@ class NaiveJoin:
             for query in range(self.queries.count)
             for r in self.kept[0]
             for s in self.kept[1]
-            if ((0, r.number) in new or (1, s.number) in new) and not (self.same and r.number == s.number)
+            if ((0, r.number) in new or (1, s.number) in new)
             if self.selected(query, 0, r) and self.selected(query, 1, s)
             if self.compared(query, r, s) and self.meet(query, r, s)
         ]
@@ -70,7 +69,6 @@ class NaiveJoin:
         between = sum(
             (row.time, row.number) > (older.time, older.number) and row.time <= newer.time
             for row in self.kept[side]
-            if not (self.same and row.number == newer.number)
         )
         apart = newer.time - older.time
         return bool(apart <= self.queries.seconds[query, side] and between < self.queries.rows[query, side])
@@ -84,7 +82,7 @@ class NaiveJoin:
             for place, row in enumerate(order):
                 for query in range(self.queries.count):
                     n, t = self.queries.rows[query, side], self.queries.seconds[query, side]
-                    by_rows = len(order) - place <= n + self.same
+                    by_rows = len(order) - place <= n
                     if by_rows if n < ALL_ROWS else self.clock - row.time <= t and t >= 0:
                         stay.add(row.number)
             rows[:] = [row for row in rows if row.number in stay]

@@ -75,10 +75,10 @@ class SJJoin(SlidingJoin):
     """`pieces` of a comparison's diagonal, `cluster_size` (Ndc) or the one found."""
 
     def __init__(
-        self, queries: JoinQueries, lateness: float = 0.0, same: bool = False, pieces: int = PIECES,
+        self, queries: JoinQueries, lateness: float = 0.0, pieces: int = PIECES,
         cluster_size: int | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(queries, lateness, same)
+        super().__init__(queries, lateness)
         self.pieces, self.given_size = pieces, cluster_size
         self.near = tuple(Proximity(boxes.used_attributes()) for boxes in queries.selections)
         self._fitted = 0
@@ -122,7 +122,7 @@ class SJJoin(SlidingJoin):
         reach = self.queries.reach
         return join_clusters(
             side, new, limit, size, own.arrays(), other.arrays(), float_keys(own.columns), float_keys(other.columns),
-            self.near[1 - side].slots, reach.seconds, reach.rows, int(self.same), self.index.arrays(),
+            self.near[1 - side].slots, reach.seconds, reach.rows, self.index.arrays(),
             np.asarray(self.index.used, np.int64), self.of_region, self._comparisons, counts,
         )  # fmt: skip
 

@@ -44,7 +44,6 @@ def join_clusters(
     order: Ints,
     longest: Floats,
     most: Ints,
-    same: int,
     index: Any,
     used: Ints,
     of_region: Ints,
@@ -73,7 +72,7 @@ def join_clusters(
     pairs, written, tested = 0, 0, 0
     for place in new:
         row = own_columns[own_slots[place]]
-        reach = within_reach(own_times[place], place, own_times, times, side, longest, most, same)
+        reach = within_reach(own_times[place], place, own_times, times, side, longest, most)
         if reach[0] >= reach[1]:
             continue
         for axis in range(len(used)):
@@ -87,7 +86,7 @@ def join_clusters(
         taken = 0
         while taken < len(order):
             taken, members = next_cluster(
-                side, place, limit, same, own, other, other_keys, order, taken, reach, free, of_left, attributes,
+                side, place, limit, own, other, other_keys, order, taken, reach, free, of_left, attributes,
                 cell, block, block_slots,
             )  # fmt: skip
             if members == 0:
@@ -124,11 +123,11 @@ def join_clusters(
 
 @kernel
 def next_cluster(
-    side: int, place: int, limit: int, same: int, own: Any, other: Any, other_keys: Keys, order: Ints, taken: int,
+    side: int, place: int, limit: int, own: Any, other: Any, other_keys: Keys, order: Ints, taken: int,
     reach: tuple[int, int, int], axes: Ints, of_left: int, attributes: int, cell: Floats, block: Any, slots: Ints,
 ) -> tuple[int, int]:  # fmt: skip
     """The next tuples in proximity order that are in reach, with their keys on the axes: how far it went, how many."""
-    own_times, own_numbers = own[0], own[1]
+    own_times = own[0]
     times, tuple_numbers, position = other[0], other[1], other[3]
     start, end, after = reach
     time, members = own_times[place], 0
@@ -137,8 +136,6 @@ def next_cluster(
         taken += 1
         at = position[slot]
         if at < start or at >= end or tuple_numbers[at] >= limit:
-            continue
-        if same and tuple_numbers[at] == own_numbers[place]:
             continue
         slots[members] = slot
         for axis in range(len(axes)):
@@ -149,7 +146,7 @@ def next_cluster(
                 key = time_key(times[at] - time if side == 0 else time - times[at], cell)
             else:
                 older = times[at] < time if which - attributes == 2 - side else time < times[at]
-                key = came_between(time, place, own_times, times[at], at, after, same) if older else 0
+                key = came_between(time, place, own_times, times[at], at, after) if older else 0
             block[members, axis] = key
         members += 1
     return taken, members

@@ -251,14 +251,18 @@ class _Growth:
             far[:, side] = found.newest - times
         if not any(self.counted[side] for side in found.rows):
             return far
-        streams = {i: self.documents.get(own, lambda run: run.streams) for i, own in found.documents.items()}
+        streams, places = (
+            {i: self.documents.get(own, part) for i, own in found.documents.items()}
+            for part in (lambda run: run.streams, self.ranks.places)
+        )
         for side in (side for side in found.rows if self.counted[side]):
-            place = self.documents.get(found.documents[side], self.ranks.places)
-            alone = np.ones(len(found), np.bool_)
-            for other, times in found.times.items():
-                alone &= (times < found.newest) | (streams[other] == streams[side])
-            rows = self.ranks.newest(streams[side], found.newest) - place - alone
-            far[:, side] = np.where(far[:, side] > 0, rows, 0)
+            behind = np.where(far[:, side] > 0, self.ranks.newest(streams[side], found.newest), 0)
+            last = np.zeros(len(found), np.int64)
+            for other in (other for other in found.rows if other != side):
+                of_same = streams[other] == streams[side]
+                seen = np.where(of_same, places[other] + 1, behind)
+                last = np.maximum(last, np.where(found.times[other] == found.newest, seen, 0))
+            far[:, side] = np.maximum(last - places[side], 0)
         return far
 
     # Whole combinations.

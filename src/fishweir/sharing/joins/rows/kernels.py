@@ -56,13 +56,23 @@ def meet(
             if own_times[one] > times[two]:
                 kind = LATER if new == 1 else EARLIER
                 if by_rows[1 - new]:
-                    counted = own_streams[one] == streams[two] and own_places[one] > places[two]
-                    apart = float(newest[0][i, streams[two]] - places[two] - counted)
+                    same = own_streams[one] == streams[two]
+                    last = own_places[one] + 1 if same else newest[0][i, streams[two]]
+                    apart = float(last - places[two])
             elif own_times[one] < times[two]:
                 kind = EARLIER if new == 1 else LATER
                 if by_rows[new]:
-                    counted = own_streams[one] == streams[two] and places[two] > own_places[one]
-                    apart = float(newest[1][two, own_streams[one]] - own_places[one] - counted)
+                    same = own_streams[one] == streams[two]
+                    last = places[two] + 1 if same else newest[1][two, own_streams[one]]
+                    apart = float(last - own_places[one])
+            elif (by_rows[0] or by_rows[1]) and own_streams[one] == streams[two]:
+                # Two rows of one stream: that which arrived later finds the other among the newest, or not.
+                if by_rows[1 - new] and own_places[one] > places[two]:
+                    kind = LATER if new == 1 else EARLIER
+                    apart = float(own_places[one] + 1 - places[two])
+                elif by_rows[new] and own_places[one] < places[two]:
+                    kind = EARLIER if new == 1 else LATER
+                    apart = float(places[two] + 1 - own_places[one])
             ones[written], others[written], far[written], kinds[written] = one, two, apart, kind
             written += apart <= longest[kind]
     return written

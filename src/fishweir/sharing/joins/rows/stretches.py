@@ -126,7 +126,7 @@ def _by_time(probe: Probe, view: RowView) -> Stretches:
 
 def _reached(probe: Probe, view: RowView, when: Floats) -> tuple[Floats, Floats]:
     """From when to when the documents are that new ones may meet."""
-    join, ranks = probe.join, probe.ranks
+    join, ranks, own = probe.join, probe.ranks, probe.own.documents[probe.chosen]
     back, on = join.longest[probe.main], join.longest[EARLIER if probe.new else LATER]
     rounding = 1e-15 * (np.abs(when) + 1)
     least, most = when - back * (1 + 1e-15) - rounding, when + on * (1 + 1e-15) + rounding
@@ -135,13 +135,15 @@ def _reached(probe: Probe, view: RowView, when: Floats) -> tuple[Floats, Floats]
         least = np.full(len(when), -np.inf)
         stream = _only(probe.run.streams[view.documents])
         if stream is not None and 0 <= back < np.inf:
-            least = ranks.times_at(stream, ranks.behind(stream, when) - int(min(back, MOST_ROWS)) - 1, np.inf)
+            behind = ranks.behind(stream, when)
+            same = probe.own.run.streams[own] == stream
+            behind[same] = ranks.places(probe.own.run)[own[same]] + 1
+            least = ranks.times_at(stream, behind - int(min(back, MOST_ROWS)), np.inf)
     if by_rows[probe.new]:
         most = np.full(len(when), np.inf)
-        documents = probe.own.documents[probe.chosen]
-        stream = _only(probe.own.run.streams[documents])
+        stream = _only(probe.own.run.streams[own])
         if stream is not None and 0 <= on < np.inf:
-            most = ranks.times_at(stream, ranks.places(probe.own.run)[documents] + int(min(on, MOST_ROWS)) + 1, np.inf)
+            most = ranks.times_at(stream, ranks.places(probe.own.run)[own] + int(min(on, MOST_ROWS)), np.inf)
     return least, most
 
 
