@@ -83,6 +83,23 @@ def quiet(tmp_path):
         yield weir
 
 
+def test_a_chain_sees_what_arrived_after_its_own_registration(weir):
+    """Also where its first joins are those of an older chain: their results count from their earliest document on."""
+    two = "S//a->x JOIN{x=y, INF} S//b->y FOLLOWED BY{y=z, INF} U//c->z"
+    three = f"{two} JOIN{{z=u, INF}} S//d->u"
+    weir.execute(f"create stream S; create stream U; create query old as {three}; create query old_two as {two}")
+    weir.publish("S", ["<a>1</a>", "<a>2</a>", "<b>2</b>"], timestamps=[0, 1, 2])
+    weir.run(until_idle=True)
+    weir.execute(f"create query new as {three}; create query new_two as {two}")
+    weir.publish("S", ["<b>1</b>", "<a>3</a>", "<b>3</b>"], timestamps=[3, 4, 5])
+    weir.publish("U", [f"<c>{value}</c>" for value in (1, 2, 3)], timestamps=[6, 7, 8])
+    weir.publish("S", [f"<d>{value}</d>" for value in (1, 2, 3)], timestamps=[9, 10, 11])
+    weir.run(until_idle=True)
+    for name, values in (("old", "123"), ("old_two", "123"), ("new", "3"), ("new_two", "3")):
+        assert sorted(r.bindings["z"]["value"] for r in weir.results(name)) == list(values), name
+        assert weir.status(name).results == len(values)
+
+
 def test_what_is_read_cannot_be_dropped(quiet):
     script = "S//a publish P; P//b publish Q; create feed F from P; register feed F as G; create query r as Q//c"
     quiet.execute(script)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import ElementOutput, Shape, StreamDefinition, TextOutput, VariableOutput
+from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, StreamDefinition, TextOutput, VariableOutput
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.stylesheets import BadItem, Stylesheet
 from fishweir.errors import QueryError
@@ -138,6 +138,8 @@ def append(target: Target, results: Sequence[Result], batch: int) -> None:
             problems.append(f"{', '.join(result.documents)}: {error}")
     times = [result.timestamp for result in results]
     columns: dict[str, Sequence[Any]] = {"body": bodies, "problem": problems, "timestamp": times}
+    if target.log.stream.name.startswith(DERIVED):
+        columns["since"] = [result.since for result in results]
     if target.keeps_ids:
         columns["id"] = [result.documents[0] for result in results]
     target.log.append(log_batch(target.log.stream, len(results), time.time(), columns), {CURSOR: batch})

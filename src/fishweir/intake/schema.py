@@ -1,7 +1,8 @@
 """What one entry of a stream's log looks like, and how batches of entries are built.
 
 An entry that is known bad at intake has its reason in `problem` and its raw bytes in `body`; it still
-takes a number. A stream with declared columns has one typed column `c_<name>` for each of them.
+takes a number. A stream with declared columns has one typed column `c_<name>` for each of them. Results of a chain's first
+joins have in `since` the version of the catalog when the earliest of their documents arrived.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fishweir.algebra.nodes import StreamDefinition
+from fishweir.algebra.nodes import DERIVED, StreamDefinition
 
 logger = logging.getLogger("fishweir.intake")
 
@@ -43,7 +44,8 @@ def column_name(name: str) -> str:
 def log_schema(stream: StreamDefinition) -> pa.Schema:
     """The Arrow schema of a stream's log; types of columns are those the language allows."""
     declared = [(column_name(name), KINDS[kind]) for name, kind in stream.columns]
-    return pa.schema([*ENTRY_FIELDS, *declared])
+    since = [("since", pa.int64())] if stream.name.startswith(DERIVED) else []
+    return pa.schema([*ENTRY_FIELDS, *since, *declared])
 
 
 def log_batch(

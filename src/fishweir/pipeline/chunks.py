@@ -33,6 +33,8 @@ class Chunk:
     aside: list[tuple[int, str | None, str]] = field(default_factory=list)
     witnesses: Mapping[Path, PathTable] = field(default_factory=dict)
     arrivals: list[float] = field(default_factory=list)
+    since: list[int] = field(default_factory=list)
+    """Of the results of a chain's first joins: the version of the catalog when the earliest document arrived."""
     changes: list[tuple[int, float, str]] = field(default_factory=list)
     """Of a changing file, also of rows that went: number, arrival, key."""
 
@@ -73,6 +75,8 @@ def _read_documents(log: StreamLog, plan: SourcePlan, after: int, upto: int, chu
             chunk.ids.append(entry["id"])
             chunk.timestamps.append(given)
             chunk.arrivals.append(arrival)
+            if "since" in entry:
+                chunk.since.append(entry["since"])
             if reader is not None:
                 chunk.changes.append((number, arrival, reader.key_of(root) or ""))
     chunk.witnesses = walk.tables()

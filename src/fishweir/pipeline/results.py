@@ -50,13 +50,15 @@ class QueryLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One result of one query; `bindings` by variable: document, node and value."""
+    """One result of one query; `bindings` by variable: document, node and value. `since` is the version of the catalog
+    when the earliest document of a join's result arrived: queries registered later do not see it."""
 
     query: str
     documents: list[str]
     timestamp: float
     bindings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     output: str | dict[str, Any] = ""
+    since: int = field(default=0, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -147,7 +149,7 @@ class ResultReader:
                 if (at, id(query.shape)) not in made:
                     made[at, id(query.shape)] = self._made(row, query)
                 for documents, bindings, output in made[at, id(query.shape)]:
-                    yield number, Result(query.name, documents, row["timestamp"], bindings, output)
+                    yield number, Result(query.name, documents, row["timestamp"], bindings, output, row["since"])
 
     def _combined(
         self, table: ResultsTable, commit: Commit, dead: Ints, wanted: Ints | None

@@ -89,7 +89,7 @@ class MatchTask:
                 writer.matches(match_batch(stream, chunk, segment, table, matches))
                 part.matches += len(matches)
             if stage.reads(sources):
-                found = chunk.numbers, chunk.timestamps, self.version, chunk.witnesses
+                found = chunk.numbers, chunk.timestamps, chunk.since or self.version, chunk.witnesses
                 runs.append(batch_run(stage, sources, stream, *found, chunk.arrivals, chunk.changes))
             if notes.reads(sources):
                 items.append(batch_items(notes, sources, stream, chunk.numbers, chunk.timestamps, chunk.witnesses))

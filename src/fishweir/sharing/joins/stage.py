@@ -180,10 +180,11 @@ def _counts_rows(table: JoinTable | ManyTable) -> tuple[bool, ...]:
 
 def batch_run(
     stage: JoinStage, sources: Sequence[Source], stream: int, numbers: Sequence[int], times: Sequence[float],
-    version: int, witnesses: Mapping[Path, PathTable],
+    since: int | Sequence[int], witnesses: Mapping[Path, PathTable],
     arrivals: Sequence[float] | None = None, changes: Sequence[tuple[int, float, str]] = (),
 ) -> Run:  # fmt: skip
-    """The run of a batch of one stream's documents; `changes` of a changing file are number, arrival and key."""
+    """The run of a batch of one stream's documents; `since` is the version of the catalog when they arrived, `changes`
+    of a changing file are number, arrival and key."""
     rows = [
         found
         for join, side in stage.row_sides
@@ -196,7 +197,7 @@ def batch_run(
     ]
     return build_run(
         np.full(len(numbers), stream, np.int64), np.array(numbers, dtype=np.int64),
-        np.array(times, dtype=np.float64), version, stage.variables(sources), witnesses,
+        np.array(times, dtype=np.float64), since, stage.variables(sources), witnesses,
         concatenated_rows(rows, [0] * len(rows)),
         np.array(times if arrivals is None else arrivals, dtype=np.float64), _versions(stream, changes),
     )  # fmt: skip

@@ -165,7 +165,7 @@ Needed = Callable[[Run], NDArray[np.bool_]]
 
 
 def build_run(
-    streams: Ints, numbers: Ints, times: NDArray[np.float64], since: int,
+    streams: Ints, numbers: Ints, times: NDArray[np.float64], since: int | Sequence[int],
     variables: Mapping[Variable, bool], witnesses: Mapping[Path, PathTable], rows: SideRows,
     arrivals: NDArray[np.float64], versions: Versions,
 ) -> Run:  # fmt: skip
@@ -198,7 +198,7 @@ def build_run(
     looked_up, documents = _joined(index, np.uint64), _joined(holders, np.int64)
     by_key = np.argsort(looked_up, kind="stable")
     return Run(
-        streams, numbers, times, np.full(len(numbers), since, np.int64), arrivals, keys,
+        streams, numbers, times, np.array(np.broadcast_to(since, len(numbers)), np.int64), arrivals, keys,
         np.searchsorted(cell[order], np.arange(len(numbers) * len(keys) + 1)), values[order],
         np.append(0, np.cumsum(length[order])).astype(np.int64), flat[at],
         looked_up[by_key], documents[by_key], rows.sorted(), versions,
