@@ -22,6 +22,7 @@ def test_outputs_are_documents_of_a_stream(weir):
         select a, t from open//book[author->a][title->t] publish listed;
         create query of_hits as hits/hit->h[@by = 'A'];
         create query of_list as listed/result->r[author = 'B'];
+        create query of_all as dear;
         create query counted as select title from dear where price > 6;
         create feed news from dear;
     """)
@@ -41,6 +42,7 @@ def test_outputs_are_documents_of_a_stream(weir):
     assert found(weir, "of_list") == [
         (["listed-2"], 10.0, "<result><author>B</author><title>y</title></result>")
     ]
+    assert found(weir, "of_all") == [(["dear-1"], 10.0, a), (["dear-2"], 10.0, b)]
     assert found(weir, "counted") == [(["dear-1"], 10.0, {"title": "x"})]
     assert found(weir, "news") == [(["dear-1"], 10.0, a), (["dear-2"], 10.0, b)]
     weir.publish("S", [f'<shelf open="yes">{c}{a}</shelf>'], timestamps=[5])
@@ -110,6 +112,12 @@ def test_what_is_read_cannot_be_dropped(quiet):
     quiet.execute("drop feed G; delete r; delete F; delete Q; delete P")
     assert list(quiet.catalog.streams()) == ["S"]
     quiet.execute("create stream P")
+
+
+def test_nothing_is_put_among_the_results_of_a_query(quiet):
+    quiet.execute("S//a publish P; create query Q as P")
+    with pytest.raises(QueryError, match="P are the results of a query: nothing else is published there"):
+        quiet.publish("P", ["<a/>"])
 
 
 def test_a_query_that_nobody_reads_makes_no_stream(quiet):

@@ -46,7 +46,7 @@ CASES = [
     ("create \"\" where", '""', QuerySyntaxError, "expected the query's name, found an empty text"),
     ("delete", "", QuerySyntaxError, "expected the query's name"),
     ("delete a b", "b", QuerySyntaxError, "expected the end of the statement"),
-    ("hello", "hello", QuerySyntaxError, "expected 'create stream NAME'"),
+    ("hello there", "hello", QuerySyntaxError, "expected 'create stream NAME'"),
 ]  # fmt: skip
 
 

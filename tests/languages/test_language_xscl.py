@@ -152,6 +152,8 @@ REFUSED = [
     ("S//a//", 7, "expected"),
     ("select <h>$x</g> from S//a->x", 15, "to close '<h>'"),
     ("create query q as S//a publish r", 19, "it has one name"),
+    ("S//a->x FOLLOWED{x=y, 1} S//b->y", 9, "'followed by{', 'join{'"),
+    ("select <o>{x} &amp; y</o> from S//a->x", 19, "';' ends it; text is written as it is, '&' and not '&amp;'"),
 ]
 
 
@@ -173,6 +175,12 @@ def test_refused(text: str, column: int, reason: str) -> None:
         ("select 'from R' , x from S//a->x", None),
         ("'S'//a[b = \"from R\"]", "xscl"),
         ("from S -- a comment\n//a", None),
+        ("S", "xscl"),
+        ("S -- a comment\n publish P", "xscl"),
+        ("create query q as 'a file.xml'", "xscl"),
+        ("S as x every 1 hour", "xscl"),
+        ("with", None),
+        ("no statement", None),
     ],
 )
 def test_recognised(text: str, language: str | None) -> None:

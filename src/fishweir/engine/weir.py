@@ -295,10 +295,13 @@ class Weir:
         return query
 
     def _log(self, name: str) -> tuple[int, StreamLog]:
+        """The log of a stream that others may append to."""
         known = self.catalog.streams()
         if name not in known:
             raise QueryError(f"there is no stream {name}; there are: {', '.join(sorted(known)) or 'none'}")
         id, stream = known[name]
+        if stream.virtual is not None:
+            raise QueryError(f"the documents of {name} are the results of a query: nothing else is published there")
         self.home.add_stream(id, stream)
         return id, open_log(self.home.streams, id)
 

@@ -1,8 +1,8 @@
 """What one entry of a stream's log looks like, and how batches of entries are built.
 
 An entry that is known bad at intake has its reason in `problem` and its raw bytes in `body`; it still
-takes a number. A stream with declared columns has one typed column `c_<name>` for each of them. Results of a chain's first
-joins have in `since` the version of the catalog when the earliest of their documents arrived.
+takes a number. A stream with declared columns has one typed column `c_<name>` for each of them. Results of a
+chain's first joins have in `since` the version of the catalog when the earliest of their documents arrived.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from fishweir.languages.pieces import Piece, Rejected
 
+_ENTITY = re.compile(r"&#?\w+\Z")
 _FOUND = re.compile(r"\$?\w[\w.-]*|</?>?|\S")
 _WORDS = {
     "STRING": "quoted text", "NAME": "a name", "NUMBER": "a number", "VARIABLE": "a $variable",
@@ -27,7 +28,7 @@ _WORDS = {
     "ISO_TIME": "a date", "FROM_NOW": "'in'", "CONFORMS": "'conforms to'", "PATH": "a path", "TYPE": "a type",
     "ATTRIBUTE": "an attribute", "URL": "a URL", "DATE_PART": "'year('", "SHARES_LINK": "'shares-link'",
     "SLASH": "'/'", "DEEP": "'//'", "AT": "'@'", "STAR": "'*'", "DOT": "'.'", "PARENT": "'..'", "ARROW": "'->'",
-    "CLARK": "'{uri}name'", "PREFIXED": "a name", "LBRACE": "'{'", "RBRACE": "'}'", "JOIN": "'join{'",
+    "CLARK": "'{uri}name'", "PREFIXED": "a name", "LBRACE": "'{'", "RBRACE": "'}'", "JOINED": "'followed by{', 'join{'",
     "VAR": "a variable", "SPAN": "a time such as 10 minutes",
     "LSQB": "'['", "RSQB": "']'", "BAR": "'|'",
     "$END": "the end of the statement",
@@ -70,6 +71,8 @@ def unexpected(error: UnexpectedInput, text: str) -> Rejected:
         at, expected = error.pos_in_stream or 0, set(error.allowed or ())
     found = _FOUND.match(text, at)
     seen = f"'{found[0]}'" if found else "the end of the statement"
+    if _ENTITY.search(text, 0, at):
+        seen += ": ';' ends it; text is written as it is, '&' and not '&amp;'"
     return Rejected(f"expected {alternatives(expected)}, found {seen}", at, syntax=True)
 
 
