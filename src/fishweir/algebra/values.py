@@ -39,7 +39,7 @@ def to_text(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case float():
-            return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(float(value))
+            return str(int(value)) if value.is_integer() else repr(float(value))
         case datetime():
             return (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
         case date():
