@@ -16,7 +16,7 @@ from typing import Any
 from lxml import etree
 
 from fishweir.algebra.nodes import Step
-from fishweir.algebra.values import to_text
+from fishweir.algebra.values import to_text, to_timestamp
 from fishweir.errors import QueryError
 
 Element = etree._Element
@@ -116,7 +116,11 @@ def values_at(root: Element, path: tuple[Step, ...]) -> list[str]:
             return [str(element.attrib[key]) for element, key in chosen if key is not None]
         children = [child for element in found for child in element.iterchildren(etree.Element)]
         found = [child for child in children if local_name(child.tag) == step.name]
-    return [string_value(element) for element in found]
+    values = [string_value(element) for element in found]
+    if path[-1].axis == "seconds":
+        times = map(to_timestamp, values)
+        return [to_text(time) for time in times if time is not None]
+    return values
 
 
 def attribute_named(element: Element, name: str) -> str | None:

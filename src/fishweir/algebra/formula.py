@@ -7,7 +7,7 @@ false, and their negation is true: an item either satisfies an atom or it does n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal as OneOf
@@ -88,6 +88,17 @@ def atoms_of(formula: Formula) -> Iterator[Atom]:
         case And(parts) | Or(parts):
             for part in parts:
                 yield from atoms_of(part)
+
+
+def with_atoms(formula: Formula, change: Callable[[Atom], Atom]) -> Formula:
+    """The same formula over other atoms."""
+    match formula:
+        case Atom():
+            return change(formula)
+        case Not(part):
+            return Not(with_atoms(part, change))
+        case And(parts) | Or(parts):
+            return type(formula)(tuple(with_atoms(part, change) for part in parts))
 
 
 def paths_of(formula: Formula) -> Iterator[RelativePath]:

@@ -24,7 +24,7 @@ Constant = str | float
 """A quoted constant compares as a string, exactly; a bare number compares as a number."""
 
 
-Axis = Literal["child", "attribute", "descendant", "descendant-attribute", "item"]
+Axis = Literal["child", "attribute", "descendant", "descendant-attribute", "item", "seconds"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ class Step:
     """One step down the tree; `*` is any name. Namespace None is any, the empty one is none.
 
     A descendant is at any depth below; a descendant attribute is on the element or on one below it.
-    An `item` is the document element, whatever its name, and its value is all of its text.
+    An `item` is the document element, whatever its name, and its value is all of its text. `seconds` is a child that is
+    a time, as a number.
     """
 
     name: str
@@ -53,7 +54,8 @@ class Step:
 
     def __str__(self) -> str:
         space = "" if self.namespace is None else f"{{{self.namespace}}}"
-        return f"{'.' if self.is_deep else ''}{'@' if self.is_attribute else ''}{space}{self.name}"
+        shown = f"{'.' if self.is_deep else ''}{'@' if self.is_attribute else ''}{space}{self.name}"
+        return f"seconds({shown})" if self.axis == "seconds" else shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from fishweir.algebra.nodes import (
 )
 from fishweir.catalog.change import Change, bound_shape
 from fishweir.delivery.actions import Actions
-from fishweir.engine.dated import dated_slots, ordered_times, time_text
+from fishweir.engine.dated import Mixed, dated_slots, in_seconds, time_text
 from fishweir.engine.feeds import Feeds
 from fishweir.engine.places import refused
 from fishweir.engine.published import Published
@@ -51,7 +51,7 @@ class Registration:
         self.published = Published(change, self.streams, self._add_stream)
         self.registering = FeedRegistration(change, self.streams, self.feeds, base, self._add_stream)
         self.derived: set[str] = set()
-        self._bound: dict[tuple[int, Action | None], tuple[object, dict[int, str]]] = {}
+        self._bound: dict[tuple[int, Action | None], tuple[object, Shape | Selection | FeedQuery, dict[int, str]]] = {}
 
     def run(self, statements: Sequence[Statement]) -> list[str]:
         """Stores the statements in order; the names of the queries they create."""
@@ -143,15 +143,18 @@ class Registration:
                 if not source.dtd and source.name not in self.streams and not self.feeds.is_published(source.name):
                     self._declare(statement, source.name)
             self._check_columns(statement)
-            self._check_times(statement)
+            shape = self._in_seconds(statement)
             try:
-                to_normals(bound_shape(statement))
+                to_normals(bound_shape(replace(statement, shape=shape)))
             except QueryError as error:
                 raise self._refused(statement, f"cannot be planned: {error}") from error
             if statement.action is not None:
                 self._check_action(statement, statement.action)
-            self._bound[key] = statement.shape, dated_slots(statement.shape, self.streams)
-        if dated := self._bound[key][1]:
+            self._bound[key] = statement.shape, shape, dated_slots(shape, self.streams)
+        written, shape, dated = self._bound[key]
+        if shape is not written:
+            statement = replace(statement, shape=shape)
+        if dated:
             statement = self._with_times(statement, dated)
         if statement.name and statement.name.startswith(DERIVED) and not statement.derived:
             raise self._refused(statement, f"cannot be named so: names with '{DERIVED}' are those of joins in chains")
@@ -185,11 +188,12 @@ class Registration:
                     name, columns = "/".join(map(str, path)), ", ".join(name for name, _ in stream.columns)
                     raise self._refused(statement, f"reads {name}; the columns of {stream.name} are {columns}", name)
 
-    def _check_times(self, statement: CreateQuery) -> None:
-        for atom in ordered_times(statement.shape, self.streams):
-            name = atom.path[0].name
-            reason = f"compares {name}, a time, with another column by '{atom.op}'"
-            raise self._refused(statement, f"{reason}: between times only = and != are built", name)
+    def _in_seconds(self, statement: CreateQuery) -> Shape | Selection | FeedQuery:
+        try:
+            return in_seconds(statement.shape, self.streams)
+        except Mixed as error:
+            reason = f"compares {error.column}, a time, by '{error.atom.op}' with a column that is none"
+            raise self._refused(statement, reason, error.column) from None
 
     def _with_times(self, statement: CreateQuery, dated: Mapping[int, str]) -> CreateQuery:
         """Constants that columns of times are compared with, as those are kept."""

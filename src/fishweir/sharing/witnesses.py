@@ -184,7 +184,8 @@ def _tuple_parts(
     below = last.is_deep if len(path) == 1 else len(path) == 2 and at_root
     for column in columns if below and not last.is_attribute else ():
         if last.accepts(column, ""):
-            table = column_table(columns[column], elements[column])
+            seconds = last.axis == "seconds"
+            table = column_table(in_seconds(columns[column]) if seconds else columns[column], elements[column])
             nodes = table.nodes[:, -len(path) :]
             yield table if len(path) == 2 else PathTable(table.documents, nodes, table.texts)
 
@@ -222,6 +223,11 @@ def column_table(column: pa.Array, positions: Ints) -> PathTable:
     if numbers is not None:
         numbers = np.where(np.isfinite(numbers), numbers, np.nan)
     return PathTable(rows, nodes, column_texts(values), numbers)
+
+
+def in_seconds(times: pa.Array) -> pa.Array:
+    """Times as numbers."""
+    return pc.divide(times.cast(pa.int64()).cast(pa.float64()), 1e6)
 
 
 def column_texts(column: pa.Array) -> pa.Array:
