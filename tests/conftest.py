@@ -21,6 +21,20 @@ settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("FISHWEIR_HYPOTHESIS", "fishweir"))
 
 
+LONGEST = (
+    "engine/test_feeds.py", "pipeline/test_exactly_once.py", "bench/test_niagaracq_bench.py",
+    "bench/test_mmqjp_bench.py", "bench/test_spatialjoin_bench.py", "engine/test_all_languages.py",
+    "sharing/joins/test_many_joins.py", "engine/test_annotations.py", "sharing/joins/test_theta_joins.py",
+)  # fmt: skip
+"""Files that take a minute and more: begun first, so that no process waits for another at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    order = {here / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path, len(order)))
+
+
 @pytest.fixture(scope="session")
 def spark():  # type: ignore[no-untyped-def]
     from fishweir.pipeline.session import open_session
