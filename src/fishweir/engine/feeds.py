@@ -47,8 +47,9 @@ class Feeds:
         """The query with its views folded in and its constants in one list."""
         query = statement.shape
         assert isinstance(query, FeedQuery)
-        if statement.published and statement.name in self.streams:
-            raise refused(statement, f"feed {statement.name}: there is a stream of that name", statement.name)
+        stream = self.streams.get(str(statement.name))
+        if statement.published and stream is not None and stream.virtual != stream.name:
+            raise refused(statement, f"feed {stream.name}: there is a stream of that name", stream.name)
         folded = self._folded.get(id(query))
         if folded is None or statement.name in folded.names:
             folded = self._folded[id(query)] = self._fold(statement, query)
@@ -82,15 +83,24 @@ class Feeds:
     def check_unread(self, name: str) -> None:
         """QueryError where somebody reads or subscribes to the feed."""
         readers = self.change.publications.reader_names(name)
-        readers += sorted(stream.name for stream in self.streams.values() if stream.virtual == name)
+        readers += sorted(stream.name for stream in self.streams.values() if stream.virtual == name != stream.name)
+        if self._is_stream(name):
+            readers += self.change.reading(name)
         if readers:
             shown = ", ".join(readers[:5]) + (" and others" if len(readers) > 5 else "")
             raise QueryError(f"the feed {name} is read by {shown}; drop them first")
 
     def withdraw(self, name: str) -> None:
-        """The feed is about to be dropped."""
+        """The feed is about to be dropped, and with it its stream."""
         self.check_unread(name)
         self._forget()
+        if self._is_stream(name):
+            self.change.drop_stream(name)
+            del self.streams[name]
+
+    def _is_stream(self, name: str) -> bool:
+        """Whether queries of other languages read the feed: they read its items as a stream."""
+        return name in self.streams and self.streams[name].virtual == name
 
     def _forget(self) -> None:
         self._found.clear()
@@ -132,7 +142,7 @@ class Feeds:
     def _edges(self, name: str) -> Publication | None:
         """As `_find`, and a feed that is materialised reads the one it is made of."""
         stream = self.streams.get(name)
-        if stream is not None and stream.virtual is not None:
+        if stream is not None and stream.virtual not in (None, name):
             return Publication(FeedQuery(FeedName(stream.virtual)))
         return self._find(name)
 

@@ -100,6 +100,8 @@ class Materializer:
     def _follow(self, target: Target, numbers: frozenset[int], own: Shape | Selection | None) -> None:
         """The query may be another by now."""
         target.numbers = numbers
+        if isinstance(own, Selection):
+            target.keeps_ids = not own.joins
         if isinstance(own, Shape):
             target.keeps_ids = selects_documents(own)
             target.transform = str.encode if gives_elements(own) else wrapped

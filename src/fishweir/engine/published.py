@@ -1,8 +1,8 @@
-"""Queries whose output others read by name: `publish NAME` (MMQJP section 2).
+"""Queries whose output others read by name: `publish NAME` (MMQJP section 2), and feeds that other languages read.
 
 The output becomes a stream of that name once somebody reads it, so that a hundred thousand published queries
 cost no stream. `engine/materialize.py` fills it with the query's results. What is read cannot go away, and
-nothing reads itself, directly or through others.
+nothing reads itself, directly or through others. Queries over feeds read a feed without a stream, as a view (feeds.py).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Published:
         if stream is not None:
             if stream.virtual != name:
                 raise refused(statement, f"query {name}: there is a stream of that name", name, "publish")
-            self._check_cycle(statement, [source.name for source in sources()])
+            self.check_cycle(statement, [source.name for source in sources()])
         self._bound.add(name)
 
-    def declare(self, name: str) -> bool:
-        """Makes a stream of a published query that somebody reads; whether there is such a query."""
-        if name not in self:
+    def declare(self, name: str, is_feed: bool = False) -> bool:
+        """Makes a stream of a published query or feed that somebody reads; whether there is such a query."""
+        if not is_feed and name not in self:
             return False
         self.add_stream(CreateStream(StreamDefinition(name, virtual=name), text=f"published {name}"))
         return True
@@ -73,7 +73,7 @@ class Published:
         made = [stream.name for stream in self.streams.values() if stream.virtual == name != stream.name]
         return sorted({*readers, *made})
 
-    def _check_cycle(self, statement: CreateQuery, sources: list[str]) -> None:
+    def check_cycle(self, statement: CreateQuery, sources: Iterable[str]) -> None:
         """Its name may have readers from before: a query that expired leaves its stream to them."""
         name = str(statement.name)
         above: dict[str, str] = dict.fromkeys(sources, name)

@@ -30,6 +30,7 @@ from fishweir.algebra.nodes import (
     Statement,
     StreamDefinition,
 )
+from fishweir.algebra.views import Publication, reads
 from fishweir.catalog.change import Change, bound_shape
 from fishweir.delivery.actions import Actions
 from fishweir.engine.dated import Mixed, dated_slots, in_seconds, time_text
@@ -92,6 +93,8 @@ class Registration:
             return list(self.add_queries([statement]))
         if before.text != statement.text:
             self._bound.clear()
+            assert isinstance(statement.shape, FeedQuery)
+            self.published.check_cycle(statement, reads(Publication(statement.shape, statement.constants)))
             self.change.replace_queries([self._bind(query) for query in self.feeds.replaced(statement)])
         return [str(statement.name)]
 
@@ -115,10 +118,13 @@ class Registration:
         self.published.sweep(list(self.streams))
 
     def _add_stream(self, statement: CreateStream) -> None:
-        if self.feeds.is_published(statement.stream.name):
-            raise QueryError(f"stream {statement.stream.name}: there is a feed of that name")
-        if statement.stream.virtual != statement.stream.name and statement.stream.name in self.published:
-            raise QueryError(f"stream {statement.stream.name}: there is a published query of that name")
+        name, virtual = statement.stream.name, statement.stream.virtual
+        if virtual != name and self.feeds.is_published(name):
+            raise QueryError(f"stream {name}: there is a feed of that name")
+        if virtual != name and name in self.published:
+            raise QueryError(f"stream {name}: there is a published query of that name")
+        if name.startswith(DERIVED) and virtual != name:
+            raise QueryError(f"stream {name}: names with '{DERIVED}' are those of joins in chains")
         if statement.stream.name not in self.streams:
             check_source(statement.stream, self.base)
         self.change.add_stream(statement)
@@ -140,7 +146,7 @@ class Registration:
             if isinstance(statement.shape, Shape):
                 self._check_joined(statement, statement.shape)
             for source in sources:
-                if not source.dtd and source.name not in self.streams and not self.feeds.is_published(source.name):
+                if not source.dtd and source.name not in self.streams:
                     self._declare(statement, source.name)
             self._check_columns(statement)
             shape = self._in_seconds(statement)
@@ -216,7 +222,7 @@ class Registration:
         """A published query, or a file that a query names, is a stream of that name: one document, or its tuples."""
         if name == statement.name and statement.published:
             raise self._refused(statement, "reads itself", name)
-        if self.published.declare(name):
+        if self.published.declare(name, self.feeds.is_published(name)):
             return
         if "://" in name:
             raise self._refused(statement, f"reads {name}; URLs are not supported yet", name)

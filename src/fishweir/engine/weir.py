@@ -120,7 +120,8 @@ class Weir:
         """Feeds a stream from a streaming DataFrame; declares the stream where there is none."""
         if name not in self.catalog.streams():
             with self.catalog.change() as change:
-                change.add_stream(CreateStream(stream_of(name, frame), text=f"attached {name}"))
+                attached = CreateStream(stream_of(name, frame), text=f"attached {name}")
+                Registration(change, self.actions, Path.cwd()).run([attached])
             self._make_streams()
         id, log = self._log(name)
         if log.stream.path is not None:
@@ -298,10 +299,13 @@ class Weir:
         """The log of a stream that others may append to."""
         known = self.catalog.streams()
         if name not in known:
-            raise QueryError(f"there is no stream {name}; there are: {', '.join(sorted(known)) or 'none'}")
+            if self.catalog.query(name) is not None:
+                raise QueryError(f"{name} is a query, not a stream: nothing is published there but its results")
+            shown = ", ".join(sorted(name for name, (_, stream) in known.items() if stream.virtual is None))
+            raise QueryError(f"there is no stream {name}; there are: {shown or 'none'}")
         id, stream = known[name]
         if stream.virtual is not None:
-            raise QueryError(f"the documents of {name} are the results of a query: nothing else is published there")
+            raise QueryError(f"{name} are the results of a query: nothing else is published there")
         self.home.add_stream(id, stream)
         return id, open_log(self.home.streams, id)
 
