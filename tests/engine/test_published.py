@@ -102,6 +102,65 @@ def test_a_chain_sees_what_arrived_after_its_own_registration(weir):
         assert weir.status(name).results == len(values)
 
 
+def test_a_document_does_not_meet_itself_by_another_name(weir):
+    """What a filter or a feed passes on is the document that came, through however many of them."""
+    weir.execute("""
+        create stream S;
+        S/r publish P; P publish Q; create feed F from Q;
+        select <r>{a}</r> from S/r[a->a] publish made;
+        create query plain as S//a->x JOIN{x=y, 5} P//a->y;
+        create query rows as select x.a as x, y.a as y from P [rows 5] as x, Q [rows 5] as y;
+        create query three as select x.a as x, y.a as y, z.a as z
+            from S [range 9] as x, Q [range 9] as y, F [range 9] as z where x.a = z.a;
+        create query new as S//a->x JOIN{x=y, 5} made//a->y;
+    """)
+    for time in (1, 2):
+        weir.publish("S", ["<r><a>1</a></r>"], timestamps=[time], ids=[f"d{time}"])
+        weir.run(until_idle=True)
+    assert sorted(sorted(documents) for documents, _, _ in found(weir, "plain")) == [["d1", "d2"]] * 2
+    assert sorted(sorted(documents) for documents, _, _ in found(weir, "rows")) == [["d1", "d2"]] * 2
+    assert found(weir, "three") == []
+    assert len(found(weir, "new")) == 4
+    for name, reason in (("F", "F are the results of a query"), ("spare", "there is a published query of that name")):
+        weir.execute("S publish spare")
+        with pytest.raises(QueryError, match=reason):
+            weir.attach(name, weir.spark.readStream.format("rate").load())
+
+
+FEEDS = "create stream S; create feed F from S as $s where $s[title contains 'a']; "
+
+
+def test_a_feed_is_read_by_every_language(weir):
+    weir.execute(FEEDS + """
+        create query alone as F; create query path as F//title->t; create query sql as select title from F;
+        create query niagara as where <r><title>$t</></> in "F" construct <o>$t</o>;
+        create query with_source as F//n->x FOLLOWED BY{x=y, 5} S//n->y; create feed G from F;
+    """)
+    item = "<r><title>{}</title><n>1</n></r>"
+    weir.publish("S", [item.format(title) for title in "ab"], timestamps=[1, 2])
+    weir.run(until_idle=True)
+    for name, output in (
+        ("alone", item.format("a")), ("G", item.format("a")), ("path", "<title>a</title>"), ("sql", {"title": "a"}),
+        ("niagara", "<o>a</o>"),
+    ):  # fmt: skip
+        assert found(weir, name) == [(["S-1"], 1.0, output)], name
+    assert [documents for documents, _, _ in found(weir, "with_source")] == [["S-1", "S-2"]]
+    weir.execute("create or replace feed F from S as $s where $s[title contains 'b']")
+    weir.publish("S", [item.format(title) for title in "ab"], timestamps=[3, 4])
+    weir.run(until_idle=True)
+    assert [documents for documents, _, _ in found(weir, "alone")] == [["S-1"], ["S-4"]]
+
+
+def test_a_feed_that_others_read_stays(quiet):
+    quiet.execute(FEEDS.partition(";")[2] + "create query q as F; F publish P")
+    with pytest.raises(QueryError, match="the feed F is read by P, q; drop them first"):
+        quiet.drop("F")
+    with pytest.raises(QueryError, match="the queries read each other: F -> P -> F"):
+        quiet.execute("create or replace feed F from P")
+    quiet.execute("delete q; delete P; delete F")
+    assert list(quiet.catalog.streams()) == ["S"]
+
+
 def test_what_is_read_cannot_be_dropped(quiet):
     script = "S//a publish P; P//b publish Q; create feed F from P; register feed F as G; create query r as Q//c"
     quiet.execute(script)
@@ -115,9 +174,11 @@ def test_what_is_read_cannot_be_dropped(quiet):
 
 
 def test_nothing_is_put_among_the_results_of_a_query(quiet):
-    quiet.execute("S//a publish P; create query Q as P")
+    quiet.execute("S//a publish P; create query Q as P; S publish R")
     with pytest.raises(QueryError, match="P are the results of a query: nothing else is published there"):
         quiet.publish("P", ["<a/>"])
+    with pytest.raises(QueryError, match="R is a query, not a stream: nothing is published there but its results"):
+        quiet.publish("R", ["<a/>"])
 
 
 def test_a_query_that_nobody_reads_makes_no_stream(quiet):

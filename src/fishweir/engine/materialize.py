@@ -144,6 +144,7 @@ def append(target: Target, results: Sequence[Result], batch: int) -> None:
         columns["since"] = [result.since for result in results]
     if target.keeps_ids:
         columns["id"] = [result.documents[0] for result in results]
+        columns["origin"] = [result.origin for result in results]
     target.log.append(log_batch(target.log.stream, len(results), time.time(), columns), {CURSOR: batch})
 
 

@@ -93,9 +93,9 @@ class Registration:
             return list(self.add_queries([statement]))
         if before.text != statement.text:
             self._bound.clear()
-            assert isinstance(statement.shape, FeedQuery)
-            self.published.check_cycle(statement, reads(Publication(statement.shape, statement.constants)))
-            self.change.replace_queries([self._bind(query) for query in self.feeds.replaced(statement)])
+            queries = self.feeds.replaced(statement)
+            self.published.check_cycle(statement, reads(Publication(statement.shape)))  # type: ignore[arg-type]
+            self.change.replace_queries([self._bind(query) for query in queries])
         return [str(statement.name)]
 
     def _drop(self, name: str, feed: bool) -> None:

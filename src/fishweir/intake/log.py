@@ -44,6 +44,7 @@ class Entry:
     context: str | None
     body: bytes | None
     values: dict[str, Any] | None
+    origin: int | None = None
 
 
 class StreamLog:

@@ -1,8 +1,9 @@
 """What one entry of a stream's log looks like, and how batches of entries are built.
 
 An entry that is known bad at intake has its reason in `problem` and its raw bytes in `body`; it still
-takes a number. A stream with declared columns has one typed column `c_<name>` for each of them. Results of a
-chain's first joins have in `since` the version of the catalog when the earliest of their documents arrived.
+takes a number. A stream with declared columns has one typed column `c_<name>` for each of them. A stream of published
+results has `origin`, which document it is that was passed on, and `since`: of the results of a chain's first joins, the
+version of the catalog when the earliest of their documents arrived.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fishweir.algebra.nodes import DERIVED, StreamDefinition
+from fishweir.algebra.nodes import StreamDefinition
 
 logger = logging.getLogger("fishweir.intake")
 
@@ -29,6 +30,8 @@ ENTRY_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("id", pa.string()), ("timestamp", pa.float64()), ("arrival", pa.float64()), ("problem", pa.string()),
     ("change", pa.string()), ("context", pa.string()), ("body", pa.large_binary()),
 )  # fmt: skip
+
+PUBLISHED_FIELDS: tuple[tuple[str, pa.DataType], ...] = (("since", pa.int64()), ("origin", pa.int64()))
 
 KEPT_BYTES = 256 * 1024 * 1024
 """Of a broken file, at most this many bytes are kept with the problem; the reason says so."""
@@ -44,8 +47,7 @@ def column_name(name: str) -> str:
 def log_schema(stream: StreamDefinition) -> pa.Schema:
     """The Arrow schema of a stream's log; types of columns are those the language allows."""
     declared = [(column_name(name), KINDS[kind]) for name, kind in stream.columns]
-    since = [("since", pa.int64())] if stream.name.startswith(DERIVED) else []
-    return pa.schema([*ENTRY_FIELDS, *since, *declared])
+    return pa.schema([*ENTRY_FIELDS, *(PUBLISHED_FIELDS if stream.virtual is not None else ()), *declared])
 
 
 def log_batch(

@@ -35,6 +35,8 @@ class Chunk:
     arrivals: list[float] = field(default_factory=list)
     since: list[int] = field(default_factory=list)
     """Of the results of a chain's first joins: the version of the catalog when the earliest document arrived."""
+    origins: list[int] = field(default_factory=list)
+    """In a stream of published results: which document it is that was passed on, -1 where it is a new one."""
     changes: list[tuple[int, float, str]] = field(default_factory=list)
     """Of a changing file, also of rows that went: number, arrival, key."""
 
@@ -75,8 +77,10 @@ def _read_documents(log: StreamLog, plan: SourcePlan, after: int, upto: int, chu
             chunk.ids.append(entry["id"])
             chunk.timestamps.append(given)
             chunk.arrivals.append(arrival)
-            if "since" in entry:
+            if entry.get("since") is not None:
                 chunk.since.append(entry["since"])
+            if "origin" in entry:
+                chunk.origins.append(-1 if entry["origin"] is None else entry["origin"])
             if reader is not None:
                 chunk.changes.append((number, arrival, reader.key_of(root) or ""))
     chunk.witnesses = walk.tables()

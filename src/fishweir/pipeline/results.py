@@ -50,15 +50,16 @@ class QueryLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One result of one query; `bindings` by variable: document, node and value. `since` is the version of the catalog
-    when the earliest document of a join's result arrived: queries registered later do not see it."""
+    """One result of one query; `bindings` by variable: document, node and value. For streams of published results,
+    `since` is the version of the catalog when a join's earliest document arrived, `origin` a selection's document."""
 
     query: str
     documents: list[str]
     timestamp: float
     bindings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     output: str | dict[str, Any] = ""
-    since: int = field(default=0, repr=False, compare=False)
+    since: int | None = field(default=None, repr=False, compare=False)
+    origin: int | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -187,10 +188,10 @@ class ResultReader:
     def _maker(self, row: Mapping[str, Any], shape: Shape | Selection) -> Callable[[str], Result]:
         """Queries of one shape want the same result of a row, each under its own name."""
         document = take_document(self.home, row["stream"], row["document"])
-        id, nodes, values = document.id, document.nodes, document.values
+        id, nodes, values, origin = document.id, document.nodes, document.values, document.origin
         if isinstance(shape, Selection):
             output = select_columns(shape.output, nodes[0], values) if shape.output else element_text(nodes[0])
-            return lambda query: Result(query, [id], row["timestamp"], {}, output)
+            return lambda query: Result(query, [id], row["timestamp"], {}, output, origin=origin)
         template, variables = to_normal(shape).template, dict(to_normal(shape).variables)
         assert isinstance(template, Template), "a tree pattern has a template"
         element_of = dict(zip(template.outputs, row["nodes"], strict=True))
@@ -205,7 +206,7 @@ class ResultReader:
             if name[0] != "_":
                 bindings[name] = {"document": id, "node": shown, "value": value_of(bound[name])}
         output = construct(shape.output, bound)
-        return lambda query: Result(query, [id], row["timestamp"], bindings, output)
+        return lambda query: Result(query, [id], row["timestamp"], bindings, output, origin=origin)
 
 
 class Seen:

@@ -90,7 +90,7 @@ class MatchTask:
                 part.matches += len(matches)
             if stage.reads(sources):
                 found = chunk.numbers, chunk.timestamps, chunk.since or self.version, chunk.witnesses
-                runs.append(batch_run(stage, sources, stream, *found, chunk.arrivals, chunk.changes))
+                runs.append(batch_run(stage, sources, stream, *found, chunk.arrivals, chunk.changes, chunk.origins))
             if notes.reads(sources):
                 items.append(batch_items(notes, sources, stream, chunk.numbers, chunk.timestamps, chunk.witnesses))
             summary.add(part)

@@ -182,9 +182,10 @@ def batch_run(
     stage: JoinStage, sources: Sequence[Source], stream: int, numbers: Sequence[int], times: Sequence[float],
     since: int | Sequence[int], witnesses: Mapping[Path, PathTable],
     arrivals: Sequence[float] | None = None, changes: Sequence[tuple[int, float, str]] = (),
+    origins: Sequence[int] = (),
 ) -> Run:  # fmt: skip
     """The run of a batch of one stream's documents; `since` is the version of the catalog when they arrived, `changes`
-    of a changing file are number, arrival and key."""
+    of a changing file are number, arrival and key, `origins` which documents those are that were passed on, or -1."""
     rows = [
         found
         for join, side in stage.row_sides
@@ -199,7 +200,7 @@ def batch_run(
         np.full(len(numbers), stream, np.int64), np.array(numbers, dtype=np.int64),
         np.array(times, dtype=np.float64), since, stage.variables(sources), witnesses,
         concatenated_rows(rows, [0] * len(rows)),
-        np.array(times if arrivals is None else arrivals, dtype=np.float64), _versions(stream, changes),
+        np.array(times if arrivals is None else arrivals, dtype=np.float64), _versions(stream, changes), origins,
     )  # fmt: skip
 
 
@@ -257,16 +258,21 @@ def find_pairs(
     all documents of the micro-batch and those retained."""
     known = known or Known(stage, [new, *old])
     for found in _found(stage, new, old, part, parts, known):
-        kept = found if known.superseded.is_empty else _in_force(found, known.superseded)
-        if len(kept.lefts):
-            yield _block(kept)
+        if not known.superseded.is_empty:
+            found = _only(found, known.superseded.in_force(found.left, found.right, found.lefts, found.rights))
+        if known.passed_on:
+            found = _only(found, found.left.origins[found.lefts] != found.right.origins[found.rights])
+        if len(found.lefts):
+            yield _block(found)
 
 
 class Known:
-    """What is worked out over all runs: places in windows of rows, and which rows of changing files are in force."""
+    """What is worked out over all runs: places in windows of rows, which rows of changing files are in force, and
+    whether a document may be there twice."""
 
     def __init__(self, stage: JoinStage, runs: Sequence[Run]) -> None:
         self.ranks, self.superseded = Ranks(runs if stage.rows else []), Superseded(runs)
+        self.passed_on = any(run.passed_on for run in runs)
 
 
 def _found(
@@ -281,9 +287,9 @@ def _found(
     yield from join_rows(stage.by_rows, new, old, part, parts, known.ranks)
 
 
-def _in_force(found: Met | Joined, superseded: Superseded) -> Met | Joined:
-    """Without the pairs of which one was superseded before the other came."""
-    keep = np.flatnonzero(superseded.in_force(found.left, found.right, found.lefts, found.rights))
+def _only(found: Met | Joined, kept: NDArray[np.bool_]) -> Met | Joined:
+    """Some of the pairs."""
+    keep = np.flatnonzero(kept)
     lefts, rights = found.lefts[keep], found.rights[keep]
     nodes = None if found.nodes is None else found.nodes[keep]
     if isinstance(found, Met):

@@ -124,6 +124,8 @@ class Run:
     since: Ints
     """Of each document, the version of the catalog that its micro-batch ran with."""
     arrivals: NDArray[np.float64]
+    origins: Ints
+    """Which document it is: another one where it was passed on by a published query."""
     variables: Hashes
     cells: Ints
     values: Hashes
@@ -143,6 +145,11 @@ class Run:
         return {}
 
     @cached_property
+    def passed_on(self) -> bool:
+        """Whether some of its documents are there in other streams too."""
+        return bool((self.origins != origin_of(self.streams, self.numbers)).any())
+
+    @cached_property
     def newest(self) -> float:
         return float(self.times.max(initial=-np.inf))
 
@@ -160,6 +167,11 @@ class Run:
         return np.array([place.get(int(key), -1) for key in wanted], dtype=np.int64)
 
 
+def origin_of(stream: Any, number: Any) -> Any:
+    """A document by its stream and its number there."""
+    return stream << 40 | number
+
+
 Needed = Callable[[Run], NDArray[np.bool_]]
 """Which documents of a run may still meet others."""
 
@@ -167,7 +179,7 @@ Needed = Callable[[Run], NDArray[np.bool_]]
 def build_run(
     streams: Ints, numbers: Ints, times: NDArray[np.float64], since: int | Sequence[int],
     variables: Mapping[Variable, bool], witnesses: Mapping[Path, PathTable], rows: SideRows,
-    arrivals: NDArray[np.float64], versions: Versions,
+    arrivals: NDArray[np.float64], versions: Versions, origins: Sequence[int] = (),
 ) -> Run:  # fmt: skip
     """A run of one batch; `variables` with whether their values are compared, all of these documents' sources."""
     keys = np.array([variable.key for variable in variables], dtype=np.uint64)
@@ -196,9 +208,11 @@ def build_run(
     starts = np.append(0, np.cumsum(length))[:-1]
     _, at = expand(starts[order], starts[order] + length[order])
     looked_up, documents = _joined(index, np.uint64), _joined(holders, np.int64)
+    own = origin_of(streams, numbers)
     by_key = np.argsort(looked_up, kind="stable")
     return Run(
-        streams, numbers, times, np.array(np.broadcast_to(since, len(numbers)), np.int64), arrivals, keys,
+        streams, numbers, times, np.array(np.broadcast_to(since, len(numbers)), np.int64), arrivals,
+        np.where(np.array(origins) < 0, own, origins) if len(origins) else own, keys,
         np.searchsorted(cell[order], np.arange(len(numbers) * len(keys) + 1)), values[order],
         np.append(0, np.cumsum(length[order])).astype(np.int64), flat[at],
         looked_up[by_key], documents[by_key], rows.sorted(), versions,
@@ -219,7 +233,7 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
     lengths = np.concatenate([np.diff(part.node_starts) for part in parts])
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("streams", "numbers", "times", "since", "arrivals", "values", "nodes")
+        for name in ("streams", "numbers", "times", "since", "arrivals", "origins", "values", "nodes")
     }
     versions = Versions(*(np.concatenate([getattr(r.versions, f.name) for r in runs]) for f in fields(Versions)))
     merged = Run(
@@ -250,7 +264,7 @@ def _kept(run: Run, wanted: Hashes, classes: Hashes, needed: Needed) -> Run:
     rows = run.rows.take(np.flatnonzero((renumbered[run.rows.documents] >= 0) & np.isin(run.rows.classes, classes)))
     return Run(
         run.streams[documents], run.numbers[documents], run.times[documents], run.since[documents],
-        run.arrivals[documents], wanted,
+        run.arrivals[documents], run.origins[documents], wanted,
         np.append(0, np.cumsum(hi - lo)).astype(np.int64), run.values[at],
         np.append(0, np.cumsum(run.node_starts[at + 1] - run.node_starts[at])).astype(np.int64), run.nodes[nodes],
         np.empty(0, np.uint64), np.empty(0, np.int64), replace(rows, documents=renumbered[rows.documents]),

@@ -68,7 +68,7 @@ def _from_side(
         if not views:
             return
         pools.append(Pool(views))
-    growth = _Growth(table, tuple(pools), documents, known.ranks, known.superseded)
+    growth = _Growth(table, tuple(pools), documents, known.ranks, known.superseded, known.passed_on)
     yield from growth.grown(growth.begun(side, fresh, mine))
 
 
@@ -97,6 +97,7 @@ class _Growth:
     documents: Documents
     ranks: Ranks
     superseded: Superseded
+    passed_on: bool
 
     @cached_property
     def counted(self) -> tuple[bool, ...]:
@@ -270,6 +271,8 @@ class _Growth:
     def _results(self, found: Partial) -> Iterator[Combinations]:
         if not self.superseded.is_empty:
             found = found.take(self._in_force(found))
+        if self.passed_on:
+            found = found.take(self._different(found))
         assert found.wanted is not None
         lo, hi, members = found.wanted
         for some in portions(hi - lo):
@@ -284,6 +287,11 @@ class _Growth:
             order = np.argsort(times, axis=1, kind="stable")
             own = self.table.numbers[members[at]]
             yield Combinations(streams, numbers, order, found.newest[some], since.min(axis=1), starts, own)
+
+    def _different(self, found: Partial) -> NDArray[np.bool_]:
+        """Whether no document is there twice, by whichever streams."""
+        origins = np.stack([self.documents.get(own, lambda run: run.origins) for own in found.documents.values()])
+        return (np.diff(np.sort(origins, axis=0), axis=0) != 0).all(axis=0)
 
     def _in_force(self, found: Partial) -> NDArray[np.bool_]:
         """Whether none was superseded before another one came."""
