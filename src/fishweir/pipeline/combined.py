@@ -23,7 +23,8 @@ from fishweir.pipeline.taken import take_document
 from fishweir.sharing.arrays import Ints, number_rows
 from fishweir.sharing.joins.many.mjoin import find_many
 from fishweir.sharing.joins.many.partial import Combinations
-from fishweir.sharing.joins.stage import JoinStage, Known
+from fishweir.sharing.joins.meeting import Known
+from fishweir.sharing.joins.stage import JoinStage
 from fishweir.sharing.joins.state import Run
 from fishweir.sharing.match import to_lists
 

@@ -22,7 +22,7 @@ from fishweir.pipeline.combined import combine_part
 from fishweir.pipeline.summary import Summary
 from fishweir.sharing.arrays import Ints, read_arrays, write_arrays
 from fishweir.sharing.joins.edges import Contained
-from fishweir.sharing.joins.stage import Block, Known, find_pairs
+from fishweir.sharing.joins.meeting import Block, Known, find_pairs
 from fishweir.sharing.joins.state import Run, read_run
 from fishweir.sharing.match import to_lists
 from fishweir.sharing.plan import cached_annotations, cached_stage

@@ -13,7 +13,8 @@ from fishweir.algebra.nodes import BlockWindow, Source
 from fishweir.languages.script import parse_script
 from fishweir.sharing.joins.many.mjoin import find_many
 from fishweir.sharing.joins.many.tables import build_many, merge_many
-from fishweir.sharing.joins.stage import Joins, JoinStage, Known, batch_run
+from fishweir.sharing.joins.meeting import Known
+from fishweir.sharing.joins.stage import Joins, JoinStage, batch_run
 from fishweir.sharing.plan import SourcePlan
 
 

@@ -8,8 +8,9 @@ from fishweir.algebra.clauses import constants_of, has_several, to_normals
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.join_oracle import evaluate_join, pairs
 from fishweir.algebra.joins import row_variables, to_join
+from fishweir.sharing.joins.meeting import find_pairs
 from fishweir.sharing.joins.placement import is_movable
-from fishweir.sharing.joins.stage import Joins, JoinStage, batch_run, find_pairs
+from fishweir.sharing.joins.stage import Joins, JoinStage, batch_run
 from fishweir.sharing.joins.tables import build_join
 
 

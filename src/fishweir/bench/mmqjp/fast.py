@@ -16,9 +16,10 @@ from fishweir.algebra.clauses import constants_of
 from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.sharing.joins.edges import Contained
+from fishweir.sharing.joins.meeting import Block, find_pairs
 from fishweir.sharing.joins.mmqjp.relational import Counts, JoinQuery
 from fishweir.sharing.joins.mmqjp.relations import Arrival
-from fishweir.sharing.joins.stage import Block, Joins, JoinStage, batch_run, find_pairs
+from fishweir.sharing.joins.stage import Joins, JoinStage, batch_run
 from fishweir.sharing.joins.state import Run
 from fishweir.sharing.joins.tables import build_join
 from fishweir.sharing.paths import SharedPaths

@@ -25,7 +25,8 @@ from fishweir.languages.script import parse_script
 from fishweir.pipeline.retained import MERGE_FACTOR, SMALL
 from fishweir.sharing.boxes.matches import Numbers
 from fishweir.sharing.boxes.regions import Boxes, key_floats
-from fishweir.sharing.joins.stage import Block, Joins, JoinStage, batch_run, find_pairs
+from fishweir.sharing.joins.meeting import Block, find_pairs
+from fishweir.sharing.joins.stage import Joins, JoinStage, batch_run
 from fishweir.sharing.joins.state import Run
 from fishweir.sharing.joins.tables import JoinTable, build_join
 from fishweir.sharing.windows import ALL_ROWS, OPERATORS, Arrivals, JoinQueries, State, Triples

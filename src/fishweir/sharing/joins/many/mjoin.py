@@ -27,9 +27,10 @@ from fishweir.sharing.joins.many.partial import Combinations, Partial, together
 from fishweir.sharing.joins.many.pools import ByQuery, ByValue, Documents, Pool, Probe, by_time
 from fishweir.sharing.joins.many.tables import ManyTable, is_hashed
 from fishweir.sharing.joins.many.views import SideView, side_view
+from fishweir.sharing.joins.meeting import Known
 from fishweir.sharing.joins.pairs import portions
 from fishweir.sharing.joins.ranks import Ranks
-from fishweir.sharing.joins.stage import JoinStage, Known
+from fishweir.sharing.joins.stage import JoinStage
 from fishweir.sharing.joins.state import Run
 from fishweir.sharing.joins.superseded import Superseded
 
