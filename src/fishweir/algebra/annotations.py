@@ -7,13 +7,13 @@ joins; the roles after them are the windows, one for each join. Queries with equ
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from fishweir.algebra.feeds import Filter, Selection
 from fishweir.algebra.formula import RelativePath
-from fishweir.algebra.nodes import Source
+from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.predicates import Place, Predicate, to_predicates
 from fishweir.algebra.texts import SIMILAR
 from fishweir.errors import QueryError
@@ -56,6 +56,9 @@ class Side:
     role: int
     predicate: Predicate
     first: int
+
+    def own(self, constants: Sequence[Constant]) -> Sequence[Constant]:
+        return constants[self.first : self.first + len(self.predicate.types)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,8 @@ class _Query:
             FeedWindow(None, 2), FeedWindow(None, 50),
         ]))  # fmt: skip
         conditions = tuple(self.condition() for _ in range(self.draw(st.sampled_from([1, 1, 2]))))
-        return Annotation(window, self.filters(), "x", conditions)
+        shared = (Filter(Source("B"), And()), Filter(Source("C"), Atom(LINK, "exists")))
+        return Annotation(window, shared if self.draw(st.booleans()) else self.filters(), "x", conditions)
 
 
 @st.composite
@@ -124,6 +125,37 @@ def _in_time(found, arrived, late):
         if one.document.timestamp >= max(before, default=0.0) - late:
             chosen.add(one.document.id)
     return [row for row in found if row[1] in chosen]
+
+
+def test_windows_over_the_same_items_are_one():
+    """An item is in one window, however many queries join it with whatever; the window goes with the last of them."""
+    window, similar = (Filter(Source("B"), And()),), (JoinCondition(TITLE, "similar", TITLE, Slot(1, "number")),)
+    some = [
+        (Selection((Filter(Source("A"), Atom(TITLE, "contains", Slot(0, "string")), (0,)),), None, (), "roses",
+                   (Annotation(FeedWindow(*span), window, "x", similar),)), (word, share))
+        for word in WORDS for share in (0.3, 0.9) for span in ((2.0, None), (None, 1), (None, 3))
+    ]  # fmt: skip
+    titles = ["rock live", "Muse live", "rock", "Muse rock live", "live"]
+    long = [("AB"[i % 2], f"<item><title>{titles[i % 5]}</title></item>", float(i)) for i in range(30)]
+    arrived = arrivals(long, [9, 18])
+    held = []
+
+    def merge(stage, runs):
+        merged = stage.merged(runs, max(run.newest for run in runs))
+        held.append(np.diff(merged.member_starts).tolist())
+        return [merged]
+
+    found = found_by([table_of(some)], arrived, merge=merge, late=0.0)
+    assert found == expected(some, arrived)
+    assert found
+    assert {count for counts in held for count in counts} == {1}
+    table = table_of(some)
+    for dead in range(len(some)):
+        left = [row for row in found if row[0] >= dead]
+        assert found_by([table], arrived) == left
+        assert len(np.unique(table.windows)) == 1
+        table = merge_annotations([table], np.array([dead]), {})
+    assert table is None
 
 
 def test_what_no_window_holds_is_left_out():

@@ -21,7 +21,7 @@ from fishweir.algebra.annotations import ROLES
 from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.joins.annotations.checks import decide
 from fishweir.sharing.joins.annotations.stage import EQUALITIES, AnnotationStage
-from fishweir.sharing.joins.annotations.state import Floats, Items
+from fishweir.sharing.joins.annotations.state import Floats, Items, place_of
 from fishweir.sharing.joins.annotations.windows import CountedWindows
 from fishweir.sharing.joins.state import GOLDEN, Hashes, combine
 from fishweir.sharing.similarity import least_common
@@ -154,16 +154,17 @@ class _Block:
     def _wanted(self, run: Items, items: Ints, others: Ints, asked: Ints) -> tuple[Ints, Ints, Ints]:
         """The links that want both items of a pair: the shorter of the two lists is looked up in the other."""
         lo, hi = np.searchsorted(asked, items << 32), np.searchsorted(asked, (items + 1) << 32)
-        theirs = run.member_starts[others], run.member_starts[others + 1]
-        if (hi - lo).sum() <= (theirs[1] - theirs[0]).sum():
+        entered, member = expand(run.member_starts[others], run.member_starts[others + 1])
+        first, last = self.stage.links_of(run.members[member])
+        if (hi - lo).sum() <= (last - first).sum():
             pair, at = expand(lo, hi)
             links = asked[at] & 0xFFFFFFFF
             place = run.place_of(self.stage.sides[links])
             keep = (place >= 0) & _within(run.entries, place << 32 | others[pair])
         else:
-            pair, at = expand(*theirs)
-            links = self.stage.links_of(run.members[at])
-            keep = (links >= 0) & _within(asked, items[pair] << 32 | np.maximum(links, 0))
+            source, at = expand(first, last)
+            pair, links = entered[source], self.stage.by_side[at]
+            keep = _within(asked, items[pair] << 32 | links)
         return items[pair[keep]], links[keep], others[pair[keep]]
 
     def _whole_window(self, run: Items, asked: Ints) -> tuple[Ints, Ints, Ints]:
@@ -238,17 +239,14 @@ def _distinct(keys: Ints) -> Ints:
 
 def _within(ordered: Ints, keys: Ints) -> NDArray[np.bool_]:
     """Which keys are in an ordered list."""
-    if not len(ordered):
-        return np.zeros(len(keys), np.bool_)
-    at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
-    return np.asarray(ordered[at] == keys, np.bool_)
+    return place_of(ordered, keys) >= 0
 
 
 def _grouped(stage: AnnotationStage, fired: Ints, found: Found) -> Annotated:
     """One row for the queries that give an item the same annotation: (item, query) pairs by the hash of what it is."""
     order = np.lexsort((found.numbers, found.streams, found.times, stage.joins[found.links], found.links, found.items))
     links = found.links[order]
-    owner = np.searchsorted(fired, found.items[order] << 32 | stage.sides[links] // ROLES)
+    owner = np.searchsorted(fired, found.items[order] << 32 | stage.numbers[links])
     joins, streams, numbers = stage.joins[links], found.streams[order], found.numbers[order]
     mixed = combine(combine(combine(0, joins.astype(np.uint64)), streams.astype(np.uint64)), numbers.astype(np.uint64))
     digest = np.zeros(len(fired), np.uint64)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import ANY_ROOT
 from fishweir.sharing.arrays import Ints, expand
 from fishweir.sharing.filters import match_filters
-from fishweir.sharing.joins.annotations.state import Feature, Floats, Items, build_items, merge_items
+from fishweir.sharing.joins.annotations.state import Feature, Floats, Items, build_items, merge_items, place_of
 from fishweir.sharing.joins.annotations.tables import AnnotationTable, value_paths
 from fishweir.sharing.joins.state import Hashes
 from fishweir.sharing.witnesses import Path, PathTable
@@ -62,6 +63,7 @@ class AnnotationStage:
         self.tables, self.late = tuple(tables), late
         self.conditions: dict[Compared, int] = {}
         self._variables: dict[tuple[int, tuple[Source, ...]], list[Feature]] = {}
+        self._numbers: list[Ints] = [np.empty(0, np.int64)]
         self._sides: list[Ints] = [np.empty(0, np.int64)]
         self._joins: list[Ints] = [np.empty(0, np.int64)]
         self._seconds: list[Floats] = [np.empty(0)]
@@ -80,7 +82,8 @@ class AnnotationStage:
         numbers, first = table.numbers[rows], sum(map(len, self._sides))
         for i, window in enumerate(template.windows):
             links = first + i * len(rows) + np.arange(len(rows))
-            self._sides.append(numbers * ROLES + template.role(i))
+            self._numbers.append(numbers)
+            self._sides.append(table.windows_of(rows, i))
             self._joins.append(np.full(len(rows), i, np.int64))
             self._seconds.append(np.full(len(rows), np.inf if window.seconds is None else window.seconds))
             self._items.append(np.full(len(rows), window.items or 0, np.int64))
@@ -99,10 +102,17 @@ class AnnotationStage:
             self._primaries.append((numbers * ROLES + role, np.full(len(rows), len(joins)), wanted.ravel()))
 
     def _arrange(self) -> None:
+        self.numbers = np.concatenate(self._numbers)
         self.sides, self.joins = np.concatenate(self._sides), np.concatenate(self._joins)
         self.seconds, self.items = np.concatenate(self._seconds), np.concatenate(self._items)
         self.anchors = np.concatenate(self._anchors)
         self.by_side = np.argsort(self.sides, kind="stable")
+        self.windows, starts = np.unique(self.sides[self.by_side], return_index=True)
+        counts = self.items[self.by_side] > 0
+        seconds = self.seconds[self.by_side]
+        self.longest = [_greatest(np.where(counts == by_items, seconds, -np.inf), starts) for by_items in (False, True)]
+        """Of each side the longest window in seconds, of those by time and of those by number, and the `most` items."""
+        self.most = _greatest(self.items[self.by_side], starts)
         links, conditions, shares = (np.concatenate([part[i] for part in self._checked]) for i in range(3))
         order = np.argsort(links, kind="stable")
         self.check_starts = np.searchsorted(links[order], np.arange(len(self.sides) + 1)).astype(np.int64)
@@ -126,13 +136,14 @@ class AnnotationStage:
         own = self.anchors[owner] == self.checks
         return {c: float(self.shares[own & (self.checks == c)].min()) for c in np.unique(self.checks[own]).tolist()}
 
-    def links_of(self, sides: Ints) -> Ints:
-        """The link whose window a side is, -1 where it is none."""
-        if not len(self.sides):
-            return np.full(len(sides), -1, np.int64)
+    def are_windows(self, sides: Ints) -> NDArray[np.bool_]:
+        """Which sides are windows; others are of items to annotate, or nobody's any more."""
+        return place_of(self.windows, sides) >= 0
+
+    def links_of(self, sides: Ints) -> tuple[Ints, Ints]:
+        """Where in `by_side` the links begin and end whose window a side is."""
         ordered = self.sides[self.by_side]
-        at = np.minimum(np.searchsorted(ordered, sides), len(ordered) - 1)
-        return np.where(ordered[at] == sides, self.by_side[at], -1)
+        return np.searchsorted(ordered, sides, "left"), np.searchsorted(ordered, sides, "right")
 
     def variables(self, side: int, sources: tuple[Source, ...] = ()) -> list[Feature]:
         """What of the items (0), or of a window's (1), is compared: of some sources, or of all."""
@@ -175,13 +186,18 @@ class AnnotationStage:
         """Which members an item that is at most so late can still meet: in reach by time, or, of a window of items,
         among the newest of those that are not later than that."""
         owner = np.repeat(np.arange(len(items)), np.diff(items.member_starts))
-        links = self.links_of(items.members)
-        reach, most = np.append(self.seconds, -1.0)[links], np.append(self.items, 0)[links]
+        window = place_of(self.windows, items.members)
+        by_time, by_items, most = (np.append(of, -1)[window] for of in (*self.longest, self.most))
         place = np.searchsorted(items.sides, items.members)
         rank = np.searchsorted(items.entries, place << 32 | owner)
         recent = np.searchsorted(items.times, now - self.late, "right")
         newer = np.searchsorted(items.entries, place << 32 | recent) - 1 - rank
-        return (links >= 0) & (now - self.late - items.times[owner] <= reach) & ((most == 0) | (newer < most))
+        apart = now - self.late - items.times[owner]
+        return (window >= 0) & ((apart <= by_time) | ((apart <= by_items) & (newer < most)))
+
+
+def _greatest(values: NDArray[Any], starts: Ints) -> NDArray[Any]:
+    return np.maximum.reduceat(values, starts) if len(starts) else values
 
 
 def batch_items(
@@ -200,7 +216,7 @@ def batch_items(
         documents += [of_slice[source], np.repeat(found.documents, np.diff(found.member_offsets))]
         sides += [np.asarray(plan.members)[positions], found.members.astype(np.int64)]
     document, side = np.concatenate(documents), np.concatenate(sides)
-    enters = stage.links_of(side) >= 0
+    enters = stage.are_windows(side)
     known = np.array(numbers, dtype=np.int64), np.array(times, dtype=np.float64)
     none = np.empty(0, np.uint64)
     return (

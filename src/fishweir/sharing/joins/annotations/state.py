@@ -87,10 +87,15 @@ class Items:
 
     def place_of(self, sides: Ints) -> Ints:
         """The place of each side, -1 where no item has it."""
-        if not len(self.sides):
-            return np.full(len(sides), -1, np.int64)
-        at = np.minimum(np.searchsorted(self.sides, sides), len(self.sides) - 1)
-        return np.where(self.sides[at] == sides, at, -1)
+        return place_of(self.sides, sides)
+
+
+def place_of(ordered: Ints, keys: Ints) -> Ints:
+    """The place of each key in an ordered list, -1 where it is not there."""
+    if not len(ordered):
+        return np.full(len(keys), -1, np.int64)
+    at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    return np.where(ordered[at] == keys, at, -1)
 
 
 def no_items() -> Items:

@@ -2,7 +2,8 @@
 
 In: query numbers, annotation templates, constants. Out: one table. Each feed of each query is a filter among the
 filters of its source (filters.py), its member the *side*: query number and role in one number. So one filter plan a
-source tells which queries' windows an item enters and which queries' items it is, whatever they compare.
+source tells which queries' windows an item enters and which queries' items it is, whatever they compare. Windows over
+the same items are one side, that of the first query that has it, whatever they are joined with and however long.
 """
 
 from __future__ import annotations
@@ -33,11 +34,14 @@ AnnotationRow = tuple[int, AnnotationTemplate, Sequence[Constant]]
 
 @dataclass(frozen=True)
 class AnnotationTable(Numbered):
-    """`numbers` has one query per row, `shapes` its template's place, `shares` what its `similar` ask for."""
+    """`numbers` has one query per row, `shapes` its template's place, `windows` the sides of its windows, `shares` what
+    its `similar` ask for."""
 
     templates: tuple[AnnotationTemplate, ...]
     numbers: Ints
     shapes: Ints
+    window_starts: Ints
+    windows: Ints
     share_starts: Ints
     shares: NDArray[np.float64]
     filters: tuple[FilterTable, ...]
@@ -45,6 +49,10 @@ class AnnotationTable(Numbered):
     def of_template(self, shape: int) -> Ints:
         """The rows of a template's queries."""
         return np.flatnonzero(self.shapes == shape)
+
+    def windows_of(self, rows: Ints, window: int) -> Ints:
+        """The sides of some queries' windows of one join."""
+        return self.windows[self.window_starts[rows] + window]
 
     def shares_of(self, rows: Ints, condition: AnnotationCondition) -> NDArray[np.float64]:
         """What a condition asks for, query by query."""
@@ -74,21 +82,54 @@ def value_paths(template: AnnotationTemplate, sources: Sequence[Source]) -> Iter
 
 def build_annotations(queries: Iterable[AnnotationRow], statistics: Statistics) -> AnnotationTable:
     templates: dict[AnnotationTemplate, int] = {}
-    numbers, shapes, shares = [], [], []
+    numbers, shapes = [], []
+    windows: list[list[int]] = []
+    shares: list[list[float]] = []
     sides: dict[Source, list[tuple[int, Predicate, Sequence[Constant]]]] = defaultdict(list)
+    inputs = _Inputs()
     for number, template, constants in queries:
         numbers.append(number)
         shapes.append(templates.setdefault(template, len(templates)))
         shares.append([float(share) for share in constants[template.first_share :]])
-        for side in template.sides:
-            own = constants[side.first : side.first + len(side.predicate.types)]
-            sides[side.predicate.source].append((number * ROLES + side.role, side.predicate, own))
+        windows.append([])
+        for role in range(template.role(len(template.windows))):
+            own = number * ROLES + role
+            if role >= len(template.primaries):
+                first = inputs.first(own, shapes[-1], template, constants)
+                windows[-1].append(first)
+                if first != own:
+                    continue
+            for side in template.of_role(role):
+                sides[side.predicate.source].append((own, side.predicate, side.own(constants)))
     filters = tuple(build_filters(source, some, statistics) for source, some in sides.items())
-    starts = np.append(0, np.cumsum([len(some) for some in shares])).astype(np.int64)
     return AnnotationTable(
-        tuple(templates), np.array(numbers, np.int64), np.array(shapes, np.int64), starts,
-        np.array([share for some in shares for share in some], np.float64), filters,
+        tuple(templates), np.array(numbers, np.int64), np.array(shapes, np.int64), *_lists(windows, np.int64),
+        *_lists(shares, np.float64), filters,
     )  # fmt: skip
+
+
+class _Inputs:
+    """What windows are over, and the side that had it first."""
+
+    def __init__(self) -> None:
+        self.predicates: dict[tuple[Predicate, ...], int] = {}
+        self.known: dict[tuple[int, int], int] = {}
+        self.sides: dict[tuple[int, tuple[Constant, ...]], int] = {}
+
+    def first(self, side: int, shape: int, template: AnnotationTemplate, constants: Sequence[Constant]) -> int:
+        role = side % ROLES
+        read = list(template.of_role(role))
+        if (shape, role) not in self.known:
+            predicates = tuple(one.predicate for one in read)
+            self.known[shape, role] = self.predicates.setdefault(predicates, len(self.predicates))
+        own = tuple(constant for one in read for constant in one.own(constants))
+        return self.sides.setdefault((self.known[shape, role], own), side)
+
+
+def _lists(parts: Sequence[Sequence[Any]], kind: Any) -> tuple[Ints, Any]:
+    """Lists one after the other: where each begins, and all of them."""
+    starts = np.append(0, np.cumsum([len(part) for part in parts])).astype(np.int64)
+    return starts, np.array([one for part in parts for one in part], kind)
 
 
 def merge_annotations(
@@ -96,31 +137,43 @@ def merge_annotations(
 ) -> AnnotationTable | None:
     """One table of several, without the dead queries; filters of a source are planned anew together."""
     templates: dict[AnnotationTemplate, int] = {}
-    parts: list[tuple[Ints, Ints, Ints, NDArray[np.float64]]] = []
+    parts: list[tuple[Any, ...]] = []
     filters: dict[Source, list[FilterTable]] = defaultdict(list)
     for table in tables:
         keep = np.flatnonzero(~np.isin(table.numbers, dead))
         place = np.array([templates.setdefault(t, len(templates)) for t in table.templates], np.int64)
-        _, at = expand(table.share_starts[keep], table.share_starts[keep + 1])
-        lengths = np.diff(table.share_starts)[keep]
-        parts.append((table.numbers[keep], place[table.shapes[keep]], lengths, table.shares[at]))
+        lists = (table.window_starts, table.windows), (table.share_starts, table.shares)
+        own = [array for starts, values in lists for array in _taken(starts, values, keep)]
+        parts.append((table.numbers[keep], place[table.shapes[keep]], *own, table.windows))
         for plan in table.filters:
             filters[plan.source].append(plan)
-    numbers, shapes, lengths, shares = (np.concatenate([part[i] for part in parts]) for i in range(4))
+    numbers, shapes, held, windows, lengths, shares, before = (
+        np.concatenate([part[i] for part in parts]) for i in range(7)
+    )  # fmt: skip
     if not len(numbers):
         return None
     used, shapes = np.unique(shapes, return_inverse=True)
     sides = (dead[:, None] * ROLES + np.arange(ROLES)).ravel()
-    merged = [merge_filters(plans, sides, statistics) for plans in filters.values()]
+    gone = np.setdiff1d(np.append(sides, before), windows)
+    merged = [merge_filters(plans, gone, statistics) for plans in filters.values()]
     every = list(templates)
     return AnnotationTable(
         tuple(every[i] for i in used.tolist()), numbers.astype(np.int64), shapes.astype(np.int64),
+        np.append(0, np.cumsum(held)).astype(np.int64), windows.astype(np.int64),
         np.append(0, np.cumsum(lengths)).astype(np.int64), shares.astype(np.float64),
         tuple(plan for plan in merged if plan is not None),
     )  # fmt: skip
 
 
+def _taken(starts: Ints, values: Any, rows: Ints) -> tuple[Ints, Any]:
+    """The lists of some rows: how long each is, and all of them."""
+    _, at = expand(starts[rows], starts[rows + 1])
+    return np.diff(starts)[rows], values[at]
+
+
 # In and out of a segment file.
+
+_ARRAYS = ("numbers", "shapes", "window_starts", "windows", "share_starts", "shares")
 
 
 def annotation_header(table: AnnotationTable) -> list[Any]:
@@ -128,7 +181,7 @@ def annotation_header(table: AnnotationTable) -> list[Any]:
 
 
 def annotation_arrays(table: AnnotationTable) -> dict[str, Any]:
-    own = {name: getattr(table, name) for name in ("numbers", "shapes", "share_starts", "shares")}
+    own = {name: getattr(table, name) for name in _ARRAYS}
     plans = {f"{i}/{key}": array for i, plan in enumerate(table.filters) for key, array in filter_arrays(plan).items()}
     return own | plans
 
@@ -139,9 +192,7 @@ def annotations_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) ->
         place, slash, key = name.partition("/")
         if slash:
             plans[int(place)][key] = array
-    numbers, shapes, starts, shares = (
-        np.asarray(arrays[name]) for name in ("numbers", "shapes", "share_starts", "shares")
-    )
     filters = tuple(filters_from_arrays(head, plan) for head, plan in zip(header[2], plans, strict=True))
     templates = tuple(from_json(t) for t in header[1])
-    return AnnotationTable(templates, numbers, shapes, starts, shares, filters)
+    own = {name: np.asarray(arrays[name]) for name in _ARRAYS}
+    return AnnotationTable(templates=templates, filters=filters, **own)
