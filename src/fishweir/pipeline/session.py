@@ -30,6 +30,10 @@ SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.streaming.pollingDelay": "50ms",
     "spark.sql.streaming.minBatchesToRetain": "20",
+    # Python workers are forked from one daemon that has all modules loaded. Those of SQL's functions and those of RDDs
+    # would have one each, if they differed in how tracebacks are shown.
+    "spark.python.daemon.module": "fishweir.pipeline.daemon",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 
 
