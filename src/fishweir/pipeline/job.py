@@ -7,6 +7,7 @@ files, so a query comes or goes between two micro-batches and the Spark query ne
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -33,7 +34,11 @@ from fishweir.sharing.joins.stage import JoinStage
 from fishweir.sharing.plan import cached_annotations, cached_stage, sources_of
 from fishweir.sharing.statistics import PathStatistics, Statistics, statistics_from_json
 
+logger = logging.getLogger("fishweir.job")
+
 DOCUMENTS_PER_BATCH = 20_000
+TOO_LATE, ATTEMPTS = "Python worker failed to connect back", 5
+"""What Spark says when a Python process is not there in ten seconds, as on a machine that has too much to do."""
 SUMMARY = StructType([StructField("summary", StringType())])
 
 
@@ -68,6 +73,7 @@ class Job:
         self.query: StreamingQuery | None = None
         self.offsets, self.times = table.offsets(), table.newest_times()
         self.queries = 0
+        self._late = 0
 
     def start(self) -> None:
         self.spark.dataSource.register(LogsSource)
@@ -87,16 +93,21 @@ class Job:
             self.query = None
 
     def check(self) -> None:
-        """Raises what stopped the query, if anything did."""
-        if self.query is not None and not self.query.isActive:
-            failure = self.query.exception()
-            if failure is not None:
-                raise failure
+        """Raises what stopped the query, if anything did; where Spark only did not wait long enough, begins again."""
+        if self.query is None or self.query.isActive:
+            return
+        failure = self.query.exception()
+        if failure is not None and TOO_LATE in str(failure) and self._late < ATTEMPTS:
+            self._late += 1
+            logger.warning("a Python process took more than the ten seconds that Spark gives it: begun again")
+            self.start()
+        elif failure is not None:
+            raise failure
 
     def _micro_batch(self, frame: DataFrame, batch: int) -> None:
         if self.table.is_committed(batch):
             return
-        began = time.time()
+        began, self._late = time.time(), 0
         plan = self.newest(self.statistics)
         self.queries = plan.queries
         folder = self.table.batch_folder(batch)
