@@ -121,8 +121,8 @@ def test_a_document_does_not_meet_itself_by_another_name(weir):
     assert sorted(sorted(documents) for documents, _, _ in found(weir, "rows")) == [["d1", "d2"]] * 2
     assert found(weir, "three") == []
     assert len(found(weir, "new")) == 4
+    weir.execute("S publish spare")
     for name, reason in (("F", "F are the results of a query"), ("spare", "there is a published query of that name")):
-        weir.execute("S publish spare")
         with pytest.raises(QueryError, match=reason):
             weir.attach(name, weir.spark.readStream.format("rate").load())
 

@@ -59,7 +59,7 @@ def _ordered(
         if atom.op not in ("<", "<=", ">", ">=") or not isinstance(atom.right, tuple):
             return atom
         paths = atom.path, atom.right
-        columns = [(block, column) for block, column in map(place, paths)]
+        columns = list(map(place, paths))
         dated = [len(column) == 1 and column[0].name in times[block] for block, column in columns]
         if not any(dated):
             return atom

@@ -110,7 +110,8 @@ class StreamLog:
         if found is None:
             raise IndexError(f"stream {self.stream.name} has no entry {number}")
         row = found[1].to_pylist()[0]
-        given, _ = row.pop("id"), row.pop("since", None)
+        given = row.pop("id")
+        row.pop("since", None)
         values = {name: row.pop(column_name(name)) for name, _ in self.stream.columns}
         good = self.stream.is_tuples and row["problem"] is None
         return Entry(number, given or f"{self.stream.name}-{number}", values=values if good else None, **row)

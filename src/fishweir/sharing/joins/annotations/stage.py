@@ -107,7 +107,8 @@ class AnnotationStage:
         self.seconds, self.items = np.concatenate(self._seconds), np.concatenate(self._items)
         self.anchors = np.concatenate(self._anchors)
         self.by_side = np.argsort(self.sides, kind="stable")
-        self.windows, starts = np.unique(self.sides[self.by_side], return_index=True)
+        self.ordered = self.sides[self.by_side]
+        self.windows, starts = np.unique(self.ordered, return_index=True)
         counts = self.items[self.by_side] > 0
         seconds = self.seconds[self.by_side]
         self.longest = [_greatest(np.where(counts == by_items, seconds, -np.inf), starts) for by_items in (False, True)]
@@ -142,8 +143,7 @@ class AnnotationStage:
 
     def links_of(self, sides: Ints) -> tuple[Ints, Ints]:
         """Where in `by_side` the links begin and end whose window a side is."""
-        ordered = self.sides[self.by_side]
-        return np.searchsorted(ordered, sides, "left"), np.searchsorted(ordered, sides, "right")
+        return np.searchsorted(self.ordered, sides, "left"), np.searchsorted(self.ordered, sides, "right")
 
     def variables(self, side: int, sources: tuple[Source, ...] = ()) -> list[Feature]:
         """What of the items (0), or of a window's (1), is compared: of some sources, or of all."""
