@@ -30,6 +30,7 @@ fuzz: $(STAMP) ## the tests on random queries and documents, with new draws
 
 check: $(STAMP) ## lint (ruff) and types (mypy)
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
 bench: $(STAMP) ## run the experiment of a paper: make bench NAME=niagaracq

@@ -24,10 +24,13 @@ with fishweir.open("people-home") as weir:
     weir.action("shout", lambda result: print("!", result.query, result.output))
     weir.execute("""create rock where <item><title>$t</> <topic>"rock"</></> in "news" construct $t do shout""")
 
-    weir.publish("trades", [
-        {"symbol": "INTC", "price": 97.5, "at": "2026-05-04T10:00:00Z"},
-        {"symbol": "MSFT", "price": 420.0, "at": "2026-05-04T10:00:01Z"},
-    ])  # fmt: skip
+    weir.publish(
+        "trades",
+        [
+            {"symbol": "INTC", "price": 97.5, "at": "2026-05-04T10:00:00Z"},
+            {"symbol": "MSFT", "price": 420.0, "at": "2026-05-04T10:00:01Z"},
+        ],
+    )
     weir.publish("news", ["<item><title>Tea and stones</title><topic>rock</topic></item>"], ids=["n1"])
     weir.publish("news", ["<item><title>not closed</item>"])
     weir.run(until_idle=True)

@@ -22,9 +22,10 @@ settings.load_profile(os.environ.get("FISHWEIR_HYPOTHESIS", "fishweir"))
 
 
 LONGEST = (
-    "engine/test_feeds.py", "pipeline/test_exactly_once.py", "bench/test_niagaracq_bench.py",
-    "bench/test_mmqjp_bench.py", "bench/test_spatialjoin_bench.py", "engine/test_all_languages.py",
-    "sharing/joins/test_many_joins.py", "engine/test_annotations.py", "sharing/joins/test_theta_joins.py",
+    "engine/test_feeds.py", "pipeline/test_exactly_once.py", "papers/experiments/test_niagaracq_bench.py",
+    "papers/experiments/test_mmqjp_bench.py", "papers/experiments/test_spatialjoin_bench.py",
+    "engine/test_all_languages.py", "evaluate/join/test_many_joins.py", "engine/test_annotations.py",
+    "evaluate/join/test_theta_joins.py",
 )  # fmt: skip
 """Files that take a minute and more: begun first, so that no process waits for another at the end."""
 
@@ -37,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark():  # type: ignore[no-untyped-def]
-    from fishweir.pipeline.session import open_session
+    from fishweir.pipeline.spark.session import open_session
 
     session = open_session("local[2]")
     yield session

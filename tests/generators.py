@@ -17,7 +17,7 @@ from fishweir.algebra.nodes import (
     TextOutput,
     VariableOutput,
     Window,
-)  # fmt: skip
+)
 
 NAMES = ["a", "b", "c"]
 NAMESPACE = "urn:n"
@@ -110,9 +110,7 @@ def _operand(right: Slot | str, constants: tuple[str | float, ...]) -> str:
 
 def _pattern(node: PatternNode) -> str:
     attributes = [c for c in node.children if c.step.axis == "attribute"]
-    shown = "".join(
-        f" {c.step.name}=${(c.variables or ('unused' + c.step.name,))[0]}" for c in attributes[:1]
-    )
+    shown = "".join(f" {c.step.name}=${(c.variables or ('unused' + c.step.name,))[0]}" for c in attributes[:1])
     inner = " ".join(_pattern(c) for c in node.children if c.step.axis == "child")
     named = f" element_as ${node.variables[0]}" if node.variables else ""
     return f"<{node.step.name}{shown}>{inner}</>{named}"

@@ -17,13 +17,13 @@ STAGES: dict[str, set[str]] = {
     "java": set(),
     "algebra": set(),
     "languages": {"algebra"},
-    "sharing": {"algebra"},
+    "evaluate": {"algebra"},
     "catalog": {"algebra"},
     "intake": {"algebra"},
-    "pipeline": {"algebra", "sharing", "intake", "java"},
+    "pipeline": {"algebra", "evaluate", "intake", "java"},
     "delivery": {"algebra", "pipeline"},
 }
-SEE_ALL = {"__init__", "__main__", "engine", "cli", "bench"}
+SEE_ALL = {"__init__", "__main__", "engine", "cli", "papers"}
 
 
 def unit_of(file: Path) -> str:

@@ -14,9 +14,7 @@ class QueryError(FishweirError):
     `text` is the whole script, `line` and `column` count in it from 1.
     """
 
-    def __init__(
-        self, message: str, text: str = "", line: int | None = None, column: int | None = None
-    ) -> None:
+    def __init__(self, message: str, text: str = "", line: int | None = None, column: int | None = None) -> None:
         self.reason, self.line, self.column = message, line, column
         if line is not None and column is not None:
             message = f"line {line}, column {column}: {message}{caret(text, line, column)}"

@@ -29,10 +29,10 @@ xml_texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]
         (VariableOutput("k", content=True), "1&lt;2"),
         (TextOutput("<&>"), "&lt;&amp;&gt;"),
         (ElementOutput("r"), "<r/>"),
-        (ElementOutput("r", (("by", VariableOutput("d")), ("to", TextOutput('"<')))), "<r by=\"5\" to='\"&lt;'/>"),
+        (ElementOutput("r", (("by", VariableOutput("d")), ("to", TextOutput('"<')))), '<r by="5" to=\'"&lt;\'/>'),
         (ElementOutput("r", (), (TextOutput("p "), VariableOutput("d"))), "<r>p <d>5</d></r>"),
     ],
-)  # fmt: skip
+)
 def test_one_part(output, text: str) -> None:  # type: ignore[no-untyped-def]
     assert construct((output,), BOUND) == text
 
@@ -68,10 +68,15 @@ def test_what_is_put_in_a_parser_gets_back(text: str, attribute: str, value: str
     element.set("k", attribute)
     bound = {"v": (element, None), "k": (element, "k")}
     output = ElementOutput(
-        "r", (("x", TextOutput(text)), ("y", VariableOutput("k")), ("z", VariableOutput("v"))),
-        (ElementOutput("t", (), (TextOutput(text),)), ElementOutput("c", (), (VariableOutput("v", content=True),)),
-         VariableOutput("v"), ElementOutput("k", (), (VariableOutput("k"),))),
-    )  # fmt: skip
+        "r",
+        (("x", TextOutput(text)), ("y", VariableOutput("k")), ("z", VariableOutput("v"))),
+        (
+            ElementOutput("t", (), (TextOutput(text),)),
+            ElementOutput("c", (), (VariableOutput("v", content=True),)),
+            VariableOutput("v"),
+            ElementOutput("k", (), (VariableOutput("k"),)),
+        ),
+    )
     read = etree.fromstring(construct((output,), bound))
     assert [read.get("x"), read.get("y"), read.get("z")] == [text, attribute, value]
     assert [(child.text or "") for child in read] == [text, value, value, attribute]

@@ -48,11 +48,17 @@ def test_comments_change_neither_ids_nor_values(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("<a/>", ""), ("<a>x</a>", "x"), ("<a>1<b>2<c>3</c>4</b>5</a>", "12345"), ("<a>1<!--2-->3</a>", "13"),
-        ("<a>1<?p 2?>3<b/>4</a>", "134"), ("<a><![CDATA[<&>]]>!</a>", "<&>!"), ("<a> 1 </a>", " 1 "),
-        ('<!DOCTYPE a [<!ENTITY e "v">]><a>&e;</a>', "v"), ("<a>&#233;</a>", "é"),
+        ("<a/>", ""),
+        ("<a>x</a>", "x"),
+        ("<a>1<b>2<c>3</c>4</b>5</a>", "12345"),
+        ("<a>1<!--2-->3</a>", "13"),
+        ("<a>1<?p 2?>3<b/>4</a>", "134"),
+        ("<a><![CDATA[<&>]]>!</a>", "<&>!"),
+        ("<a> 1 </a>", " 1 "),
+        ('<!DOCTYPE a [<!ENTITY e "v">]><a>&e;</a>', "v"),
+        ("<a>&#233;</a>", "é"),
     ],
-)  # fmt: skip
+)
 def test_string_values(text: str, value: str) -> None:
     assert string_value(parse_document(text.encode())) == value
 
@@ -60,12 +66,17 @@ def test_string_values(text: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (b"", "empty"), (b" \n ", "empty"), (b"<a>", "not well-formed"), (b"<a/><b/>", "not well-formed"),
-        (b"no xml", "not well-formed"), (b"<a>&x;</a>", "external entities are not loaded"),
+        (b"", "empty"),
+        (b" \n ", "empty"),
+        (b"<a>", "not well-formed"),
+        (b"<a/><b/>", "not well-formed"),
+        (b"no xml", "not well-formed"),
+        (b"<a>&x;</a>", "external entities are not loaded"),
         (b'<?xml version="1.0" encoding="klingon"?><a/>', "not well-formed"),
-        (b"<a>" * 300 + b"</a>" * 300, "not well-formed"), (b"<a>\x00</a>", "not well-formed"),
+        (b"<a>" * 300 + b"</a>" * 300, "not well-formed"),
+        (b"<a>\x00</a>", "not well-formed"),
     ],
-)  # fmt: skip
+)
 def test_bad_documents_say_why(body: bytes, reason: str) -> None:
     with pytest.raises(BadDocument, match=reason):
         parse_document(body)
@@ -103,11 +114,16 @@ def test_a_text_is_utf8_whatever_it_declares(declared: str) -> None:
 @pytest.mark.parametrize(
     ("text", "steps", "absolute"),
     [
-        ("/Quotes/Quote", ["Quotes", "Quote"], True), ("Quote", ["Quote"], False), ("//item", ["item"], False),
-        ("@id", ["@id"], False), ("Quote/@id", ["Quote", "@id"], False), ("a/*/b", ["a", "*", "b"], False),
-        ("/p:a/p:b", ["a", "b"], True), ("/a/", ["a"], True),
+        ("/Quotes/Quote", ["Quotes", "Quote"], True),
+        ("Quote", ["Quote"], False),
+        ("//item", ["item"], False),
+        ("@id", ["@id"], False),
+        ("Quote/@id", ["Quote", "@id"], False),
+        ("a/*/b", ["a", "*", "b"], False),
+        ("/p:a/p:b", ["a", "b"], True),
+        ("/a/", ["a"], True),
     ],
-)  # fmt: skip
+)
 def test_paths(text: str, steps: list[str], absolute: bool) -> None:
     path = parse_path(text)
     assert ([str(step) for step in path.steps], path.absolute) == (steps, absolute)
@@ -123,11 +139,22 @@ def test_no_paths(text: str) -> None:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("/Quotes/Quote/Symbol", "INTC"), ("Symbol", "INTC"), ("Quote/Price", "5"), ("//Price", "5"),
-        ("/Quotes/@at", "noon"), ("@at", "noon"), ("Quote/@id", "7"), ("@c", "USD"), ("/Quotes/*/Price", "5"),
-        ("Quotes", "INTCMSFT5"), ("/Quote", None), ("Absent", None), ("Quote/@absent", None), ("/Quotes/Symbol", None),
+        ("/Quotes/Quote/Symbol", "INTC"),
+        ("Symbol", "INTC"),
+        ("Quote/Price", "5"),
+        ("//Price", "5"),
+        ("/Quotes/@at", "noon"),
+        ("@at", "noon"),
+        ("Quote/@id", "7"),
+        ("@c", "USD"),
+        ("/Quotes/*/Price", "5"),
+        ("Quotes", "INTCMSFT5"),
+        ("/Quote", None),
+        ("Absent", None),
+        ("Quote/@absent", None),
+        ("/Quotes/Symbol", None),
     ],
-)  # fmt: skip
+)
 def test_first_value(path: str, value: str | None) -> None:
     assert first_value(QUOTES, parse_path(path)) == value
 

@@ -53,9 +53,7 @@ def test_no_clause_contains_another():
 
 
 def test_an_explosion_is_refused():
-    pairs = [
-        Or((Atom((Step(f"x{i}"),), "exists"), Atom((Step(f"y{i}"),), "exists"))) for i in range(12)
-    ]
+    pairs = [Or((Atom((Step(f"x{i}"),), "exists"), Atom((Step(f"y{i}"),), "exists"))) for i in range(12)]
     with pytest.raises(QueryError, match="more than 256 alternatives"):
         to_dnf(And(tuple(pairs)))
     assert len(to_cnf(And(tuple(pairs)))) == 12

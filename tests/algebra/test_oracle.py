@@ -75,11 +75,17 @@ def test_split_documents_know_what_stood_above() -> None:
         # One result per binding of the output variable, however many ways lead to it.
         ("where <a><b/><c>$x</></> in 's' construct $x", "<a><b/><b/><c>1</c><c>2</c></a>", [("3",), ("4",)]),
         # Siblings of a pattern may bind the same node.
-        ("where <a><b>$x</><b>$y</></> in 's' construct $x, $y", "<a><b/><b/></a>",
-         [("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")]),
+        (
+            "where <a><b>$x</><b>$y</></> in 's' construct $x, $y",
+            "<a><b/><b/></a>",
+            [("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")],
+        ),
         # Conditions hold within one binding, not across.
-        ("where <a><b><k>1</><v>$v</></></> in 's', $v > 5 construct $v",
-         "<a><b><k>1</k><v>3</v></b><b><k>2</k><v>9</v></b></a>", []),
+        (
+            "where <a><b><k>1</><v>$v</></></> in 's', $v > 5 construct $v",
+            "<a><b><k>1</k><v>3</v></b><b><k>2</k><v>9</v></b></a>",
+            [],
+        ),
         # A variable twice means equal values.
         ("where <a><b>$x</><c>$x</></> in 's' construct $x", "<a><b>1</b><b>2</b><c>2</c></a>", [("2",)]),
         # Order compares numbers, equality texts.
@@ -92,6 +98,6 @@ def test_split_documents_know_what_stood_above() -> None:
         # The pattern begins at the document element, not below it.
         ("where <b/> element_as $x in 's' construct $x", "<a><b/></a>", []),
     ],
-)  # fmt: skip
+)
 def test_small_documents(text: str, document: str, nodes: list[tuple[str, ...]]) -> None:
     assert found(text, document) == nodes

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fishweir.algebra.nodes import MIRRORED, OPERATORS
 from fishweir.algebra.values import COMPARE, NUMBER, satisfies, to_number, to_text, to_timestamp
-from fishweir.sharing.witnesses import texts_to_numbers
+from fishweir.evaluate.witnesses.path_tables import texts_to_numbers
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 PYTHON = {
@@ -24,19 +24,47 @@ PYTHON = {
 @pytest.mark.parametrize(
     ("text", "number"),
     [
-        ("5", 5.0), (" 5 ", 5.0), ("\t5\n", 5.0), ("+5", 5.0), ("-5.", -5.0), (".5", 0.5), ("1e3", 1000.0),
-        ("1E-3", 0.001), ("007", 7.0), ("-0", 0.0),
+        ("5", 5.0),
+        (" 5 ", 5.0),
+        ("\t5\n", 5.0),
+        ("+5", 5.0),
+        ("-5.", -5.0),
+        (".5", 0.5),
+        ("1e3", 1000.0),
+        ("1E-3", 0.001),
+        ("007", 7.0),
+        ("-0", 0.0),
     ],
-)  # fmt: skip
+)
 def test_numbers(text: str, number: float) -> None:
     assert to_number(text) == number
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "nan", "inf", "-inf", "Infinity", "1_000", "1,000", "0x10", "five", "5 6", "+-5", "--5", ".", "e5",
-     "1e", "5\u00a0", "٣", "１", "5\x00"],
-)  # fmt: skip
+    [
+        "",
+        " ",
+        "nan",
+        "inf",
+        "-inf",
+        "Infinity",
+        "1_000",
+        "1,000",
+        "0x10",
+        "five",
+        "5 6",
+        "+-5",
+        "--5",
+        ".",
+        "e5",
+        "1e",
+        "5\u00a0",
+        "٣",
+        "１",
+        "5\x00",
+    ],
+)
 def test_no_numbers(text: str) -> None:
     assert to_number(text) is None
 
@@ -88,12 +116,23 @@ def test_mirrored(left: float, op, right: float) -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (True, "true"), (False, "false"), (5, "5"), (5.0, "5"), (-0.0, "0"), (0.1, "0.1"), (1e22, "1" + 22 * "0"),
-        (2.0**53, "9007199254740992"), (np.float64(1.5), "1.5"), (np.float64(2), "2"), (float("nan"), "nan"),
-        ("é", "é"), (date(2026, 1, 2), "2026-01-02"), (datetime(2026, 1, 2, 3), "2026-01-02T03:00:00+00:00"),
+        (True, "true"),
+        (False, "false"),
+        (5, "5"),
+        (5.0, "5"),
+        (-0.0, "0"),
+        (0.1, "0.1"),
+        (1e22, "1" + 22 * "0"),
+        (2.0**53, "9007199254740992"),
+        (np.float64(1.5), "1.5"),
+        (np.float64(2), "2"),
+        (float("nan"), "nan"),
+        ("é", "é"),
+        (date(2026, 1, 2), "2026-01-02"),
+        (datetime(2026, 1, 2, 3), "2026-01-02T03:00:00+00:00"),
         (datetime(2026, 1, 2, 3, tzinfo=timezone(timedelta(hours=2))), "2026-01-02T03:00:00+02:00"),
     ],
-)  # fmt: skip
+)
 def test_texts(value: object, text: str) -> None:
     assert to_text(value) == text
 
@@ -106,12 +145,17 @@ def test_an_int_and_a_double_of_one_value_have_one_text(number: int) -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("1767225600", 1767225600.0), ("1767225600.5", 1767225600.5), ("2026-01-01", 1767225600.0),
-        ("2026-01-01T00:00:00Z", 1767225600.0), (" 2026-01-01T02:00:00+02:00 ", 1767225600.0),
-        ("2026-01-01 00:00", 1767225600.0), ("Thu, 01 Jan 2026 00:00:00 GMT", 1767225600.0),
-        ("Thu, 1 Jan 26 00:00:00 -0000", 1767225600.0), ("Wed, 31 Dec 2025 19:00:00 EST", 1767225600.0),
+        ("1767225600", 1767225600.0),
+        ("1767225600.5", 1767225600.5),
+        ("2026-01-01", 1767225600.0),
+        ("2026-01-01T00:00:00Z", 1767225600.0),
+        (" 2026-01-01T02:00:00+02:00 ", 1767225600.0),
+        ("2026-01-01 00:00", 1767225600.0),
+        ("Thu, 01 Jan 2026 00:00:00 GMT", 1767225600.0),
+        ("Thu, 1 Jan 26 00:00:00 -0000", 1767225600.0),
+        ("Wed, 31 Dec 2025 19:00:00 EST", 1767225600.0),
     ],
-)  # fmt: skip
+)
 def test_timestamps(text: str, seconds: float) -> None:
     assert to_timestamp(text) == seconds
 

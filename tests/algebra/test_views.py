@@ -59,10 +59,15 @@ def test_conditions_of_all_levels() -> None:
     }
     find = definitions(published, is_source)
     assert shown(resolve("c", find)) == [
-        ("s1", ["one", "two", "three"]), ("s2", ["one", "two", "three"]), ("s3", ["two", "three"]),
-        ("s1", ["one", "three"]), ("s2", ["one", "three"]),
-        ("s1", ["one", "two", "three"]), ("s2", ["one", "two", "three"]), ("s3", ["two", "three"]),
-    ]  # fmt: skip
+        ("s1", ["one", "two", "three"]),
+        ("s2", ["one", "two", "three"]),
+        ("s3", ["two", "three"]),
+        ("s1", ["one", "three"]),
+        ("s2", ["one", "three"]),
+        ("s1", ["one", "two", "three"]),
+        ("s2", ["one", "two", "three"]),
+        ("s3", ["two", "three"]),
+    ]
 
 
 def test_a_view_is_resolved_once() -> None:

@@ -227,8 +227,12 @@ def register(path: Path, prefix: str, count: int, ready) -> None:  # type: ignor
     ready.wait()
     catalog = Catalog(path)
     for i in range(0, count, 10):
-        add(catalog, *(above(f"{prefix}{j}", j) for j in range(i, i + 8)), above(None, other_low(prefix, i)),
-            above(None, other_low(prefix, i) + 1))  # fmt: skip
+        add(
+            catalog,
+            *(above(f"{prefix}{j}", j) for j in range(i, i + 8)),
+            above(None, other_low(prefix, i)),
+            above(None, other_low(prefix, i) + 1),
+        )
 
 
 def other_low(prefix: str, i: int) -> int:

@@ -112,16 +112,18 @@ def test_status(evaluated: Path) -> None:
     assert "stream orders: 4 arrived, 4 evaluated, 1 set aside" in engine.stdout
     query = invoke("status", "large", "--home", str(evaluated))
     assert query.stdout.splitlines()[:2] == [
-        "query large: alive, 2 results", "  fired     1 micro-batches, last at 1970-01-02T00:00:00+00:00",
-    ]  # fmt: skip
+        "query large: alive, 2 results",
+        "  fired     1 micro-batches, last at 1970-01-02T00:00:00+00:00",
+    ]
 
 
 def test_results(evaluated: Path) -> None:
     done = invoke("results", "large", "--home", str(evaluated))
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(row["query"], row["documents"], row["timestamp"], row["output"]) for row in rows] == [
-        ("large", ["orders-1"], 1.0, "<call>Ada</call>"), ("large", ["orders-3"], 3.0, "<call>é&lt;</call>"),
-    ]  # fmt: skip
+        ("large", ["orders-1"], 1.0, "<call>Ada</call>"),
+        ("large", ["orders-3"], 3.0, "<call>é&lt;</call>"),
+    ]
     assert rows[0]["bindings"] == {"c": {"document": "orders-1", "node": 1, "value": "Ada"}}
     assert invoke("results", "--home", str(evaluated)).stdout == done.stdout, "the other query has none"
     assert invoke("results", "q1", "--home", str(evaluated)).stdout == ""
@@ -159,10 +161,15 @@ def test_a_home_that_is_a_file(here: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("execute",), ("execute", "create stream s;", "-f", "x"), ("status", "--nonsense"), ("nonsense",),
-        ("bench", "nonsense"), ("run",), ("run", "x", "--documents-per-batch", "many"),
+        ("execute",),
+        ("execute", "create stream s;", "-f", "x"),
+        ("status", "--nonsense"),
+        ("nonsense",),
+        ("bench", "nonsense"),
+        ("run",),
+        ("run", "x", "--documents-per-batch", "many"),
     ],
-)  # fmt: skip
+)
 def test_bad_options_end_with_two(here: Path, arguments: tuple[str, ...]) -> None:
     done = invoke(*arguments)
     assert done.exit_code == 2

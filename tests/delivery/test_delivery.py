@@ -90,8 +90,10 @@ def test_append_writes_one_line_a_result(desk: Desk, mailbox: Path) -> None:
     assert dispatcher.pending() == 3
     assert (dispatcher.waiting(), dispatcher.pending()) == (False, 0)
     assert mailbox.read_text(encoding="utf-8").splitlines() == [
-        made("a", "d1").to_json(), made("b", "d1").to_json(), made("a", "d2").to_json(),
-    ]  # fmt: skip
+        made("a", "d1").to_json(),
+        made("b", "d1").to_json(),
+        made("a", "d2").to_json(),
+    ]
     assert desk.dispatcher().pending() == 0, "a new process knows what was done"
 
 
@@ -249,10 +251,13 @@ def test_call_calls_once_a_result(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        ("no.such.module:f", "No module named"), ("json:no_such", "no attribute"), ("json", "module:function"),
-        ("", "module:function"), (f"{__name__}:not_callable", "it is no function"),
+        ("no.such.module:f", "No module named"),
+        ("json:no_such", "no attribute"),
+        ("json", "module:function"),
+        ("", "module:function"),
+        (f"{__name__}:not_callable", "it is no function"),
     ],
-)  # fmt: skip
+)
 def test_unknown_functions(target: str, reason: str) -> None:
     with pytest.raises(QueryError, match=reason):
         import_function(target)

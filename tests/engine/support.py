@@ -7,17 +7,17 @@ from dataclasses import asdict
 import pyarrow as pa
 
 from fishweir.engine.weir import Weir
+from fishweir.evaluate.plan.planner import Planner
+from fishweir.evaluate.plan.source_plan import cached_stage
+from fishweir.evaluate.statistics import PathStatistics
 from fishweir.pipeline.commits import Commit
 from fishweir.pipeline.home import open_log
-from fishweir.pipeline.job import load_statistics, save_statistics
 from fishweir.pipeline.joining import JoinTask
 from fishweir.pipeline.retained import RunFile, remove_others, retained
+from fishweir.pipeline.spark.job import load_statistics, save_statistics
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.walked import add_walked
 from fishweir.pipeline.worker import MatchTask
-from fishweir.sharing.plan import cached_stage
-from fishweir.sharing.planner import Planner
-from fishweir.sharing.statistics import PathStatistics
 
 
 def micro_batch(weir: Weir, at: float = 0.0) -> None:

@@ -20,19 +20,21 @@ def statement(pick: random.Random, name: str) -> str:
     """A random query over the feed, the documents or the tuples."""
     a, b, c = pick.sample(WORDS, 3)
     low, high = sorted(pick.sample(range(10), 2))
-    return pick.choice([
-        f"create feed {name} from News as $n where $n[title contains '{a}' and not contains '{b}']",
-        f"create feed {name} from News as $n where $n[({a!r} = title or contains '{b}') and price < {high}]".replace(
-            f"{a!r} = title", f"title = '{a}'"),
-        f"create feed {name} from News where [title similar '{a} {b}' or month(date) = {1 + low} and contains '{c}']",
-        f"create {name} where <item><title>$t</><price>$p</></> in 'News', $p >= {low}, $p < {high} construct $t",
-        f"create {name} where <item><tag k='{a}'>$v</></> in 'News' construct $v",
-        f"News//item->x[.//tag->y[@k='{a}']][price > {low}] publish {name}",
-        f"News//*[@k='{a}']->y publish {name}",
-        f"create query {name} as select x, y from R where x > {low} and y <= {high} and name = '{a}'",
-        f"create query {name} as select * from R where {low} <= x <= {high} or name like '{a[:2]}%' and x > y",
-        f"create query {name} as select title from News where price between {low} and {high}",
-    ])  # fmt: skip
+    return pick.choice(
+        [
+            f"create feed {name} from News as $n where $n[title contains '{a}' and not contains '{b}']",
+            f"create feed {name} from News as $n where $n[(title = '{a}' or contains '{b}') and price < {high}]",
+            f"create feed {name} from News where "
+            f"[title similar '{a} {b}' or month(date) = {1 + low} and contains '{c}']",
+            f"create {name} where <item><title>$t</><price>$p</></> in 'News', $p >= {low}, $p < {high} construct $t",
+            f"create {name} where <item><tag k='{a}'>$v</></> in 'News' construct $v",
+            f"News//item->x[.//tag->y[@k='{a}']][price > {low}] publish {name}",
+            f"News//*[@k='{a}']->y publish {name}",
+            f"create query {name} as select x, y from R where x > {low} and y <= {high} and name = '{a}'",
+            f"create query {name} as select * from R where {low} <= x <= {high} or name like '{a[:2]}%' and x > y",
+            f"create query {name} as select title from News where price between {low} and {high}",
+        ]
+    )
 
 
 def item(pick: random.Random) -> str:
@@ -44,8 +46,10 @@ def item(pick: random.Random) -> str:
 
 def row(pick: random.Random) -> dict[str, object]:
     return {
-        "x": pick.choice([None, *range(10)]), "y": float(pick.randint(0, 9)), "name": pick.choice([None, *WORDS]),
-    }  # fmt: skip
+        "x": pick.choice([None, *range(10)]),
+        "y": float(pick.randint(0, 9)),
+        "name": pick.choice([None, *WORDS]),
+    }
 
 
 def expected_results(weir, name: str, stream: str, document: Document) -> int:

@@ -57,10 +57,15 @@ def test_the_papers_example(weir):
     weir.publish("MusicPhotos", [photo(live, "p1"), photo(live, "p2", "pop")], [0.0, 0.0])
     weir.publish("FriendsPhotos", [photo("Muse in Paris", "p3"), photo("Something else", "p4")], [80 * DAY, 80 * DAY])
     weir.run(until_idle=True)
-    weir.publish("EventAnnounces", [
-        item("Muse live in Paris rock", "a concert of Muse"), item("Muse live in Paris", "a concert of Muse"),
-        item("Muse live in Paris rock", "a concert of others"),
-    ], [81 * DAY] * 3)  # fmt: skip
+    weir.publish(
+        "EventAnnounces",
+        [
+            item("Muse live in Paris rock", "a concert of Muse"),
+            item("Muse live in Paris", "a concert of Muse"),
+            item("Muse live in Paris rock", "a concert of others"),
+        ],
+        [81 * DAY] * 3,
+    )
     weir.publish("MuseNews", [item("muse in PARIS, live"), item("Muse elsewhere")], [95 * DAY, 95 * DAY])
     weir.run(until_idle=True)
     found = {("EventAnnounces-1", ("MusicPhotos-1", "FriendsPhotos-1")), ("MuseNews-1", ("FriendsPhotos-1",))}
@@ -80,10 +85,14 @@ def test_the_papers_example(weir):
     assert (status.results, "waits" in str(status)) == (2, False)
     text = weir.explain("Live")
     for words in (
-        "reads     MuseNews: title contains", "annotated by join 1", 'window  MusicPhotos: category = "rock"',
-        "join 1    last 7.776e+06 s with title similar window.title", "title similar window.title, at least 0.5",
-        "queries: 2", "sees      items of its windows that arrived after its registration",
-    ):  # fmt: skip
+        "reads     MuseNews: title contains",
+        "annotated by join 1",
+        'window  MusicPhotos: category = "rock"',
+        "join 1    last 7.776e+06 s with title similar window.title",
+        "title similar window.title, at least 0.5",
+        "queries: 2",
+        "sees      items of its windows that arrived after its registration",
+    ):
         assert words in text, f"{words} in\n{text}"
     assert "signature" in weir.explain()
 
@@ -102,13 +111,20 @@ def test_joins_of_several_kinds(weir):
     weir.publish("Other", [item("b")])
     weir.run(until_idle=True)
     more = "<link>http://p.org/1</link>"
-    weir.publish("News", [
-        item("b", "Muse", more), item("a", "Muse", more), item("a", "-", more), item("c", "see http://p.org/1/ now"),
-    ])  # fmt: skip
+    weir.publish(
+        "News",
+        [
+            item("b", "Muse", more),
+            item("a", "Muse", more),
+            item("a", "-", more),
+            item("c", "see http://p.org/1/ now"),
+        ],
+    )
     weir.run(until_idle=True)
     assert shown(weir, "Both") == [
-        ("News-1", ["Other-1", "Photos-2", "Photos-3"]), ("News-2", ["Photos-1", "Photos-2", "Photos-3"]),
-    ]  # fmt: skip
+        ("News-1", ["Other-1", "Photos-2", "Photos-3"]),
+        ("News-2", ["Photos-1", "Photos-2", "Photos-3"]),
+    ]
     assert list(next(iter(weir.results("Both"))).bindings) == ["window", "join2.window", "join2.window.2"]
     assert shown(weir, "Some") == [("Other-1", []), ("News-2", ["Photos-1"]), ("News-3", ["Photos-1"])]
     assert shown(weir, "Referring") == [("News-4", ["Photos-1", "Photos-2", "Photos-3"])]

@@ -60,9 +60,13 @@ def test_broken_documents_are_set_aside(weir, tmp_path):
     found = dict(outputs(weir, "q"))
     assert "SECRET" not in repr([r.to_dict() for r in weir.results()])
     assert found == {
-        "declared": "<o>caf\xe9</o>", "utf16": "<o>caf\xe9</o>", "as text": "<o>caf\xe9</o>",
-        "bom": "<o>bom</o>", "entity": "<o>inner</o>", "comment": "<o>g<!-- c -->ood</o>",
-    }  # fmt: skip
+        "declared": "<o>caf\xe9</o>",
+        "utf16": "<o>caf\xe9</o>",
+        "as text": "<o>caf\xe9</o>",
+        "bom": "<o>bom</o>",
+        "entity": "<o>inner</o>",
+        "comment": "<o>g<!-- c -->ood</o>",
+    }
     reasons = aside(weir, "S")
     for id, (_, reason) in bad.items():
         assert reason in reasons[id], id
@@ -182,9 +186,13 @@ def test_wrong_tuples(weir, tmp_path):
         weir.publish("P", [{"n": 1}], ids=["a", "b"])
     weir.run(until_idle=True)
     assert all_outputs(weir) == [
-        ("c", "C-1", "1"), ("c", "C-3", "3"), ("c", "C-5", "5"),
-        ("j", "J-1", "1"), ("j", "J-4", "2"), ("p", "P-6", "7"),
-    ]  # fmt: skip
+        ("c", "C-1", "1"),
+        ("c", "C-3", "3"),
+        ("c", "C-5", "5"),
+        ("j", "J-1", "1"),
+        ("j", "J-4", "2"),
+        ("p", "P-6", "7"),
+    ]
     reasons = aside(weir)
     assert sorted(reasons) == ["C-2", "C-4", "J-2", "J-3", "P-1", "P-2", "P-3", "P-4", "P-5"]
     assert reasons["C-2"] == f"{tmp_path}/r.csv, line 3: column n: 'many' is not an int"

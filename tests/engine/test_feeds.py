@@ -172,8 +172,10 @@ def test_a_feed_is_replaced_under_its_readers(weir):
 
 
 def test_replacing_while_the_job_runs(weir):
-    weir.execute("create stream S; create feed A from S where [contains 'w0'];"
-                 "create feed B from A; create feed C from B; create feed D from C;")  # fmt: skip
+    weir.execute(
+        "create stream S; create feed A from S where [contains 'w0'];"
+        "create feed B from A; create feed C from B; create feed D from C;"
+    )
     weir.start()
     expected = []
     for step in range(1, 6):
@@ -280,7 +282,7 @@ def test_errors(tmp_path, monkeypatch, statement, word, words):
 def test_stylesheets_reach_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("secret.xml").write_text("<s>secret</s>")
-    reading = SHOUT.replace("title\"/>!", f"document('{tmp_path}/secret.xml')\"/>!")
+    reading = SHOUT.replace('title"/>!', f"document('{tmp_path}/secret.xml')\"/>!")
     Path("r.xsl").write_text(reading)
     from fishweir.delivery.stylesheets import BadItem, Stylesheet
 

@@ -78,8 +78,10 @@ def test_all_that_a_document_meets_alike_is_one_row(weir):
     assert [told.check("q"), told.check("near"), told.check("new", since=1)] == [21, 36, 3]
     rows = [weir.table.pairs(commit).to_pylist() for commit in weir.table.commits()]
     assert [(row["document"], row["partners"], row["is_right"]) for row in rows[1]] == [
-        (5, [1], True), (5, [2, 3, 4], True), (5, [2, 3, 4], False),
-    ]  # fmt: skip
+        (5, [1], True),
+        (5, [2, 3, 4], True),
+        (5, [2, 3, 4], False),
+    ]
     seen = [(row["partners"], row["since"]) for row in rows[2] if row["is_right"]]
     assert seen == [([1, 2], 3), ([3, 4], 3), ([5], 4)]
     documents = [tuple(result.documents) for result in weir.results("q")]

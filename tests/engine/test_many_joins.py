@@ -117,8 +117,16 @@ def test_output_and_explain(tmp_path: Path) -> None:
         assert result.documents == ["T-1", "R-1", "S-1"]
         assert result.timestamp == 2.0
         assert result.output == {
-            "R.a": 2, "c": 1.5, "R.t": 2.0, "S.a": 2, "S.b": 1, "S.t": 2.0, "T.b": 0, "k": 5, "T.t": 1.0,
-        }  # fmt: skip
+            "R.a": 2,
+            "c": 1.5,
+            "R.t": 2.0,
+            "S.a": 2,
+            "S.b": 1,
+            "S.t": 2.0,
+            "T.b": 0,
+            "k": 5,
+            "T.t": 1.0,
+        }
         shown = weir.explain("theta")
         assert "R waits 4 s, S waits 4 s, T waits 2 rows" in shown
         assert "signature R#1.a <= S#2.a and S#2.b > T#3.b in R join S join T" in shown

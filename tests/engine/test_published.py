@@ -39,9 +39,7 @@ def test_outputs_are_documents_of_a_stream(weir):
         (["dear-1"], 10.0, '<hit by="A"><title>x</title></hit>'),
         (["dear-2"], 10.0, '<hit by="B"><title>y</title></hit>'),
     ]
-    assert found(weir, "of_list") == [
-        (["listed-2"], 10.0, "<result><author>B</author><title>y</title></result>")
-    ]
+    assert found(weir, "of_list") == [(["listed-2"], 10.0, "<result><author>B</author><title>y</title></result>")]
     assert found(weir, "of_all") == [(["dear-1"], 10.0, a), (["dear-2"], 10.0, b)]
     assert found(weir, "counted") == [(["dear-1"], 10.0, {"title": "x"})]
     assert found(weir, "news") == [(["dear-1"], 10.0, a), (["dear-2"], 10.0, b)]
@@ -131,18 +129,24 @@ FEEDS = "create stream S; create feed F from S as $s where $s[title contains 'a'
 
 
 def test_a_feed_is_read_by_every_language(weir):
-    weir.execute(FEEDS + """
+    weir.execute(
+        FEEDS
+        + """
         create query alone as F; create query path as F//title->t; create query sql as select title from F;
         create query niagara as where <r><title>$t</></> in "F" construct <o>$t</o>;
         create query with_source as F//n->x FOLLOWED BY{x=y, 5} S//n->y; create feed G from F;
-    """)
+    """
+    )
     item = "<r><title>{}</title><n>1</n></r>"
     weir.publish("S", [item.format(title) for title in "ab"], timestamps=[1, 2])
     weir.run(until_idle=True)
     for name, output in (
-        ("alone", item.format("a")), ("G", item.format("a")), ("path", "<title>a</title>"), ("sql", {"title": "a"}),
+        ("alone", item.format("a")),
+        ("G", item.format("a")),
+        ("path", "<title>a</title>"),
+        ("sql", {"title": "a"}),
         ("niagara", "<o>a</o>"),
-    ):  # fmt: skip
+    ):
         assert found(weir, name) == [(["S-1"], 1.0, output)], name
     assert [documents for documents, _, _ in found(weir, "with_source")] == [["S-1", "S-2"]]
     weir.execute("create or replace feed F from S as $s where $s[title contains 'b']")

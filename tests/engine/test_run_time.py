@@ -72,9 +72,13 @@ def test_another_process_registers_and_publishes(weir, tmp_path):
     weir.publish("S", ["<a>8</a>"])
     weir.wait_idle()
     assert all_outputs(weir) == [
-        ("both", "S-2", "6"), ("both", "S-3", "8"), ("here", "S-1", "5"), ("here", "S-2", "6"), ("here", "S-3", "8"),
+        ("both", "S-2", "6"),
+        ("both", "S-3", "8"),
+        ("here", "S-1", "5"),
+        ("here", "S-2", "6"),
+        ("here", "S-3", "8"),
         ("there", "T-1", "7"),
-    ]  # fmt: skip
+    ]
     weir.stop()
     with pytest.raises(fishweir.QueryError, match="the job is not running"):
         weir.wait_idle()
@@ -183,18 +187,24 @@ def test_actions(weir, tmp_path, monkeypatch, caplog):
     ]
     lines = [json.loads(line) for line in (tmp_path / "out/some.jsonl").read_text().splitlines()]
     assert lines[0] == {
-        "query": "appended", "documents": ["S-2"], "timestamp": 2.0,
-        "bindings": {"v": {"document": "S-2", "node": 0, "value": "2"}}, "output": "2",
-    }  # fmt: skip
+        "query": "appended",
+        "documents": ["S-2"],
+        "timestamp": 2.0,
+        "bindings": {"v": {"document": "S-2", "node": 0, "value": "2"}},
+        "output": "2",
+    }
     assert [line["output"] for line in lines] == ["2", "3"]
     assert (tmp_path / "called.txt").read_text() == "called 2\ncalled 3\n"
     failures = [json.loads(line) for line in (weir.home.delivery / "failures.jsonl").read_text().splitlines()]
     kept = [(f["results"][0]["query"], f["results"][0]["output"], f["error"].split("(")[0]) for f in failures]
     assert sorted(kept) == [
-        ("broken", "2", "SyntaxError"), ("broken", "3", "SyntaxError"),
-        ("failing", "2", "ZeroDivisionError"), ("failing", "3", "ZeroDivisionError"),
-        ("missing", "2", "QueryError"), ("missing", "3", "QueryError"),
-    ]  # fmt: skip
+        ("broken", "2", "SyntaxError"),
+        ("broken", "3", "SyntaxError"),
+        ("failing", "2", "ZeroDivisionError"),
+        ("failing", "3", "ZeroDivisionError"),
+        ("missing", "2", "QueryError"),
+        ("missing", "3", "QueryError"),
+    ]
     assert "action fail  of failing failed: division by zero" in caplog.text
     assert len(outputs(weir, "silent")) == 2
 

@@ -24,11 +24,14 @@ def test_sql_and_feeds(weir):
         create feed Concerts from Rock as $r where $r[description contains 'live concert' or contains 'gig'];
     """)
     weir.publish("R", [{"x": 5, "y": 12.0, "name": "a"}, {"x": 1, "y": 14.5, "name": "bob"}, {"x": 9, "y": 2.0}])
-    weir.publish("News", [
-        "<item><title>Rock tonight</title><description>A LIVE concert</description></item>",
-        "<item><title>Rock</title><description>cancelled concert</description></item>",
-        "<item><title>Jazz</title><description>live concert</description></item>",
-    ])  # fmt: skip
+    weir.publish(
+        "News",
+        [
+            "<item><title>Rock tonight</title><description>A LIVE concert</description></item>",
+            "<item><title>Rock</title><description>cancelled concert</description></item>",
+            "<item><title>Jazz</title><description>live concert</description></item>",
+        ],
+    )
     weir.publish("Blog", ["<item><title>Jazz</title><description>my gig</description></item>"])
     weir.run(until_idle=True)
     assert found(weir, "near") == [("R-1", {"name": "a", "size": 5}), ("R-2", {"name": "bob", "size": 1})]

@@ -90,8 +90,17 @@ def test_outputs_are_typed(plain) -> None:
     assert both.output == {"x": None, "z": None}
     (either,) = plain.results("either")
     assert either.output == {
-        "a": 1, "c": 0.5, "k": 3, "R.x": None, "R.t": 1.0, "b": 1, "d": 1.5, "y": None, "S.x": "p", "S.t": 2.0,
-    }  # fmt: skip
+        "a": 1,
+        "c": 0.5,
+        "k": 3,
+        "R.x": None,
+        "R.t": 1.0,
+        "b": 1,
+        "d": 1.5,
+        "y": None,
+        "S.x": "p",
+        "S.t": 2.0,
+    }
     assert either.documents == ["R-1", "S-1"]
     assert either.timestamp == 2.0
 

@@ -111,8 +111,13 @@ def test_timestamps(weir, tmp_path):
     assert weir.publish("R", "<i/>", timestamps=["2024-01-01"], ids=["dated"]) == ["dated"]
     weir.run(until_idle=True)
     assert [r[1] for r in rows(weir, "e")] == [
-        new_year, new_year + 0.5, new_year + 10, new_year + 10, 17.25, new_year,
-    ]  # fmt: skip
+        new_year,
+        new_year + 0.5,
+        new_year + 10,
+        new_year + 10,
+        17.25,
+        new_year,
+    ]
     assert rows(weir, "a") == [("A-1", 7.0, {"t": ("0@t", "7")}, "7"), ("A-2", -1.5, {"t": ("0@t", "-1.5")}, "-1.5")]
     assert rows(weir, "n") == [("N-1", 2.0, {}, "<x/>")]
     assert [(r[1], r[3]) for r in rows(weir, "t")] == [
@@ -140,9 +145,12 @@ def test_tuples(weir, tmp_path):
         },
     )
     columns = {
-        "name": ["ann", None, "10", "9"], "n": [1, 2, 3, 4], "x": [5.0, None, 0.5, 1000.0],
-        "ok": [True, None, False, False], "at": pa.array([1704067200_000, None, None, None], pa.timestamp("ms", "UTC")),
-    }  # fmt: skip
+        "name": ["ann", None, "10", "9"],
+        "n": [1, 2, 3, 4],
+        "x": [5.0, None, 0.5, 1000.0],
+        "ok": [True, None, False, False],
+        "at": pa.array([1704067200_000, None, None, None], pa.timestamp("ms", "UTC")),
+    }
     pq.write_table(pa.table(columns), tmp_path / "r.parquet")
     streams = {"C": "r.csv", "J": "r.jsonl", "Q": "r.parquet"}
     for s, file in streams.items():

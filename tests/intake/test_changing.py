@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from fishweir.intake import StreamLog, changing
-from fishweir.intake.changing import ChangingSource
+from fishweir.intake import StreamLog
+from fishweir.intake.sources import changing
+from fishweir.intake.sources.changing import ChangingSource
 from tests.intake.support import entries, opened, problems, stream
 
 QUOTES = stream(path="q.xml", rows="/Quotes/Quote", key="Symbol")
@@ -59,8 +60,10 @@ def test_inserts_changes_and_deletes(tmp_path: Path, file: File) -> None:
     assert polled(source, log, 20) == []
     file.quotes(D=4, C=30, A=1)
     assert polled(source, log, 30) == [
-        ("inserted", quote("D", 4)), ("changed", quote("C", 30)), ("deleted", quote("B", 2)),
-    ]  # fmt: skip
+        ("inserted", quote("D", 4)),
+        ("changed", quote("C", 30)),
+        ("deleted", quote("B", 2)),
+    ]
     assert entries(log)[-1].context == "Quotes"
     file.quotes(D=4, C=30, A=1, B=2)
     assert polled(source, log, 40) == [("inserted", quote("B", 2))]
@@ -168,9 +171,7 @@ def test_a_missing_file_is_trouble_and_deletes_nothing(tmp_path: Path, file: Fil
     assert source.trouble is not None
 
 
-def test_a_crash_between_append_and_snapshot(
-    tmp_path: Path, file: File, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_between_append_and_snapshot(tmp_path: Path, file: File, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changing, "UNSAVED_CHANGES", 1)
     log, source = opened(tmp_path, QUOTES)
     file.quotes(A=1, B=2)

@@ -20,17 +20,33 @@ MOMENT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("value", "kind", "expected"),
     [
-        (" 5 ", "int", 5), ("+5", "int", 5), ("5.0", "int", 5), (5.0, "int", 5), (True, "int", 1),
-        ("9223372036854775807", "int", 2**63 - 1), (None, "int", None), (float("nan"), "double", None),
-        ("1e3", "double", 1000.0), (Decimal("1.5"), "double", 1.5), (3, "double", 3.0),
-        ("TRUE", "boolean", True), ("0", "boolean", False), (1, "boolean", True),
-        (5, "string", "5"), (5.0, "string", "5"), (True, "string", "true"), ("", "string", ""),
-        ("2024-01-02T03:04:05Z", "timestamp", MOMENT), ("2024-01-02 03:04:05", "timestamp", MOMENT),
-        ("Tue, 02 Jan 2024 03:04:05 GMT", "timestamp", MOMENT), (MOMENT.timestamp(), "timestamp", MOMENT),
-        (str(MOMENT.timestamp()), "timestamp", MOMENT), (MOMENT.replace(tzinfo=None), "timestamp", MOMENT),
+        (" 5 ", "int", 5),
+        ("+5", "int", 5),
+        ("5.0", "int", 5),
+        (5.0, "int", 5),
+        (True, "int", 1),
+        ("9223372036854775807", "int", 2**63 - 1),
+        (None, "int", None),
+        (float("nan"), "double", None),
+        ("1e3", "double", 1000.0),
+        (Decimal("1.5"), "double", 1.5),
+        (3, "double", 3.0),
+        ("TRUE", "boolean", True),
+        ("0", "boolean", False),
+        (1, "boolean", True),
+        (5, "string", "5"),
+        (5.0, "string", "5"),
+        (True, "string", "true"),
+        ("", "string", ""),
+        ("2024-01-02T03:04:05Z", "timestamp", MOMENT),
+        ("2024-01-02 03:04:05", "timestamp", MOMENT),
+        ("Tue, 02 Jan 2024 03:04:05 GMT", "timestamp", MOMENT),
+        (MOMENT.timestamp(), "timestamp", MOMENT),
+        (str(MOMENT.timestamp()), "timestamp", MOMENT),
+        (MOMENT.replace(tzinfo=None), "timestamp", MOMENT),
         (date(2024, 1, 2), "timestamp", datetime(2024, 1, 2, tzinfo=UTC)),
     ],
-)  # fmt: skip
+)
 def test_single_values(value: Any, kind: str, expected: Any) -> None:
     assert to_kind(value, kind) == expected
     array, bad = convert_list([value], kind)
@@ -40,16 +56,26 @@ def test_single_values(value: Any, kind: str, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "kind", "reason"),
     [
-        ("abc", "int", "'abc' is not an int"), ("5.5", "int", "'5.5' is not an int"), (5.5, "int", "5.5"),
-        ("0x1f", "int", "'0x1f' is not an int"), ("1_000", "int", "not an int"), (2**63, "int", "not an int"),
-        ("nan", "double", "'nan' is not a double"), ("inf", "double", "not a double"), ("", "double", "''"),
-        ("yes", "boolean", "'yes' is not a boolean"), (2, "boolean", "2 is not a boolean"),
-        ("soon", "timestamp", "'soon' is not a timestamp"), ("2024-13-01", "timestamp", "not a timestamp"),
-        (1e300, "timestamp", "not a timestamp"), ([1], "string", "not a string"),
+        ("abc", "int", "'abc' is not an int"),
+        ("5.5", "int", "'5.5' is not an int"),
+        (5.5, "int", "5.5"),
+        ("0x1f", "int", "'0x1f' is not an int"),
+        ("1_000", "int", "not an int"),
+        (2**63, "int", "not an int"),
+        ("nan", "double", "'nan' is not a double"),
+        ("inf", "double", "not a double"),
+        ("", "double", "''"),
+        ("yes", "boolean", "'yes' is not a boolean"),
+        (2, "boolean", "2 is not a boolean"),
+        ("soon", "timestamp", "'soon' is not a timestamp"),
+        ("2024-13-01", "timestamp", "not a timestamp"),
+        (1e300, "timestamp", "not a timestamp"),
+        ([1], "string", "not a string"),
         (b"\xe9", "string", "UTF-8"),
-        ({"a": 1}, "int", "not an int"), ("\ud800", "string", "is not a"),
+        ({"a": 1}, "int", "not an int"),
+        ("\ud800", "string", "is not a"),
     ],
-)  # fmt: skip
+)
 def test_bad_values(value: Any, kind: str, reason: str) -> None:
     with pytest.raises(ValueError, match=None) as caught:
         to_kind(value, kind)

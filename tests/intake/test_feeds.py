@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from fishweir.intake import feed, fetch
-from fishweir.intake.items import html_to_text, parse_feed
+from fishweir.intake.sources import feed, fetch
+from fishweir.intake.sources.items import html_to_text, parse_feed
 from tests.conftest import DATA
 from tests.intake.feed_server import FeedServer, rss, serving
 from tests.intake.support import entries, opened, stream
@@ -59,10 +59,18 @@ def test_rss_item() -> None:
     (item,) = parse_feed(text, "http://h.org/feed").items
     assert item.timestamp == 1761987600.0
     assert fields(item.body) == {
-        "title": ["A & B"], "link": ["http://h.org/a"], "author": ["Ann"], "category": ["x", "y z"], "guid": ["g-1"],
-        "description": ["Read this (http://h.org/more) now"], "pubdate": ["2025-11-01T09:00:00Z"],
-        "slash_comments": ["7"], "enclosure": ["http://h.org/s.mp3"], "channel": ["Chan & more"], "channel_url": ["http://h.org/feed"],
-    }  # fmt: skip
+        "title": ["A & B"],
+        "link": ["http://h.org/a"],
+        "author": ["Ann"],
+        "category": ["x", "y z"],
+        "guid": ["g-1"],
+        "description": ["Read this (http://h.org/more) now"],
+        "pubdate": ["2025-11-01T09:00:00Z"],
+        "slash_comments": ["7"],
+        "enclosure": ["http://h.org/s.mp3"],
+        "channel": ["Chan & more"],
+        "channel_url": ["http://h.org/feed"],
+    }
 
 
 def test_atom_and_rdf() -> None:
@@ -97,12 +105,17 @@ def test_broken_feeds() -> None:
 @pytest.mark.parametrize(
     ("html", "text"),
     [
-        ("plain  text", "plain text"), ("a<br>b<p>c</p>d", "a b c d"), ("<b>x</b>y &lt;z&gt; &amp;", "xy <z> &"),
-        ("<a href='http://a.b/c'>http://a.b/c</a>", "http://a.b/c"), ("<a href='javascript:x()'>q</a>", "q"),
-        ("<style>p{}</style><noscript>n</noscript>ok", "ok"), ("<" * 50, "<" * 50), ("", ""),
+        ("plain  text", "plain text"),
+        ("a<br>b<p>c</p>d", "a b c d"),
+        ("<b>x</b>y &lt;z&gt; &amp;", "xy <z> &"),
+        ("<a href='http://a.b/c'>http://a.b/c</a>", "http://a.b/c"),
+        ("<a href='javascript:x()'>q</a>", "q"),
+        ("<style>p{}</style><noscript>n</noscript>ok", "ok"),
+        ("<" * 50, "<" * 50),
+        ("", ""),
         ("<div>" * 300 + "deep" + "</div>" * 300, "deep"),
     ],
-)  # fmt: skip
+)
 def test_html(html: str, text: str) -> None:
     assert html_to_text(html).replace("<", "").strip() == text.replace("<", "")
 

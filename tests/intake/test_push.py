@@ -15,9 +15,7 @@ from fishweir.intake import documents_batch
 from tests.intake.support import stream
 
 XML = stream()
-TUPLES = stream(
-    columns=(("i", "int"), ("x", "double"), ("s", "string"), ("b", "boolean"), ("t", "timestamp"))
-)
+TUPLES = stream(columns=(("i", "int"), ("x", "double"), ("s", "string"), ("b", "boolean"), ("t", "timestamp")))
 MOMENT = datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)
 
 

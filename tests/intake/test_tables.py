@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fishweir.intake import tables
-from fishweir.intake.lines import line_blocks
+from fishweir.intake.sources import table_files as tables
+from fishweir.intake.sources.lines import line_blocks
 from tests.intake.support import bodies, entries, opened, problems, stream, taken
 
 COLUMNS = (("i", "int"), ("x", "double"), ("s", "string"), ("b", "boolean"), ("t", "timestamp"))
@@ -30,8 +30,10 @@ def values(found: list[Any]) -> list[tuple[Any, ...] | None]:
 def test_csv_with_a_header_in_another_order(tmp_path: Path) -> None:
     found = read(tmp_path, "a.csv", 's,more,i,x,t\na,!,1,1.5,2024-01-01\n,,,,\n\n"q,""r\nz",,2,,1704067200\n')
     assert values(found) == [
-        (1, 1.5, "a", None, MOMENT), (None, None, None, None, None), (2, None, 'q,"r\nz', None, MOMENT),
-    ]  # fmt: skip
+        (1, 1.5, "a", None, MOMENT),
+        (None, None, None, None, None),
+        (2, None, 'q,"r\nz', None, MOMENT),
+    ]
     assert [entry.id for entry in found] == ["S-1", "S-2", "S-3"]
 
 
@@ -50,15 +52,22 @@ def test_bad_csv_rows_stay_at_their_place(tmp_path: Path, caplog: pytest.LogCapt
     text = b'i,s\n1,a\nx,b\n\n3\n"4\n",c\n5,d,e\n6,\xe9\n7,"5"" tape"\n8,5" tape\n9,z\n'
     found = read(tmp_path, "a.csv", text, (("i", "int"), ("s", "string")))
     assert values(found) == [
-        (1, "a"), None, None, (4, "c"), None, None, (7, '5" tape'), (8, '5" tape'), (9, "z"),
-    ]  # fmt: skip
+        (1, "a"),
+        None,
+        None,
+        (4, "c"),
+        None,
+        None,
+        (7, '5" tape'),
+        (8, '5" tape'),
+        (9, "z"),
+    ]
     path = tmp_path / "a.csv"
     assert problems(found) == [
         f"{path}, line 3: column i: 'x' is not an int",
         f"{path}, line 5: 1 fields, expected 2",
         f"{path}, line 8: 3 fields, expected 2",
-        f"{path}, line 9: not CSV: 'utf-8' codec can't decode byte 0xe9 in position 2: "
-        "invalid continuation byte",
+        f"{path}, line 9: not CSV: 'utf-8' codec can't decode byte 0xe9 in position 2: invalid continuation byte",
     ]
     assert [entry.body for entry in found if entry.problem] == [b"x,b", b"3", b"5,d,e", b"6,\xe9"]
     assert f"stream S: {path}, line 3: column i: 'x' is not an int" in caplog.text
@@ -79,9 +88,7 @@ def test_a_row_longer_than_a_block(tmp_path: Path) -> None:
     assert [(row or (0, ""))[0] for row in values(found)] == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("name", "content"), [("a.csv", ""), ("a.csv", "i,s\n"), ("a.jsonl", ""), ("a.jsonl", "\n\n")]
-)
+@pytest.mark.parametrize(("name", "content"), [("a.csv", ""), ("a.csv", "i,s\n"), ("a.jsonl", ""), ("a.jsonl", "\n\n")])
 def test_no_rows(tmp_path: Path, name: str, content: str) -> None:
     assert read(tmp_path, name, content) == []
     _, source = opened(tmp_path, stream(path=name, columns=COLUMNS))
@@ -191,9 +198,7 @@ def test_parquet_broken_in_the_middle(tmp_path: Path) -> None:
 
 def test_left_in_the_middle(tmp_path: Path) -> None:
     rows = 300_000
-    (tmp_path / "a.csv").write_text(
-        "i,s\n" + "".join(f"{n},some words to make it longer {n}\n" for n in range(rows))
-    )
+    (tmp_path / "a.csv").write_text("i,s\n" + "".join(f"{n},some words to make it longer {n}\n" for n in range(rows)))
     definition = stream(path="a.csv", columns=(("i", "int"),))
     while True:
         log, source = opened(tmp_path, definition)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fishweir.intake.files import FileSource
+from fishweir.intake.sources.files import FileSource
 from tests.intake.support import bodies, entries, opened, problems, stream, taken
 
 SPLIT = stream(path="in", split="/Quotes/Quote")
@@ -204,7 +204,7 @@ def test_left_in_the_middle_of_a_file(tmp_path: Path, folder: Path, restart: boo
 
 def test_memory_is_bounded_without_matches(tmp_path: Path, folder: Path) -> None:
     from fishweir.algebra.documents import parse_path
-    from fishweir.intake.split import _OpenTree, split_elements
+    from fishweir.intake.sources.split import _OpenTree, split_elements
 
     put(folder / "a.xml", "<r><g>" + "<x><y/>t</x>" * 100_000 + "</g></r>")
     sizes: list[int] = []
@@ -234,9 +234,7 @@ def test_trouble_comes_and_goes(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert source.trouble is None
 
 
-def test_a_file_that_cannot_be_opened_waits(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_opened_waits(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(folder / "a.xml", "<a/>", 1)
     put(folder / "b.xml", "<b/>", 2)
     log, source = opened(tmp_path, stream(path="in"))
@@ -256,17 +254,13 @@ def test_a_file_that_cannot_be_opened_waits(
     assert source.trouble is None
 
 
-def test_a_full_disk_loses_and_doubles_nothing(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_loses_and_doubles_nothing(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(folder / "a.xml", f"<Quotes>{quotes(0, 2500)}</Quotes>")
     log, source = opened(tmp_path, SPLIT)
     polling = source.poll(1.0)
     next(polling)
     with monkeypatch.context() as patch:
-        patch.setattr(
-            "os.fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device"))
-        )
+        patch.setattr("os.fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         assert list(polling) == []
         assert "No space left" in str(source.trouble)
         assert list(source.poll(1.5)) == []

@@ -1,7 +1,5 @@
 """register_many's texts: no value breaks the statement it is put into."""
 
-# ruff: noqa: E501 (tables read better in long lines)
-
 from __future__ import annotations
 
 import datetime
@@ -45,9 +43,20 @@ def test_neighbours_stay_apart(a: str, b: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "literal"),
-    [(5, "5"), (5.0, "5"), (0.1, "0.1"), (True, "'true'"), ("5", "'5'"), (np.int64(7), "7"), (np.float32(0.5), "0.5"),
-     (np.str_("a"), "'a'"), (np.bool_(False), "'false'"), (datetime.date(2026, 1, 2), "'2026-01-02'"), ("a'b", "'a''b'")],
-)  # fmt: skip
+    [
+        (5, "5"),
+        (5.0, "5"),
+        (0.1, "0.1"),
+        (True, "'true'"),
+        ("5", "'5'"),
+        (np.int64(7), "7"),
+        (np.float32(0.5), "0.5"),
+        (np.str_("a"), "'a'"),
+        (np.bool_(False), "'false'"),
+        (datetime.date(2026, 1, 2), "'2026-01-02'"),
+        ("a'b", "'a''b'"),
+    ],
+)
 def test_literals(value: Any, literal: str) -> None:
     assert one("x > $v", v=value) == f"x > {literal}"
 
@@ -100,10 +109,16 @@ ROWS = [{"name": f"q{i}", "lo": i} for i in range(20_000)]
 
 @pytest.mark.parametrize(
     "data",
-    [ROWS, iter(ROWS), pa.Table.from_pylist(ROWS), pa.RecordBatch.from_pylist(ROWS), pd.DataFrame(ROWS),
-     pa.Table.from_pylist(ROWS).to_reader(max_chunksize=999)],
+    [
+        ROWS,
+        iter(ROWS),
+        pa.Table.from_pylist(ROWS),
+        pa.RecordBatch.from_pylist(ROWS),
+        pd.DataFrame(ROWS),
+        pa.Table.from_pylist(ROWS).to_reader(max_chunksize=999),
+    ],
     ids=["list", "iterator", "table", "batch", "pandas", "reader"],
-)  # fmt: skip
+)
 def test_to_rows(data: Any) -> None:
     rows = list(to_rows(data))
     assert rows == ROWS

@@ -10,8 +10,8 @@ from fishweir.algebra.feeds import WHOLE, CreateFeed, FeedName
 from fishweir.errors import QueryError
 from fishweir.languages.lexical import quote
 from fishweir.languages.pieces import Piece, Rejected, split_script
-from fishweir.languages.roses import parse_feed, parse_query, parse_statement
-from fishweir.languages.roses_literals import READERS, to_seconds
+from fishweir.languages.roses.language import parse_feed, parse_query, parse_statement
+from fishweir.languages.roses.literals import READERS, to_seconds
 from tests.languages.cases import fixture_cases
 from tests.languages.feed_text import statement_text
 
@@ -102,9 +102,16 @@ def test_places_hold_the_literals(template: str, values: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("1970-01-02", 86400.0), ("1970-01-01T00:00:10Z", 10.0), ("1970-01-01 01:00+01:00", 0.0), (" 1970-01-01 ", 0.0),
-        ("1970", None), ("5", None), ("1970-13-01", None), ("Thu, 01 Jan 1970 00:00:00 GMT", None), ("", None),
+        ("1970-01-02", 86400.0),
+        ("1970-01-01T00:00:10Z", 10.0),
+        ("1970-01-01 01:00+01:00", 0.0),
+        (" 1970-01-01 ", 0.0),
+        ("1970", None),
+        ("5", None),
+        ("1970-13-01", None),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", None),
+        ("", None),
     ],
-)  # fmt: skip
+)
 def test_dates(text: str, seconds: float | None) -> None:
     assert to_seconds(text) == seconds

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from fishweir.errors import QueryError, QuerySyntaxError
-from fishweir.languages.roses import parse_statement
+from fishweir.languages.roses.language import parse_statement
 from tests.languages.cases import check_refused
 
 CASES = [

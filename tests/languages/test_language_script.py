@@ -7,7 +7,7 @@ import pytest
 from fishweir.algebra.nodes import CreateQuery, CreateStream, DropQuery
 from fishweir.errors import QueryError, QuerySyntaxError
 from fishweir.languages import lexical
-from fishweir.languages.niagaracq import GRAMMAR
+from fishweir.languages.niagaracq.language import GRAMMAR
 from fishweir.languages.pieces import split_script
 from fishweir.languages.script import parse_script
 

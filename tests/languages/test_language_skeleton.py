@@ -1,7 +1,5 @@
 """The cached parse gives what the full parse gives, for constants and for damaged texts alike."""
 
-
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 from fishweir.algebra.nodes import CreateQuery, Statement
 from fishweir.errors import QueryError
 from fishweir.languages.lexical import quote
-from fishweir.languages.niagaracq import GRAMMAR
+from fishweir.languages.niagaracq.language import GRAMMAR
 from fishweir.languages.script import parse_script
 from fishweir.languages.skeleton import SkeletonCache
 
@@ -109,9 +107,7 @@ def test_cache_is_used(first: str, second: str, number: str) -> None:
 
 def test_bare_text_and_names_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = SkeletonCache()
-    text = (
-        "create query {} as where <a><Day's> {} </></> element_as $g in s construct <r>$g</r> do append 'f'"
-    )
+    text = "create query {} as where <a><Day's> {} </></> element_as $g in s construct <r>$g</r> do append 'f'"
     for constant in ("INTC", "'INTC'"):
         parse_script(text.format("q1", constant), 0.0, cache)
     monkeypatch.setattr(GRAMMAR, "parse", None)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from fishweir.languages.lexical import quote
 from fishweir.languages.pieces import Piece, Rejected, split_script
-from fishweir.languages.roses_literals import READERS
-from fishweir.languages.sql import parse_query
+from fishweir.languages.roses.literals import READERS
+from fishweir.languages.sql.language import parse_query
 from tests.languages.cases import fixture_cases
 from tests.languages.feed_text import selection_text
 

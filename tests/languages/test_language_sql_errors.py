@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from fishweir.errors import QueryError, QuerySyntaxError
-from fishweir.languages.sql import parse_query
+from fishweir.languages.sql.language import parse_query
 from tests.languages.cases import check_refused
 
 CASES = [

@@ -79,7 +79,7 @@ def test_windows_from_rows() -> None:
 
 
 def test_select_list() -> None:
-    shape = parsed("select a.*, b.x as z, b.\"p/@q\" as y from R [range 5] as a, R [range 5] as b").shape
+    shape = parsed('select a.*, b.x as z, b."p/@q" as y from R [range 5] as a, R [range 5] as b').shape
     assert shape.columns == (
         AllColumnsOutput(0, "a"),
         ColumnOutput("z", 1, (Step("x"),)),

@@ -16,7 +16,7 @@ from fishweir.algebra.nodes import Constant, Slot
 from fishweir.algebra.values import COMPARE
 from fishweir.languages.lexical import quote
 from fishweir.languages.pieces import Piece
-from fishweir.languages.sql import parse_query
+from fishweir.languages.sql.language import parse_query
 
 Value = str | float | bool | None
 Both = tuple[str, str]

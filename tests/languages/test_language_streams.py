@@ -21,18 +21,36 @@ def define(text: str) -> StreamDefinition:
     ("text", "stream"),
     [
         ("create stream S", StreamDefinition("S")),
-        ("create stream \"my stream\"", StreamDefinition("my stream")),
-        ("create stream a-b.c_1 (timestamp timestamp, key bool)", StreamDefinition("a-b.c_1", (("timestamp", "timestamp"), ("key", "boolean")))),
-        ("CREATE STREAM S (a Integer, b varchar(20), c real, d BIGINT) FROM 'x.JSONL' TIMESTAMP d",
-         StreamDefinition("S", (("a", "int"), ("b", "string"), ("c", "double"), ("d", "int")), "x.JSONL", "json", timestamp="d")),
-        ("create stream S from 'in/*' split on //item timestamp pub/@date", StreamDefinition("S", (), "in/*", "xml", "//item", timestamp="pub/@date")),
-        ("create stream Q shed allowed conforms to 'q.dtd' rows /Quotes/Quote key Symbol every 5 minutes from 'quotes.xml'",
-         StreamDefinition("Q", (), "quotes.xml", "xml", None, "/Quotes/Quote", "Symbol", 300.0, None, "q.dtd", True)),
+        ('create stream "my stream"', StreamDefinition("my stream")),
+        (
+            "create stream a-b.c_1 (timestamp timestamp, key bool)",
+            StreamDefinition("a-b.c_1", (("timestamp", "timestamp"), ("key", "boolean"))),
+        ),
+        (
+            "CREATE STREAM S (a Integer, b varchar(20), c real, d BIGINT) FROM 'x.JSONL' TIMESTAMP d",
+            StreamDefinition(
+                "S", (("a", "int"), ("b", "string"), ("c", "double"), ("d", "int")), "x.JSONL", "json", timestamp="d"
+            ),
+        ),
+        (
+            "create stream S from 'in/*' split on //item timestamp pub/@date",
+            StreamDefinition("S", (), "in/*", "xml", "//item", timestamp="pub/@date"),
+        ),
+        (
+            "create stream Q shed allowed conforms to 'q.dtd' rows /Quotes/Quote key Symbol every 5 minutes from 'quotes.xml'",
+            StreamDefinition("Q", (), "quotes.xml", "xml", None, "/Quotes/Quote", "Symbol", 300.0, None, "q.dtd", True),
+        ),
         ("create stream Q from 'q' rows '/Q' key '@id'", StreamDefinition("Q", (), "q", "xml", None, "/Q", "@id")),
-        ("create stream S (a int) from 'folder' format Parquet", StreamDefinition("S", (("a", "int"),), "folder", "parquet")),
-        ("create stream S (a int) from 'http://h/x.csv?y=1'", StreamDefinition("S", (("a", "int"),), "http://h/x.csv?y=1", "csv")),
+        (
+            "create stream S (a int) from 'folder' format Parquet",
+            StreamDefinition("S", (("a", "int"),), "folder", "parquet"),
+        ),
+        (
+            "create stream S (a int) from 'http://h/x.csv?y=1'",
+            StreamDefinition("S", (("a", "int"),), "http://h/x.csv?y=1", "csv"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_definition(text: str, stream: StreamDefinition) -> None:
     assert define(text) == stream
 

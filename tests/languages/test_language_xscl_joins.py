@@ -163,9 +163,7 @@ PREDICATES = [
 
 @pytest.mark.parametrize(("predicate", "expected"), PREDICATES)
 def test_predicates(predicate: str, expected: list[dict[str, str]]) -> None:
-    found = joined(
-        f"S/a->x JOIN{{{predicate}, 5}} S/b->y", [document("l", 0.0, LEFT)], [document("r", 0.0, RIGHT)]
-    )
+    found = joined(f"S/a->x JOIN{{{predicate}, 5}} S/b->y", [document("l", 0.0, LEFT)], [document("r", 0.0, RIGHT)])
     assert rows(found) == expected
 
 
@@ -221,9 +219,7 @@ def test_many_windows_are_one_shape(braces: str, values: list[object], seconds: 
     text = f"create query $name as S//a->x[k = $k] JOIN{braces} S//b->y"
     texts = list(render_rows(text, [{"name": f"n{i}", "k": i, "t": t} for i, t in enumerate(values)]))
     created = [parse_script(one, cache=cache)[0] for one in texts]
-    assert [(q.name, q.constants) for q in created] == [
-        (f"n{i}", (float(i), t)) for i, t in enumerate(seconds)
-    ]  # type: ignore[union-attr]
+    assert [(q.name, q.constants) for q in created] == [(f"n{i}", (float(i), t)) for i, t in enumerate(seconds)]  # type: ignore[union-attr]
     assert len({q.shape for q in created}) == 1  # type: ignore[union-attr]
     assert cache.size <= 3
     assert [parsed(one) for one in texts] == created
@@ -291,7 +287,12 @@ def test_the_documents_are_those_of_table_4() -> None:
     """Tables 4(b) and 4(d): values by node."""
     elements = [list(document("d", 0.0, body).root.iter()) for body in (BOOK, BLOG)]
     assert [[e.text for e in listed[2:]] for listed in elements] == [
-        ["Danny Ayers", "Andrew Watt", "Beginning RSS and Atom Programming", "Scripting & Programming",
-         "Web Site Development"],
+        [
+            "Danny Ayers",
+            "Andrew Watt",
+            "Beginning RSS and Atom Programming",
+            "Scripting & Programming",
+            "Web Site Development",
+        ],
         ["Danny Ayers", "Beginning RSS and Atom Programming", "Book Announcement", "Scripting & Programming"],
-    ]  # fmt: skip
+    ]

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
-from fishweir.pipeline.mmqjp_spark import SparkEngine
-from fishweir.sharing.joins.mmqjp.mmqjp import Mmqjp
-from tests.sharing.joins.support import JOIN, documents, expected, join, node, processed, queries
+from fishweir.papers.mmqjp.mmqjp import Mmqjp
+from fishweir.pipeline.spark.mmqjp_spark import SparkEngine
+from tests.evaluate.join.support import JOIN, documents, expected, join, node, processed, queries
 
 
 @pytest.fixture

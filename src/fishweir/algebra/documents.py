@@ -181,9 +181,7 @@ def parse_path(text: str) -> SimplePath:
     names = relative.strip("/").split("/")
     if not all(re.fullmatch(r"@?[\w.:-]+|\*", name) for name in names) or any("@" in n for n in names[:-1]):
         raise QueryError(f"'{text}' is not a path: write /a/b, a/b, //a/b or a/@b")
-    steps = tuple(
-        Step(n.lstrip("@").rpartition(":")[2], "attribute" if n[0] == "@" else "child") for n in names
-    )
+    steps = tuple(Step(n.lstrip("@").rpartition(":")[2], "attribute" if n[0] == "@" else "child") for n in names)
     return SimplePath(steps, absolute)
 
 

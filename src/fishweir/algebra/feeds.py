@@ -246,4 +246,3 @@ def _pushed(
 def conjunction(parts: tuple[Formula, ...]) -> Formula:
     flat = [p for part in parts for p in (part.parts if isinstance(part, And) else (part,))]
     return flat[0] if len(flat) == 1 else And(tuple(flat))
-

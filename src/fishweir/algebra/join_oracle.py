@@ -64,9 +64,13 @@ def _side(shape: Shape, side: int, constants: Sequence[Constant], document: Docu
 
 
 def _pairs(
-    shape: Shape, constants: Sequence[Constant], left: Document, right: Document,
-    ones: Sequence[Mapping[str, Node]], twos: Sequence[Mapping[str, Node]],
-) -> Iterator[Pair]:  # fmt: skip
+    shape: Shape,
+    constants: Sequence[Constant],
+    left: Document,
+    right: Document,
+    ones: Sequence[Mapping[str, Node]],
+    twos: Sequence[Mapping[str, Node]],
+) -> Iterator[Pair]:
     if shape.formula is not None and not pair_holds(shape.formula, constants, (left.root, right.root)):
         return
     over = [name for side in (0, 1) for name in row_variables(shape, side)]
@@ -99,16 +103,20 @@ def _shown(patterns: Sequence[PatternNode], over: Sequence[str]) -> list[str]:
 
 
 def _meet(
-    shape: Shape, constants: Sequence[Constant], left: Document, right: Document,
-    lefts: Sequence[Document], rights: Sequence[Document],
-) -> bool:  # fmt: skip
+    shape: Shape,
+    constants: Sequence[Constant],
+    left: Document,
+    right: Document,
+    lefts: Sequence[Document],
+    rights: Sequence[Document],
+) -> bool:
     window = shape.window
     assert window is not None
     ends = [None if slot is None else float(constants[slot.index]) for slot in (window.left, window.right)]
     times = (left.timestamp, right.timestamp)
-    for i, (rows, own, later, all_) in enumerate((
-        (window.left_rows, left, right, lefts), (window.right_rows, right, left, rights)
-    )):  # fmt: skip
+    for i, (rows, own, later, all_) in enumerate(
+        ((window.left_rows, left, right, lefts), (window.right_rows, right, left, rights))
+    ):
         if rows:
             if newer(own, later, all_) >= ends[i]:  # type: ignore[operator]
                 return False

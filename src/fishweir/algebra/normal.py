@@ -164,17 +164,11 @@ def to_normal(shape: Shape) -> Normal:
     return Normal(template, tuple(node_of.items()), slots)
 
 
-def _constants(
-    shape: Shape, node_of: dict[str, int]
-) -> tuple[tuple[ConstantCondition, ...], tuple[int, ...]]:
+def _constants(shape: Shape, node_of: dict[str, int]) -> tuple[tuple[ConstantCondition, ...], tuple[int, ...]]:
     found = sorted(
-        (node_of[c.left], c.op, c.right.type, c.right.index)
-        for c in shape.conditions
-        if isinstance(c.right, Slot)
+        (node_of[c.left], c.op, c.right.type, c.right.index) for c in shape.conditions if isinstance(c.right, Slot)
     )
-    conditions = tuple(
-        ConstantCondition(node, op, kind, slot) for slot, (node, op, kind, _) in enumerate(found)
-    )
+    conditions = tuple(ConstantCondition(node, op, kind, slot) for slot, (node, op, kind, _) in enumerate(found))
     return conditions, tuple(index for *_, index in found)
 
 
@@ -186,9 +180,7 @@ def _join(condition: Comparison, node_of: dict[str, int]) -> NodeCondition:
     return NodeCondition(left, condition.op, right)
 
 
-def _flatten(
-    node: PatternNode, parent: int, shape: Shape, order: list[PatternNode], parents: list[int]
-) -> None:
+def _flatten(node: PatternNode, parent: int, shape: Shape, order: list[PatternNode], parents: list[int]) -> None:
     index = len(order)
     order.append(node)
     parents.append(parent)
@@ -229,9 +221,7 @@ def _read(shape: Shape) -> frozenset[str]:
 def _key(node: PatternNode, shape: Shape) -> tuple[object, ...]:
     """Orders siblings by structure and conditions, never by the names a user chose."""
     conditions = [
-        (c.op, c.right.type if isinstance(c.right, Slot) else "")
-        for c in shape.conditions
-        if c.left in node.variables
+        (c.op, c.right.type if isinstance(c.right, Slot) else "") for c in shape.conditions if c.left in node.variables
     ]
     conditions += [(MIRRORED[c.op], "") for c in shape.conditions if c.right in node.variables]
     outputs = sorted(shape.output_variables.index(v) for v in node.variables if v in shape.output_variables)

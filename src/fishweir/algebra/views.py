@@ -68,9 +68,7 @@ def definitions(published: MutableMapping[str, Publication], sources: Callable[[
     return find
 
 
-def resolve(
-    name: str, find: Definitions, memo: MutableMapping[str, Resolved] | None = None
-) -> Resolved:
+def resolve(name: str, find: Definitions, memo: MutableMapping[str, Resolved] | None = None) -> Resolved:
     """What a published feed reads; QueryError names a cycle or a feed that is not there.
 
     `memo` keeps what is resolved; whoever changes a definition forgets the feeds that `readers` gives.
@@ -131,9 +129,7 @@ def readers(name: str, published: MutableMapping[str, Publication]) -> set[str]:
     return found
 
 
-def _resolved(
-    name: str, publication: Publication, find: Definitions, known: MutableMapping[str, Resolved]
-) -> Resolved:
+def _resolved(name: str, publication: Publication, find: Definitions, known: MutableMapping[str, Resolved]) -> Resolved:
     """One level: the feed's own slots and joins, and after them those of each view it reads."""
     query, constants = publication.query, list(publication.constants)
     inner: list[Annotation] = []

@@ -121,9 +121,7 @@ class Catalog:
         """The living query of that name, else the one dropped last."""
         newest = queries.c.dropped.is_(None).desc(), queries.c.number.desc()
         with self.engine.connect() as connection:
-            row = connection.execute(
-                sa.select(queries).where(queries.c.name == name).order_by(*newest)
-            ).first()
+            row = connection.execute(sa.select(queries).where(queries.c.name == name).order_by(*newest)).first()
             if row is None:
                 return None
             numbers, before = [row.number], row.replaces
@@ -176,10 +174,17 @@ class Catalog:
 
     def _query(self, row: Any) -> Query:
         return Query(
-            row.number, row.name, self.shape(row.shape), tuple(json.loads(row.constants)), row.text,
+            row.number,
+            row.name,
+            self.shape(row.shape),
+            tuple(json.loads(row.constants)),
+            row.text,
             Schedule(row.start, row.every, row.expire),
-            from_json(json.loads(row.action)) if row.action else None, row.added, row.dropped, (row.number,),
-        )  # fmt: skip
+            from_json(json.loads(row.action)) if row.action else None,
+            row.added,
+            row.dropped,
+            (row.number,),
+        )
 
 
 def _tune_sqlite(connection: Any, _: Any) -> None:

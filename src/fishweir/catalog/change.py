@@ -108,9 +108,7 @@ class Change:
         self._unnamed = None
         change = self.take(1)
         dropped = self.connection.execute(
-            sa.update(queries)
-            .where(queries.c.name == name, queries.c.dropped.is_(None))
-            .values(dropped=change)
+            sa.update(queries).where(queries.c.name == name, queries.c.dropped.is_(None)).values(dropped=change)
         )
         if dropped.rowcount == 0:
             raise QueryError(f"there is no query {name}")
@@ -149,9 +147,7 @@ class Change:
     def _insert(self, rows: list[dict[str, Any]]) -> None:
         insert_rows(self.connection, queries, rows)
         actions = [
-            {"query": row["number"], "action": row["action"], "added": row["added"]}
-            for row in rows
-            if row["action"]
+            {"query": row["number"], "action": row["action"], "added": row["added"]} for row in rows if row["action"]
         ]
         insert_rows(self.connection, subscriptions, actions)
 
@@ -193,13 +189,20 @@ class Change:
         replaces, unnamed = self._replaced.pop(str(statement.name), (None, unnamed))
         return {
             "publication": self.publications.id_of(statement.feed) if statement.feed else None,
-            "published": statement.published, "replaces": replaces,
-            "number": number, "name": statement.name, "unnamed": unnamed, "shape": self._shape(bound_shape(statement)),
-            "constants": json.dumps(statement.constants), "text": statement.text,
-            "start": schedule.start, "every": schedule.every, "expire": schedule.expire,
+            "published": statement.published,
+            "replaces": replaces,
+            "number": number,
+            "name": statement.name,
+            "unnamed": unnamed,
+            "shape": self._shape(bound_shape(statement)),
+            "constants": json.dumps(statement.constants),
+            "text": statement.text,
+            "start": schedule.start,
+            "every": schedule.every,
+            "expire": schedule.expire,
             "action": json.dumps(to_json(statement.action)) if statement.action else None,
             "dropped": None,
-        }  # fmt: skip
+        }
 
     def _shape(self, shape: Shape | Selection) -> int:
         """Queries of one kind come with the same object, so its address is looked up, not its hash."""

@@ -36,10 +36,15 @@ class Subscribers:
             return
         self.connection.execute(
             sa.insert(subscribers).values(
-                feed=statement.feed, output=statement.output, target=statement.target, every=statement.every,
-                stylesheet=statement.stylesheet, text=statement.text, added=self.change.take(1),
+                feed=statement.feed,
+                output=statement.output,
+                target=statement.target,
+                every=statement.every,
+                stylesheet=statement.stylesheet,
+                text=statement.text,
+                added=self.change.take(1),
             )
-        )  # fmt: skip
+        )
 
     def of(self, feed: str) -> list[Subscription]:
         return standing(self.connection, feed)

@@ -27,7 +27,8 @@ def settings(
     verbose: bool = typer.Option(False, "--verbose", "-v", help="Say more of what happens."),
 ) -> None:
     logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(message)s",
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(message)s",
         handlers=[RichHandler(console=errors, show_time=False, show_path=False, markup=False)],
-    )  # fmt: skip
+    )
     logging.getLogger("py4j").setLevel(logging.ERROR)

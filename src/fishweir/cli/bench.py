@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 EXPERIMENTS = {
-    "mmqjp": "fishweir.bench.mmqjp.run",
-    "niagaracq": "fishweir.bench.niagaracq",
-    "paths": "fishweir.bench.paths",
-    "roses": "fishweir.bench.roses.run",
-    "spatialjoin": "fishweir.bench.spatialjoin.run",
+    "mmqjp": "fishweir.papers.mmqjp.experiment.run",
+    "niagaracq": "fishweir.papers.niagaracq.run",
+    "paths": "fishweir.papers.paths.run",
+    "roses": "fishweir.papers.roses.experiment.run",
+    "spatialjoin": "fishweir.papers.spatialjoin.experiment.run",
 }
 
 

@@ -21,7 +21,7 @@ from rich.progress import (
 from fishweir.engine.runner import Progress as RunProgress
 from fishweir.engine.weir import Weir
 from fishweir.errors import FishweirError
-from fishweir.pipeline.job import DOCUMENTS_PER_BATCH
+from fishweir.pipeline.spark.job import DOCUMENTS_PER_BATCH
 
 output, errors = (
     Console(soft_wrap=True, highlight=False, emoji=False),
@@ -33,9 +33,7 @@ DEFAULT_HOME = Path("fishweir-home")
 
 
 @contextmanager
-def opened(
-    home: Path, must_exist: bool = False, documents_per_batch: int = DOCUMENTS_PER_BATCH
-) -> Iterator[Weir]:
+def opened(home: Path, must_exist: bool = False, documents_per_batch: int = DOCUMENTS_PER_BATCH) -> Iterator[Weir]:
     """A weir that is closed again; Fishweir's errors end the command with their message."""
     try:
         if must_exist and not (home / "catalog.db").exists():
@@ -52,10 +50,16 @@ class RunBar:
 
     def __init__(self) -> None:
         self.bar = Progress(
-            SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
-            TextColumn("{task.completed:,} of {task.total:,} documents"), TextColumn("{task.fields[rate]}"),
-            TimeElapsedColumn(), console=errors, transient=False,
-        )  # fmt: skip
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.completed:,} of {task.total:,} documents"),
+            TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
+            console=errors,
+            transient=False,
+        )
         self.task = self.bar.add_task("starting", total=0, rate="")
         self.first: int | None = None
 

@@ -68,10 +68,7 @@ def demo(
         weir.execute(script)
         heading(f"2. {people:,} people more, registered in bulk: queries are data")
         began = time.perf_counter()
-        rows = (
-            {"name": f"p{i}", "symbol": pick.choice(SYMBOLS), "limit": pick.randint(1, 200)}
-            for i in range(people)
-        )
+        rows = ({"name": f"p{i}", "symbol": pick.choice(SYMBOLS), "limit": pick.randint(1, 200)} for i in range(people))
         weir.register_many(MANY, rows)
         output.print(f"registered in {time.perf_counter() - began:.1f} s")
         heading("3. One Spark job evaluates them all")
@@ -99,9 +96,7 @@ def show(weir: Weir, home: Path) -> None:
     output.print(str(weir.status()), markup=False)
     heading("6. Delivered")
     mailbox = (home / "mailbox.jsonl").read_text().splitlines()
-    output.print(
-        f"{home}/mailbox.jsonl has {len(mailbox)} results; the last:", mailbox[-1], sep="\n", markup=False
-    )
+    output.print(f"{home}/mailbox.jsonl has {len(mailbox)} results; the last:", mailbox[-1], sep="\n", markup=False)
 
 
 def heading(text: str) -> None:
@@ -111,11 +106,7 @@ def heading(text: str) -> None:
 def write_quotes(home: Path, pick: random.Random, changed: int = len(SYMBOLS)) -> None:
     """Writes quotes.xml; a second call changes some of its rows."""
     path = home / "quotes.xml"
-    rows = (
-        dict(line.split("\t") for line in (home / "rows.txt").read_text().splitlines())
-        if path.exists()
-        else {}
-    )
+    rows = dict(line.split("\t") for line in (home / "rows.txt").read_text().splitlines()) if path.exists() else {}
     for symbol in ["INTC", *pick.sample(SYMBOLS[1:], changed - 1)]:
         price = pick.randint(20, 99) if symbol == "INTC" else pick.randint(20, 180)
         ratio = round(pick.uniform(-0.2, 0.2), 3)

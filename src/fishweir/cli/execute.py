@@ -13,9 +13,7 @@ from fishweir.cli.run import read_script
 
 def execute(
     statements: Annotated[str | None, typer.Argument(help="Statements, as text.")] = None,
-    file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="A script instead; - for standard input.")
-    ] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="A script instead; - for standard input.")] = None,
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Register statements, all or nothing; prints the names of the queries."""

@@ -12,21 +12,17 @@ from fishweir.cli.common import DEFAULT_HOME, Home, RunBar, errors, opened
 from fishweir.engine.status import EngineStatus
 from fishweir.engine.weir import Weir
 from fishweir.errors import FishweirError
-from fishweir.pipeline.job import DOCUMENTS_PER_BATCH
+from fishweir.pipeline.spark.job import DOCUMENTS_PER_BATCH
 
 
 def run(
     script: Annotated[Path, typer.Argument(help="Statements of any language; - for standard input.")],
     home: Home = DEFAULT_HOME,
-    until_idle: Annotated[
-        bool, typer.Option("--until-idle", help="Stop when there is nothing left to do.")
-    ] = False,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when there is nothing left to do.")] = False,
     documents_per_batch: Annotated[
         int, typer.Option(help="At most so many documents a micro-batch.")
     ] = DOCUMENTS_PER_BATCH,
-    results: Annotated[
-        Path | None, typer.Option(help="Write all results of the home here, as JSON Lines.")
-    ] = None,
+    results: Annotated[Path | None, typer.Option(help="Write all results of the home here, as JSON Lines.")] = None,
 ) -> None:
     """Register the statements of SCRIPT and run the job, until idle or until interrupted."""
     with opened(home, documents_per_batch=documents_per_batch) as weir:

@@ -38,8 +38,10 @@ class Dispatcher:
     ) -> None:
         self.table, self.reader, self.actions, self.subscribed = table, reader, actions, subscribed
         self.done, self.journal, self.failures = (
-            folder / "done.json", folder / "journal.json", folder / "failures.jsonl",
-        )  # fmt: skip
+            folder / "done.json",
+            folder / "journal.json",
+            folder / "failures.jsonl",
+        )
         self.batch: int = read_json(self.done, -1)
         self._recover()
 
@@ -70,9 +72,7 @@ class Dispatcher:
 
     # An action is the user's code: whatever it raises, the rest goes on.
 
-    def _attempt(
-        self, action: Action, deliverer: Deliverer, position: int | None, results: list[Result]
-    ) -> None:
+    def _attempt(self, action: Action, deliverer: Deliverer, position: int | None, results: list[Result]) -> None:
         """Delivers, or keeps the results as failed and takes back what came through of them."""
         try:
             deliverer.deliver(results)

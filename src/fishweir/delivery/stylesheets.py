@@ -14,7 +14,11 @@ from fishweir.algebra.documents import BadDocument, new_parser, parse_document
 from fishweir.errors import QueryError
 
 NOWHERE = etree.XSLTAccessControl(  # the stubs do not know its arguments
-    read_network=False, write_network=False, read_file=False, write_file=False, create_dir=False  # type: ignore[call-arg]
+    read_network=False,
+    write_network=False,
+    read_file=False,
+    write_file=False,
+    create_dir=False,  # type: ignore[call-arg]
 )
 
 

@@ -18,21 +18,24 @@ from fishweir.engine.explain_filters import explain_filter, explain_plan
 from fishweir.engine.explain_joins import explain_join, join_sizes, paths_over
 from fishweir.engine.explain_many import explain_many, many_sizes
 from fishweir.engine.explain_reached import Walked, explain_reached
-from fishweir.sharing.filters import FilterTable, predicate_paths
-from fishweir.sharing.joins.annotations.tables import AnnotationTable
-from fishweir.sharing.joins.many.tables import ManyTable
-from fishweir.sharing.joins.tables import JoinTable
-from fishweir.sharing.pooled import Pooled, sides
-from fishweir.sharing.pools import cluster_size
-from fishweir.sharing.segments import Segment
-from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
-from fishweir.sharing.tables import Table, template_paths
+from fishweir.evaluate.join.annotations.tables import AnnotationTable
+from fishweir.evaluate.join.many.tables import ManyTable
+from fishweir.evaluate.join.tables import JoinTable
+from fishweir.evaluate.plan.segments import Segment
+from fishweir.evaluate.select.constant_tables import Table, template_paths
+from fishweir.evaluate.select.filters import FilterTable, predicate_paths
+from fishweir.evaluate.select.region_rule import cluster_size
+from fishweir.evaluate.select.regions import Pooled, sides
+from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
 
 
 def explain_query(
-    query: Query, segments: Sequence[Segment], statistics: Statistics, walked: Walked,
+    query: Query,
+    segments: Sequence[Segment],
+    statistics: Statistics,
+    walked: Walked,
     subscribers: Sequence[Subscription] = (),
-) -> str:  # fmt: skip
+) -> str:
     """Group, signature, size, what is shared, and the conjuncts left over."""
     lines = [f"query {query.name}"]
     for normal in to_normals(query.shape):
@@ -71,9 +74,7 @@ def _paths(source: Source, own: int, segments: Sequence[Segment]) -> str:
     return f"  paths     {own} of the {len(shared)} that queries of {source} read"
 
 
-def _group(
-    found: Table, constants: list[Constant], segments: Sequence[Segment], statistics: Statistics
-) -> list[str]:
+def _group(found: Table, constants: list[Constant], segments: Sequence[Segment], statistics: Statistics) -> list[str]:
     """The group of one conjunction of a query."""
     signature = found.anchor.signature(found.template)
     tables = [t for s in segments for t in s.tables if isinstance(t, Table)]
@@ -155,9 +156,7 @@ def _box_sizes(pools: Sequence[Pooled]) -> list[str]:
     ]
 
 
-def _table_of(
-    number: int, template: Template | Predicate, segments: Sequence[Segment]
-) -> Table | FilterTable | None:
+def _table_of(number: int, template: Template | Predicate, segments: Sequence[Segment]) -> Table | FilterTable | None:
     """Where a query is: with its template, or among the filters of its source."""
     for table in (table for segment in segments for table in segment.tables):
         if isinstance(table, JoinTable | ManyTable | AnnotationTable):
@@ -187,15 +186,11 @@ def _anchor(table: Table, constants: list[Constant], statistics: Statistics) -> 
     shown = " and ".join(_condition(table.template, c, constants) for c in picked)
     key = path_key(table.template.source, dotted(table.template.path(table.anchor.node)))
     known = statistics.get(key, PathStatistics())
-    why = (
-        f"statistics of {known.count:,} values, {known.distinct:,.0f} distinct" if known.count else "operator"
-    )
+    why = f"statistics of {known.count:,} values, {known.distinct:,.0f} distinct" if known.count else "operator"
     return [f"    chosen    {shown} (most selective, by {why})"]
 
 
-def _condition(
-    template: Template, condition: ConstantCondition | NegatedCondition, constants: list[Constant]
-) -> str:
+def _condition(template: Template, condition: ConstantCondition | NegatedCondition, constants: list[Constant]) -> str:
     constant = constants[condition.slot]
     return template.shown(condition, f'"{constant}"' if isinstance(constant, str) else f"{constant:g}")
 

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 
 from fishweir.algebra.annotations import AnnotationTemplate, AnnotationWindow, share_of
 from fishweir.algebra.nodes import Constant
-from fishweir.sharing.joins.annotations.stage import EQUALITIES
-from fishweir.sharing.joins.annotations.tables import AnnotationTable
-from fishweir.sharing.segments import Segment
+from fishweir.evaluate.join.annotations.stage import EQUALITIES
+from fishweir.evaluate.join.annotations.tables import AnnotationTable
+from fishweir.evaluate.plan.segments import Segment
 
 
 def explain_annotation(
-    number: int, template: AnnotationTemplate, constants: Sequence[Constant], segments: Sequence[Segment],
+    number: int,
+    template: AnnotationTemplate,
+    constants: Sequence[Constant],
+    segments: Sequence[Segment],
     dropped: int | None,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     lines = []
     for role, joins in enumerate(template.primaries):
         under = f", annotated by {_joins(joins)}" if joins else ", by their filters alone"

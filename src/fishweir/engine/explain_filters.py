@@ -6,7 +6,7 @@ import numpy as np
 
 from fishweir.algebra.nodes import Constant
 from fishweir.algebra.predicates import Predicate, show_constant
-from fishweir.sharing.filters import FilterTable
+from fishweir.evaluate.select.filters import FilterTable
 
 
 def explain_plan(table: FilterTable) -> list[str]:

@@ -8,20 +8,25 @@ from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import dotted
 from fishweir.engine.explain_reached import Walked, explain_reached
-from fishweir.sharing.joins.annotations.tables import AnnotationTable
-from fishweir.sharing.joins.many.tables import ManyTable
-from fishweir.sharing.joins.placement import costs, is_counted, is_movable
-from fishweir.sharing.joins.tables import JoinTable
-from fishweir.sharing.segments import AnyTable, Segment
-from fishweir.sharing.statistics import PathStatistics, Statistics, path_key
-from fishweir.sharing.tables import template_paths
-from fishweir.sharing.witnesses import Path
+from fishweir.evaluate.join.annotations.tables import AnnotationTable
+from fishweir.evaluate.join.many.tables import ManyTable
+from fishweir.evaluate.join.placement import costs, is_counted, is_movable
+from fishweir.evaluate.join.tables import JoinTable
+from fishweir.evaluate.plan.segments import AnyTable, Segment
+from fishweir.evaluate.select.constant_tables import template_paths
+from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
+from fishweir.evaluate.witnesses.path_tables import Path
 
 
 def explain_join(
-    number: int, template: JoinTemplate, constants: Sequence[Constant], segments: Sequence[Segment],
-    statistics: Statistics, walked: Walked, dropped: int | None,
-) -> list[str]:  # fmt: skip
+    number: int,
+    template: JoinTemplate,
+    constants: Sequence[Constant],
+    segments: Sequence[Segment],
+    statistics: Statistics,
+    walked: Walked,
+    dropped: int | None,
+) -> list[str]:
     tables = [t for s in segments for t in s.tables if isinstance(t, JoinTable)]
     found = next((t for t in tables if t.template == template and number in t.numbers), None)
     lines = [f"  reads     {template.left.source}, {template.right.source}", f"  left      {template.left}"]

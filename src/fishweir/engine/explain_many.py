@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from fishweir.algebra.many_joins import ManyTemplate
 from fishweir.algebra.nodes import Constant
 from fishweir.engine.explain_reached import Walked, explain_reached
-from fishweir.sharing.joins.many.tables import ManyTable
-from fishweir.sharing.segments import Segment
-from fishweir.sharing.tables import template_paths
+from fishweir.evaluate.join.many.tables import ManyTable
+from fishweir.evaluate.plan.segments import Segment
+from fishweir.evaluate.select.constant_tables import template_paths
 
 
 def explain_many(
-    number: int, template: ManyTemplate, constants: Sequence[Constant], segments: Sequence[Segment], walked: Walked,
+    number: int,
+    template: ManyTemplate,
+    constants: Sequence[Constant],
+    segments: Sequence[Segment],
+    walked: Walked,
     dropped: int | None,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     tables = [t for s in segments for t in s.tables if isinstance(t, ManyTable)]
     found = next((t for t in tables if t.template == template and number in t.numbers), None)
     lines = [f"  reads     {', '.join(map(str, template.sources))}"]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import dotted
-from fishweir.sharing.counters import StreamCounters
-from fishweir.sharing.witnesses import Path
+from fishweir.evaluate.witnesses.counters import StreamCounters
+from fishweir.evaluate.witnesses.path_tables import Path
 
 Walked = Mapping[Source, StreamCounters]
 

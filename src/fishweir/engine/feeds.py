@@ -32,9 +32,7 @@ class Folded:
 class Feeds:
     """The feeds as one change sees them; `declare` makes a source of a URL that a query names."""
 
-    def __init__(
-        self, change: Change, streams: dict[str, StreamDefinition], declare: Callable[[str], bool]
-    ) -> None:
+    def __init__(self, change: Change, streams: dict[str, StreamDefinition], declare: Callable[[str], bool]) -> None:
         self.change, self.streams, self.declare = change, streams, declare
         self._found: dict[str, Publication | None] = {}
         self._resolved: dict[str, Resolved] = {}

@@ -16,9 +16,9 @@ from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.dispatcher import Dispatcher
 from fishweir.engine.materialize import Materializer
 from fishweir.intake import Source, open_source
-from fishweir.pipeline.feeder import Feeder
 from fishweir.pipeline.home import Home, open_log
-from fishweir.pipeline.job import Job
+from fishweir.pipeline.spark.feeder import Feeder
+from fishweir.pipeline.spark.job import Job
 
 AHEAD = 200_000
 """The sources wait while this many entries have not been evaluated."""

@@ -132,15 +132,23 @@ def query_status(
             last = max(float(np.max(stamps)), last if last is not None else float("-inf"))
     action = " ".join((query.action.name, *query.action.arguments)) if query.action else None
     return QueryStatus(
-        query.name, query.text, query.dropped is None, len(fired), results,
-        fired[0] if fired else None, fired[-1] if fired else None, last,
-        query.schedule.start, query.schedule.every, query.schedule.expire, action, tuple(subscribers),
-    )  # fmt: skip
+        query.name,
+        query.text,
+        query.dropped is None,
+        len(fired),
+        results,
+        fired[0] if fired else None,
+        fired[-1] if fired else None,
+        last,
+        query.schedule.start,
+        query.schedule.every,
+        query.schedule.expire,
+        action,
+        tuple(subscribers),
+    )
 
 
-def engine_status(
-    home: Home, catalog: Catalog, table: ResultsTable, troubles: dict[int, str]
-) -> EngineStatus:
+def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: dict[int, str]) -> EngineStatus:
     commits = table.commits()
     aside: Counter[int] = Counter()
     for commit in commits:
@@ -151,13 +159,26 @@ def engine_status(
         head = open_log(home.streams, id).head()
         counted = load_walked(home, id)
         streams[name] = StreamStatus(
-            name, head, done.get(str(id), 0), aside[id], troubles.get(id),
-            counted.elements, counted.skipped, counted.paths,
-        )  # fmt: skip
+            name,
+            head,
+            done.get(str(id), 0),
+            aside[id],
+            troubles.get(id),
+            counted.elements,
+            counted.skipped,
+            counted.paths,
+        )
     version, runs = catalog.version(), table.newest_runs()
     return EngineStatus(
-        version, catalog.living(0, version), len(commits), sum(c.documents for c in commits),
-        sum(c.matches for c in commits), sum(c.aside for c in commits),
-        sum(run["documents"] for run in runs), len(runs), sum(run["bytes"] for run in runs), streams,
+        version,
+        catalog.living(0, version),
+        len(commits),
+        sum(c.documents for c in commits),
+        sum(c.matches for c in commits),
+        sum(c.aside for c in commits),
+        sum(run["documents"] for run in runs),
+        len(runs),
+        sum(run["bytes"] for run in runs),
+        streams,
         tuple(catalog.subscribers()),
-    )  # fmt: skip
+    )

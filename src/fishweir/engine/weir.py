@@ -25,20 +25,20 @@ from fishweir.engine.register import Registration
 from fishweir.engine.runner import Progress, Runner
 from fishweir.engine.status import EngineStatus, QueryStatus, engine_status, query_status
 from fishweir.errors import HomeError, QueryError
+from fishweir.evaluate.plan.planner import Planner
+from fishweir.evaluate.plan.segments import Segment
+from fishweir.evaluate.plan.source_plan import cached_segment
+from fishweir.evaluate.statistics import Statistics
 from fishweir.intake import StreamLog, documents_batch
 from fishweir.languages.bulk import render_rows, to_rows
 from fishweir.languages.script import parse_script
 from fishweir.pipeline.commits import ResultsTable
-from fishweir.pipeline.feeder import Feeder, stream_of
 from fishweir.pipeline.home import Home, open_log
-from fishweir.pipeline.job import DOCUMENTS_PER_BATCH, Job, PlanInForce, load_statistics
 from fishweir.pipeline.results import Result, ResultReader, Results
-from fishweir.pipeline.session import DataFrame, SparkSession, open_session
+from fishweir.pipeline.spark.feeder import Feeder, stream_of
+from fishweir.pipeline.spark.job import DOCUMENTS_PER_BATCH, Job, PlanInForce, load_statistics
+from fishweir.pipeline.spark.session import DataFrame, SparkSession, open_session
 from fishweir.pipeline.walked import walked_by_source
-from fishweir.sharing.plan import cached_segment
-from fishweir.sharing.planner import Planner
-from fishweir.sharing.segments import Segment
-from fishweir.sharing.statistics import Statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,7 @@ class Weir:
         self._make_streams()
         return names
 
-    def register_many(
-        self, statement: str, rows: Any, on_progress: Callable[[int], None] | None = None
-    ) -> int:
+    def register_many(self, statement: str, rows: Any, on_progress: Callable[[int], None] | None = None) -> int:
         """Registers one query per row, with the row's values for `$column`; how many there were."""
         texts = render_rows(statement, to_rows(rows))
         count = 0
@@ -167,9 +165,7 @@ class Weir:
             materializer = Materializer(self.home, self.catalog, self.table, self._reader)
             settled = materializer.settled
             job = Job(self.home, self.spark, self.table, newest, settled, self.documents_per_batch)
-            dispatcher = Dispatcher(
-                self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed
-            )
+            dispatcher = Dispatcher(self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed)
             self._runner = Runner(self.home, self.catalog, job, dispatcher, self.feeders, stopped, materializer)
             try:
                 self._runner.run(until_idle, on_progress, timeout)

@@ -1,9 +1,9 @@
 """Arrivals of every kind into the durable logs of their streams, which the job reads by offsets."""
 
-from fishweir.intake.addresses import is_url
 from fishweir.intake.log import Entry, StreamLog
-from fishweir.intake.push import documents_batch
 from fishweir.intake.schema import log_batch
-from fishweir.intake.sources import Source, check_source, open_source
+from fishweir.intake.sources.addresses import is_url
+from fishweir.intake.sources.push import documents_batch
+from fishweir.intake.sources.registry import Source, check_source, open_source
 
 __all__ = ["Entry", "Source", "StreamLog", "check_source", "documents_batch", "is_url", "log_batch", "open_source"]

@@ -22,8 +22,7 @@ from fishweir.intake.schema import KINDS
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST, LAST = (
-    (moment.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
-    for moment in (datetime.min, datetime.max)
+    (moment.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1) for moment in (datetime.min, datetime.max)
 )
 SMALL, PIECES = 32, 8
 BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
@@ -227,10 +226,7 @@ def _cast_moments(column: pa.Array) -> pa.Array:
     """Times without a zone are UTC, numbers are seconds since 1970; Python must know the year."""
     moments = _any_moments(column, KINDS["timestamp"])
     bounds = pc.min_max(moments.cast(pa.int64()))
-    if (
-        len(moments) > moments.null_count
-        and not FIRST <= bounds["min"].as_py() <= bounds["max"].as_py() <= LAST
-    ):
+    if len(moments) > moments.null_count and not FIRST <= bounds["min"].as_py() <= bounds["max"].as_py() <= LAST:
         raise ValueError("a year before 1 or after 9999")
     return moments
 

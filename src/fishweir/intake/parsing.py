@@ -18,8 +18,8 @@ import pyarrow.json as pa_json
 
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.intake.convert import PIECES, SMALL, Bad, convert, convert_values, side_by_side
-from fishweir.intake.lines import OTHER_LINE, csv_rows, line_count, plain_rows
 from fishweir.intake.schema import KINDS
+from fishweir.intake.sources.lines import OTHER_LINE, csv_rows, line_count, plain_rows
 
 REFUSED = (pa.ArrowException, ValueError, OSError)
 
@@ -71,10 +71,12 @@ def _read_csv(block: bytes, names: list[str], wanted: list[str]) -> tuple[pa.Tab
         pa_csv.ReadOptions(column_names=names, use_threads=False, block_size=len(block) + 1),
         pa_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=set_aside),
         pa_csv.ConvertOptions(
-            column_types={name: pa.binary() for name in names}, include_columns=wanted,
-            strings_can_be_null=True, null_values=[""],
+            column_types={name: pa.binary() for name in names},
+            include_columns=wanted,
+            strings_can_be_null=True,
+            null_values=[""],
         ),
-    )  # fmt: skip
+    )
     return table, wrong
 
 

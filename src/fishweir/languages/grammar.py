@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token, Transformer
@@ -16,6 +17,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from fishweir.languages.pieces import Piece, Rejected
 
+HERE = Path(__file__).parent
 _ENTITY = re.compile(r"&#?\w+\Z")
 _FOUND = re.compile(r"\$?\w[\w.-]*|</?>?|\S")
 _WORDS = {
@@ -37,15 +39,20 @@ _IGNORED = {"WS", "COMMENT", "XML_COMMENT"}
 
 
 class Grammar:
-    """A grammar file of this folder with the transformer for its trees; built at first use."""
+    """A grammar file below this folder with the transformer for its trees; built at first use."""
 
     def __init__(self, file: str, transformer: Transformer[Token, Any]) -> None:
         self._file, self._transformer = file, transformer
 
     @cached_property
     def lark(self) -> Lark:
-        options = {"parser": "lalr", "lexer": "contextual", "maybe_placeholders": False}
-        return Lark.open(self._file, rel_to=__file__, **options)
+        return Lark.open(
+            str(HERE / self._file),
+            parser="lalr",
+            lexer="contextual",
+            maybe_placeholders=False,
+            import_paths=[str(HERE)],
+        )
 
     def parse(self, piece: Piece) -> Any:
         """The transformed tree of the piece; Rejected where it does not parse."""

@@ -1,6 +1,6 @@
 """What all languages agree on: quoted text, names, numbers, comments.
 
-The same patterns stand in `common.lark` for the grammars; a test holds the two together. Quotes are
+The same patterns stand in `terminals.lark` for the grammars; a test holds the two together. Quotes are
 `"…"`, `'…'` and typographic `“…”` (the NiagaraCQ paper also opens with `”`); a doubled closing quote
 stands for one. An apostrophe right after a letter or digit (`Day's_range`) opens no quotation.
 """

@@ -8,7 +8,7 @@ from typing import Literal
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape
 from fishweir.languages.pieces import Rejected
-from fishweir.languages.roses_literals import LiteralPlace, Parsed
+from fishweir.languages.roses.literals import LiteralPlace, Parsed
 from fishweir.languages.schedule import Clauses
 
 LiteralKind = Literal["quoted", "number", "text", "interval", "keyword"]

@@ -13,11 +13,15 @@ from dataclasses import dataclass, field, replace
 
 from fishweir.algebra.feeds import CreateFeed
 from fishweir.algebra.nodes import CreateStream, DropQuery, Statement
-from fishweir.languages import niagaracq, roses, sql, streams, xscl
 from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
+from fishweir.languages.niagaracq import language as niagaracq
 from fishweir.languages.parsed import AnyParsed, ParsedQuery, to_statement
 from fishweir.languages.pieces import Piece, Rejected, split_script
+from fishweir.languages.roses import language as roses
 from fishweir.languages.skeleton import SkeletonCache
+from fishweir.languages.sql import language as sql
+from fishweir.languages.streams import language as streams
+from fishweir.languages.xscl import language as xscl
 
 _GAPS = re.compile(rf"{GAP}*+")
 _NAME = re.compile(rf"{NAME}|{QUOTED}")

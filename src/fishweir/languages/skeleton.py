@@ -21,7 +21,7 @@ from fishweir.algebra.nodes import Constant, CreateQuery, Schedule
 from fishweir.languages.lexical import COMMENT, NAME, OPENING_QUOTES, QUOTED, TEXT, to_constant, unquote
 from fishweir.languages.parsed import AnyParsed, AnyPlace, ParsedQuery
 from fishweir.languages.pieces import Rejected
-from fishweir.languages.roses_literals import READERS
+from fishweir.languages.roses.literals import READERS
 from fishweir.languages.times import BadTime, parse_window
 
 # Each alternative begins with a character of its own, so that the search skips quickly to the next one.
@@ -145,7 +145,14 @@ class SkeletonCache:
         query = template.query
         published = cut.skeleton[0] == "publish"
         return CreateQuery(
-            query.shape, constants, cut.name, query.clauses.action, schedule, text, line, published=published  # type: ignore[arg-type]
+            query.shape,
+            constants,  # type: ignore[arg-type]
+            cut.name,
+            query.clauses.action,
+            schedule,
+            text,
+            line,
+            published=published,
         )
 
     def keep(self, text: str, query: AnyParsed) -> None:

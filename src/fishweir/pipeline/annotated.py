@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.construct import element_text, value_of
 from fishweir.algebra.feeds import WHOLE, Selection
+from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.join.annotations.annotating import Annotated, annotate
+from fishweir.evaluate.join.annotations.stage import AnnotationStage
+from fishweir.evaluate.join.annotations.state import Items, read_items, write_items
+from fishweir.evaluate.select.match import to_lists
 from fishweir.pipeline.home import Home
 from fishweir.pipeline.taken import take_document
-from fishweir.sharing.arrays import Ints
-from fishweir.sharing.joins.annotations.annotating import Annotated, annotate
-from fishweir.sharing.joins.annotations.stage import AnnotationStage
-from fishweir.sharing.joins.annotations.state import Items, read_items, write_items
-from fishweir.sharing.match import to_lists
 
 PRIMARY, WINDOW = ".primary", ".window"
 NUMBERS = pa.list_(pa.int64())
@@ -55,9 +55,14 @@ def retain_items(folder: Path, stage: AnnotationStage, name: str, parts: Sequenc
 
 
 def annotate_part(
-    stage: AnnotationStage, state: Path, primaries: Sequence[str], windows: Sequence[str], folder: Path,
-    part: int, parts: int,
-) -> tuple[int, list[str]]:  # fmt: skip
+    stage: AnnotationStage,
+    state: Path,
+    primaries: Sequence[str],
+    windows: Sequence[str],
+    folder: Path,
+    part: int,
+    parts: int,
+) -> tuple[int, list[str]]:
     """One part of a micro-batch's items; how many rows, and the file that has them."""
     runs = [cached_items(state / name) for name in windows]
     path = folder / f"note-{part:05d}.parquet"
@@ -81,12 +86,14 @@ def annotate_part(
 def _batch(primary: Items, block: Annotated) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(primary.streams[block.rows], pa.int32()), pa.array(primary.numbers[block.rows]),
-            pa.array(primary.times[block.rows]), to_lists(block.member_starts, block.members),
+            pa.array(primary.streams[block.rows], pa.int32()),
+            pa.array(primary.numbers[block.rows]),
+            pa.array(primary.times[block.rows]),
+            to_lists(block.member_starts, block.members),
             *(to_lists(block.item_starts, some) for some in (block.joins, block.streams, block.numbers)),
         ],
         schema=ANNOTATED,
-    )  # fmt: skip
+    )
 
 
 def cached_items(path: Path) -> Items:

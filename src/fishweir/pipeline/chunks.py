@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from fishweir.algebra.documents import BadDocument, first_value, parse_document, parse_path, xml_name
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.algebra.values import to_timestamp
+from fishweir.evaluate.plan.source_plan import SourcePlan
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable, tuple_tables
 from fishweir.intake.log import StreamLog
-from fishweir.intake.rows import RowReader
 from fishweir.intake.schema import column_name
-from fishweir.sharing.plan import SourcePlan
-from fishweir.sharing.witnesses import Path, PathTable, tuple_tables
+from fishweir.intake.sources.rows import RowReader
 
 
 @dataclass
@@ -124,9 +124,7 @@ def tuple_timestamps(table: pa.Table, stream: StreamDefinition) -> tuple[NDArray
         own = column.to_numpy(zero_copy_only=False).astype(np.float64)
     times = np.where(np.isnan(given), own, given)
     missing = np.flatnonzero(np.isnan(times))
-    return times, {
-        int(i): f"no timestamp in column {stream.timestamp}: {column[i].as_py()!r}" for i in missing
-    }
+    return times, {int(i): f"no timestamp in column {stream.timestamp}: {column[i].as_py()!r}" for i in missing}
 
 
 def _timestamp(text: str | None, stream: StreamDefinition) -> float:

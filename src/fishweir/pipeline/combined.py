@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.construct import joined_columns
 from fishweir.algebra.nodes import Shape
+from fishweir.evaluate.arrays import Ints, number_rows
+from fishweir.evaluate.join.many.mjoin import find_many
+from fishweir.evaluate.join.many.partial import Combinations
+from fishweir.evaluate.join.meeting import Known
+from fishweir.evaluate.join.stage import JoinStage
+from fishweir.evaluate.join.state import Run
+from fishweir.evaluate.select.match import to_lists
 from fishweir.pipeline.annotated import expand_annotated
 from fishweir.pipeline.home import Home
 from fishweir.pipeline.taken import take_document
-from fishweir.sharing.arrays import Ints, number_rows
-from fishweir.sharing.joins.many.mjoin import find_many
-from fishweir.sharing.joins.many.partial import Combinations
-from fishweir.sharing.joins.meeting import Known
-from fishweir.sharing.joins.stage import JoinStage
-from fishweir.sharing.joins.state import Run
-from fishweir.sharing.match import to_lists
 
 NUMBERS = pa.list_(pa.int64())
 COMBINED = pa.schema([
@@ -66,10 +66,12 @@ def _batch(block: Combinations) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [
             *(to_lists(starts, part.ravel()) for part in (block.streams, block.numbers, block.order)),
-            pa.array(block.times), pa.array(block.since), to_lists(block.member_starts, block.members),
+            pa.array(block.times),
+            pa.array(block.since),
+            to_lists(block.member_starts, block.members),
         ],
         schema=COMBINED,
-    )  # fmt: skip
+    )
 
 
 # For those who read results.

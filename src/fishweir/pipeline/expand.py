@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fishweir.sharing.arrays import Ints, expand
-from fishweir.sharing.plan import cached_segment
-from fishweir.sharing.segments import AnyTable
+from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.plan.segments import AnyTable
+from fishweir.evaluate.plan.source_plan import cached_segment
 
 
 def expand_rows(rows: pa.Table, plan: Path, dead: Ints, wanted: Ints | None = None) -> tuple[Ints, Ints]:
@@ -86,6 +86,4 @@ def _slices(rows: pa.Table) -> tuple[Ints, Ints, Ints]:
 def _flat(rows: pa.Table, column: str) -> tuple[Ints, Ints]:
     lists = rows.column(column).combine_chunks()
     lengths = lists.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
-    return np.repeat(np.arange(len(rows)), lengths), lists.flatten().to_numpy(zero_copy_only=False).astype(
-        np.int64
-    )
+    return np.repeat(np.arange(len(rows)), lengths), lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)

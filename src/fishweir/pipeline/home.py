@@ -47,9 +47,7 @@ class Home:
             write_json(folder / "stream.json", to_json(stream))
 
     def stream_ids(self) -> list[int]:
-        return sorted(
-            int(e.name) for e in os.scandir(self.streams) if (self.streams / e.name / "stream.json").exists()
-        )
+        return sorted(int(e.name) for e in os.scandir(self.streams) if (self.streams / e.name / "stream.json").exists())
 
     @contextmanager
     def job_lock(self) -> Iterator[None]:

@@ -20,9 +20,9 @@ from fishweir.algebra.documents import Document
 from fishweir.algebra.join_oracle import pairs
 from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import Constant, Shape
+from fishweir.evaluate.arrays import Ints, expand, number_rows
 from fishweir.pipeline.joining import cached_set, set_path
 from fishweir.pipeline.taken import TakenDocument
-from fishweir.sharing.arrays import Ints, expand, number_rows
 
 JoinedResult = tuple[list[str], dict[str, dict[str, Any]], str | dict[str, Any]]
 """Documents in time order, bindings and output."""
@@ -40,10 +40,18 @@ def pairs_in_order(rows: pa.Table) -> tuple[Ints, dict[str, Ints]]:
     is_right = rows.column("is_right").to_numpy()
     own = {name: rows.column(name).to_numpy() for name in ("stream", "document", "partner_stream")}
     by_right, stream, document, other = (np.repeat(c, lengths) for c in (is_right, *own.values()))
-    pairs = dict(zip(PAIR_COLUMNS, (
-        np.where(by_right, other, stream), np.where(by_right, partners, document),
-        np.where(by_right, stream, other), np.where(by_right, document, partners),
-    ), strict=True))  # fmt: skip
+    pairs = dict(
+        zip(
+            PAIR_COLUMNS,
+            (
+                np.where(by_right, other, stream),
+                np.where(by_right, partners, document),
+                np.where(by_right, stream, other),
+                np.where(by_right, document, partners),
+            ),
+            strict=True,
+        )
+    )
     order = np.lexsort((pairs["left"], pairs["left_stream"], pairs["right"], pairs["right_stream"]))
     return np.repeat(np.arange(len(rows)), lengths)[order], {name: c[order] for name, c in pairs.items()}
 

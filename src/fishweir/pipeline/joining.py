@@ -17,15 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fishweir.evaluate.arrays import Ints, read_arrays, write_arrays
+from fishweir.evaluate.join.edges import Contained
+from fishweir.evaluate.join.meeting import Block, Known, find_pairs
+from fishweir.evaluate.join.state import Run, read_run
+from fishweir.evaluate.plan.source_plan import cached_annotations, cached_stage
+from fishweir.evaluate.select.match import to_lists
 from fishweir.pipeline.annotated import annotate_part
 from fishweir.pipeline.combined import combine_part
 from fishweir.pipeline.summary import Summary
-from fishweir.sharing.arrays import Ints, read_arrays, write_arrays
-from fishweir.sharing.joins.edges import Contained
-from fishweir.sharing.joins.meeting import Block, Known, find_pairs
-from fishweir.sharing.joins.state import Run, read_run
-from fishweir.sharing.match import to_lists
-from fishweir.sharing.plan import cached_annotations, cached_stage
 
 NUMBERS = pa.list_(pa.int64())
 PAIR = pa.schema([
@@ -119,9 +119,13 @@ class PairWriter:
             self.folder.mkdir(parents=True, exist_ok=True)
             temporary = self.path.with_suffix(".tmp")
             self.writer = pq.ParquetWriter(
-                temporary, PAIR, compression="lz4", write_statistics=False, use_dictionary=["set"],
+                temporary,
+                PAIR,
+                compression="lz4",
+                write_statistics=False,
+                use_dictionary=["set"],
                 column_encoding={"partners.list.element": "DELTA_BINARY_PACKED"},
-            )  # fmt: skip
+            )
         self.writer.write_table(pa.Table.from_batches(self._gathered, PAIR))
         self._gathered, self._rows, self._partners = [], 0, 0
 
@@ -161,11 +165,18 @@ def pair_batch(block: Block, name: str | None) -> pa.RecordBatch:
         nodes = to_lists(np.arange(size + 1) * block.nodes.shape[1], block.nodes.ravel())
     return pa.RecordBatch.from_arrays(
         [
-            pa.repeat(block.by_right, size), pa.array(block.streams, pa.int32()), pa.array(block.numbers),
-            pa.array(block.partner_streams, pa.int32()), to_lists(block.partner_starts, block.partners),
-            pa.array(block.times), pa.array(block.left_first), pa.array(block.since), nodes,
-            pa.repeat(pa.scalar(name, pa.string()), size), pa.array(block.counts, pa.int64()),
+            pa.repeat(block.by_right, size),
+            pa.array(block.streams, pa.int32()),
+            pa.array(block.numbers),
+            pa.array(block.partner_streams, pa.int32()),
+            to_lists(block.partner_starts, block.partners),
+            pa.array(block.times),
+            pa.array(block.left_first),
+            pa.array(block.since),
+            nodes,
+            pa.repeat(pa.scalar(name, pa.string()), size),
+            pa.array(block.counts, pa.int64()),
             to_lists(block.member_starts, block.members),
         ],
         schema=PAIR,
-    )  # fmt: skip
+    )

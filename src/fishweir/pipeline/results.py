@@ -20,6 +20,7 @@ from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Constant, Shape
 from fishweir.algebra.normal import Template, to_normal
 from fishweir.algebra.values import to_text
+from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.annotated import annotated_result, expand_annotated
 from fishweir.pipeline.combined import combination, combined_result, expand_combined
 from fishweir.pipeline.commits import Commit, ResultsTable
@@ -27,7 +28,6 @@ from fishweir.pipeline.expand import expand_rows
 from fishweir.pipeline.home import Home
 from fishweir.pipeline.joined import PAIR_COLUMNS, JoinedResult, expand_pairs, joined_results, pair_blocks
 from fishweir.pipeline.taken import take_document
-from fishweir.sharing.arrays import Ints
 
 SCHEMA = pa.schema([
     ("query", pa.string()), ("documents", pa.list_(pa.string())), ("timestamp", pa.float64()),
@@ -63,9 +63,12 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "query": self.query, "documents": self.documents, "timestamp": self.timestamp,
-            "bindings": {name: dict(bound) for name, bound in self.bindings.items()}, "output": self.output,
-        }  # fmt: skip
+            "query": self.query,
+            "documents": self.documents,
+            "timestamp": self.timestamp,
+            "bindings": {name: dict(bound) for name, bound in self.bindings.items()},
+            "output": self.output,
+        }
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), ensure_ascii=False, default=to_text)
@@ -79,9 +82,7 @@ class ResultReader:
     look_up: Callable[[list[int]], Mapping[int, QueryLike]]
     dead: Callable[[int], Ints]
 
-    def read(
-        self, table: ResultsTable, commit: Commit, wanted: Ints | None = None
-    ) -> Iterator[tuple[int, Result]]:
+    def read(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Iterator[tuple[int, Result]]:
         """The results of a micro-batch with the number of their query."""
         dead, seen = self.dead(commit.version), Seen()
         for block in table.blocks(commit):

@@ -15,12 +15,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fishweir.evaluate.join.annotations.stage import AnnotationStage
+from fishweir.evaluate.join.annotations.state import write_items
+from fishweir.evaluate.join.stage import JoinStage
+from fishweir.evaluate.join.state import Needed, write_run
 from fishweir.pipeline.annotated import WINDOW, cached_items
 from fishweir.pipeline.joining import cached_run
-from fishweir.sharing.joins.annotations.stage import AnnotationStage
-from fishweir.sharing.joins.annotations.state import write_items
-from fishweir.sharing.joins.stage import JoinStage
-from fishweir.sharing.joins.state import Needed, write_run
 
 MERGE_FACTOR = 2
 SMALL = 1_000
@@ -47,9 +47,14 @@ def run_file(folder: Path, name: str) -> RunFile:
 
 
 def retained(
-    folder: Path, stage: JoinStage | AnnotationStage, batch: int, old: Sequence[RunFile], new: Sequence[str],
-    dead: Collection[int] = (), clock: float = math.inf,
-) -> list[RunFile]:  # fmt: skip
+    folder: Path,
+    stage: JoinStage | AnnotationStage,
+    batch: int,
+    old: Sequence[RunFile],
+    new: Sequence[str],
+    dead: Collection[int] = (),
+    clock: float = math.inf,
+) -> list[RunFile]:
     """The list after a micro-batch; `dead` are dropped queries, whose windows count no more. Windows are measured from
     the newest document, or from the `clock` where older ones are known to come."""
     runs = [*old, *(run_file(folder, name) for name in new)]
@@ -95,9 +100,13 @@ def _size(group: Sequence[RunFile]) -> int:
 
 
 def _write_merged(
-    folder: Path, stage: JoinStage | AnnotationStage, name: str, group: Sequence[RunFile], now: float,
+    folder: Path,
+    stage: JoinStage | AnnotationStage,
+    name: str,
+    group: Sequence[RunFile],
+    now: float,
     needed: Needed | None,
-) -> RunFile:  # fmt: skip
+) -> RunFile:
     if isinstance(stage, AnnotationStage):
         write_items(folder / name, stage.merged([cached_items(folder / run.name) for run in group], now))
     else:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from fishweir.evaluate.select.match import Matches, to_lists
 from fishweir.pipeline.chunks import Chunk
-from fishweir.sharing.match import Matches, to_lists
 
 NUMBERS = pa.list_(pa.int64())
 MATCH = pa.schema([
@@ -46,7 +46,11 @@ def match_batch(stream: int, chunk: Chunk, segment: str, table: int, matches: Ma
 def aside_batch(stream: int, rows: Sequence[tuple[int, str | None, str]]) -> pa.RecordBatch:
     numbers, ids, reasons = zip(*rows, strict=True)
     return pa.RecordBatch.from_arrays(
-        [pa.repeat(pa.scalar(stream, pa.int32()), len(rows)), pa.array(numbers, pa.int64()),
-         pa.array(ids, pa.string()), pa.array(reasons, pa.string())],
+        [
+            pa.repeat(pa.scalar(stream, pa.int32()), len(rows)),
+            pa.array(numbers, pa.int64()),
+            pa.array(ids, pa.string()),
+            pa.array(reasons, pa.string()),
+        ],
         schema=ASIDE,
-    )  # fmt: skip
+    )

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from fishweir.sharing.counters import StreamCounters
-from fishweir.sharing.statistics import PathStatistics, statistics_from_json
+from fishweir.evaluate.statistics import PathStatistics, statistics_from_json
+from fishweir.evaluate.witnesses.counters import StreamCounters
 
 
 @dataclass

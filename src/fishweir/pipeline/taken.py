@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from fishweir.algebra.documents import Element, elements, parse_document, tuple_to_document
+from fishweir.evaluate.join.state import origin_of
 from fishweir.intake.log import StreamLog
 from fishweir.pipeline.home import Home, open_log
-from fishweir.sharing.joins.state import origin_of
 
 
 @dataclass(frozen=True)

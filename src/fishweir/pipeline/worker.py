@@ -17,17 +17,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
+from fishweir.evaluate.join.annotations.stage import batch_items
+from fishweir.evaluate.join.annotations.state import Items
+from fishweir.evaluate.join.stage import batch_run
+from fishweir.evaluate.join.state import Run, write_run
+from fishweir.evaluate.plan.source_plan import cached_annotations, cached_plan, cached_stage, sources_of
 from fishweir.intake.log import StreamLog
 from fishweir.pipeline.annotated import retain_items
 from fishweir.pipeline.chunks import Chunk, read_chunk
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.rows import ASIDE, MATCH, aside_batch, match_batch
 from fishweir.pipeline.summary import Summary
-from fishweir.sharing.joins.annotations.stage import batch_items
-from fishweir.sharing.joins.annotations.state import Items
-from fishweir.sharing.joins.stage import batch_run
-from fishweir.sharing.joins.state import Run, write_run
-from fishweir.sharing.plan import cached_annotations, cached_plan, cached_stage, sources_of
 
 DOCUMENTS_AT_ONCE = 1_000
 TUPLES_AT_ONCE = 65_536
@@ -70,9 +70,16 @@ class MatchTask:
         return [name]
 
     def _slice(
-        self, log: StreamLog, writer: ResultWriter, summary: Summary, runs: list[Run],
-        items: list[tuple[Items, Items]], stream: int, after: int, upto: int,
-    ) -> None:  # fmt: skip
+        self,
+        log: StreamLog,
+        writer: ResultWriter,
+        summary: Summary,
+        runs: list[Run],
+        items: list[tuple[Items, Items]],
+        stream: int,
+        after: int,
+        upto: int,
+    ) -> None:
         sources = sources_of(log.stream)
         plan = cached_plan(self.plan, self.segments, sources)
         stage, notes = cached_stage(self.plan, self.segments), cached_annotations(self.plan, self.segments)

@@ -1,0 +1,1 @@
+"""Indexes over constants: which of them does a value satisfy?"""

@@ -1,0 +1,98 @@
+"""Atom groups: all distinct elementary conditions on a source's items, by signature.
+
+In: the atoms of many predicates; then the witnesses of a batch. Out: the atoms that hold, by document. Atoms
+of equal signature differ in their constant; these stand in the order of the group's index and are
+numbered that way, so a look-up gives ranges of atoms, and none is tried alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fishweir.algebra.predicates import AtomSignature
+from fishweir.algebra.texts import words
+from fishweir.evaluate.arrays import Column, Ints, expand, take
+from fishweir.evaluate.index.indexes import Index, index_for, order_for
+from fishweir.evaluate.index.words import contain
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+
+
+@dataclass(frozen=True)
+class AtomGroup:
+    """Constants of one signature, distinct and in the index's order; atoms are numbered from `first`."""
+
+    signature: AtomSignature
+    first: int
+    constants: Column
+
+    def __len__(self) -> int:
+        return len(self.constants)
+
+    @cached_property
+    def index(self) -> Index:
+        s = self.signature
+        return index_for(s.op, s.type, s.part, self.constants)
+
+    def look_up(self, witnesses: Mapping[Path, PathTable]) -> tuple[Ints, Ints]:
+        """Documents and the atoms that hold there; a pair may come twice."""
+        values = witnesses.get(self.signature.path)
+        if values is None:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        hits = self.index.look_up(values)
+        source, positions = expand(hits.lo, hits.hi)
+        rows = hits.row[source]
+        if self.signature.type == "words":
+            several = np.flatnonzero(self.several[positions])
+            if len(several):
+                fine = contain(values, rows[several], take(self.constants, positions[several]))
+                keep = np.delete(np.arange(len(rows)), several[~fine])
+                rows, positions = rows[keep], positions[keep]
+        return values.documents[rows], positions + self.first
+
+    @cached_property
+    def several(self) -> NDArray[np.bool_]:
+        """The constants of more than one word: the index looks up one of them."""
+        return np.array([len(words(text)) > 1 for text in self.constants.tolist()], dtype=np.bool_)
+
+
+def build_groups(
+    columns: Mapping[AtomSignature, Sequence[Column]],
+) -> tuple[tuple[AtomGroup, ...], dict[AtomSignature, list[Ints]]]:
+    """The groups, and for each given column the atoms of its constants."""
+    groups, numbers, first = [], {}, 0
+    for signature, parts in columns.items():
+        distinct, codes = _distinct(parts)
+        order = order_for(signature.op, signature.type, distinct)
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order)) + first
+        groups.append(AtomGroup(signature, first, take(distinct, order)))
+        numbers[signature] = [place[some] for some in codes]
+        first += len(order)
+    return tuple(groups), numbers
+
+
+def _distinct(parts: Sequence[Column]) -> tuple[Column, list[Ints]]:
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    if isinstance(parts[0], np.ndarray):
+        distinct, codes = np.unique(np.concatenate(parts), return_inverse=True)
+    else:
+        encoded = pa.concat_arrays(parts).dictionary_encode()
+        distinct, codes = encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
+    return distinct, np.split(codes, ends)
+
+
+def true_atoms(groups: Sequence[AtomGroup], witnesses: Mapping[Path, PathTable], documents: int) -> tuple[Ints, Ints]:
+    """The atoms that hold by document: offsets, and the atoms of each document in order."""
+    atoms = sum(map(len, groups))
+    found = [group.look_up(witnesses) for group in groups]
+    if not found:
+        return np.zeros(documents + 1, np.int64), np.empty(0, np.int64)
+    keys = np.concatenate([document * atoms + atom for document, atom in found])
+    keys = np.unique(keys)
+    return np.searchsorted(keys, np.arange(documents + 1) * atoms), keys % atoms

@@ -1,0 +1,229 @@
+"""Constant tables: which of a group's constants does a value satisfy? (NiagaraCQ 3.2.2 and 3.4)
+
+In: the constants of all queries of one signature. Out, for a batch of values, *slices* of the table:
+the queries a value fires stand together, so an answer is a few (from, to) pairs however many queries
+it names. The law that makes this right is order: constants sorted, `value > c` holds for a prefix,
+`value < c` for a suffix, `value = c` for a run. Two-sided ranges are stored in an interval tree whose
+nodes are sorted the same way. One look-up per value; no loop over queries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fishweir.algebra.texts import words
+from fishweir.evaluate.arrays import Column, Ints, take
+from fishweir.evaluate.witnesses.path_tables import PathTable, hash_texts
+
+Floats = NDArray[np.float64]
+
+
+class Slices(NamedTuple):
+    """For row `row[i]` of the values the table's positions `lo[i]` to `hi[i]` hold."""
+
+    row: Ints
+    lo: Ints
+    hi: Ints
+
+    def nonempty(self) -> Slices:
+        keep = self.hi > self.lo
+        return self if keep.all() else Slices(self.row[keep], self.lo[keep], self.hi[keep])
+
+
+def slices(row: Ints, lo: Ints, hi: Ints) -> Slices:
+    return Slices(np.asarray(row, np.int64), np.asarray(lo, np.int64), np.asarray(hi, np.int64)).nonempty()
+
+
+@dataclass(frozen=True)
+class Everything:
+    """No constant: every value fires every query."""
+
+    size: int
+
+    @staticmethod
+    def order(size: int) -> Ints:
+        return np.arange(size)
+
+    def look_up(self, values: PathTable) -> Slices:
+        rows = np.arange(len(values))
+        return slices(rows, np.zeros(len(rows), np.int64), np.full(len(rows), self.size))
+
+
+@dataclass(frozen=True)
+class Equal:
+    """`= string`: distinct constants by hash; each is checked, so a collision does no harm."""
+
+    hashes: NDArray[np.uint64]
+    constants: pa.LargeStringArray
+    starts: Ints
+
+    @staticmethod
+    def order(column: pa.LargeStringArray) -> Ints:
+        codes = column.dictionary_encode()
+        ranks = pc.rank(codes.dictionary, tiebreaker="dense").to_numpy()[codes.indices.to_numpy()]
+        return np.lexsort((ranks, hash_texts(codes.dictionary)[codes.indices.to_numpy()]))
+
+    @classmethod
+    def build(cls, column: pa.LargeStringArray) -> Equal:
+        """`column` in the table's order."""
+        codes = column.dictionary_encode()
+        starts = np.flatnonzero(np.diff(codes.indices.to_numpy(), prepend=-1))
+        return cls(hash_texts(codes.dictionary), codes.dictionary, np.append(starts, len(column)).astype(np.int64))
+
+    def look_up(self, values: PathTable) -> Slices:
+        first = np.searchsorted(self.hashes, values.hashes, "left")
+        last = np.searchsorted(self.hashes, values.hashes, "right")
+        found = [self._check(values, first + i, first + i < last) for i in range(int((last - first).max(initial=0)))]
+        parts = [np.concatenate(p) for p in zip(*found, strict=True)] if found else [np.empty(0, np.int64)] * 3
+        return slices(parts[0], parts[1], parts[2])
+
+    def _check(self, values: PathTable, at: Ints, inside: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
+        rows = np.flatnonzero(inside)
+        at = at[rows]
+        same = pc.equal(take(self.constants, at), take(values.texts, rows)).to_numpy(zero_copy_only=False)
+        rows, at = rows[same], at[same]
+        return rows, self.starts[at], self.starts[at + 1]
+
+
+@dataclass(frozen=True)
+class Words:
+    """`contains words`: each constant under its longest word, as the rarest.
+
+    Where all constants are single words (`exact`) that is all; otherwise the rest is checked after.
+    """
+
+    words: Equal
+    exact: NDArray[np.bool_]
+
+    @classmethod
+    def build(cls, column: pa.LargeStringArray) -> Words:
+        """`column` in the table's order."""
+        exact = all(len(words(text)) <= 1 for text in set(column.to_pylist()))
+        return cls(Equal.build(cls.keys(column)), np.array([exact]))
+
+    @staticmethod
+    def keys(column: pa.LargeStringArray) -> pa.LargeStringArray:
+        """The word each constant is looked up by."""
+        longest = {text: max(words(text), key=lambda w: (len(w), w), default="") for text in set(column.to_pylist())}
+        return pa.array([longest[text] for text in column.to_pylist()], pa.large_string())
+
+    def look_up(self, values: PathTable) -> Slices:
+        rows, texts, hashes = values.words
+        found = self.words.look_up(PathTable(rows, np.empty((0, 0), np.int64), texts, hashes=hashes))
+        return Slices(rows[found.row], found.lo, found.hi)
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """One-sided ranges, `!=`, and `=` on numbers: the constants in ascending order."""
+
+    op: str
+    constants: Column
+    part: str = "value"
+
+    @staticmethod
+    def order(column: Column) -> Ints:
+        if isinstance(column, np.ndarray):
+            return np.argsort(column, kind="stable")
+        return pc.sort_indices(column).to_numpy().astype(np.int64)
+
+    def look_up(self, values: PathTable) -> Slices:
+        rows, below, upto = self._positions(values)
+        start, end = np.zeros_like(below), np.full_like(below, len(self.constants))
+        match self.op:
+            case ">":
+                return slices(rows, start, below)
+            case ">=":
+                return slices(rows, start, upto)
+            case "<":
+                return slices(rows, upto, end)
+            case "<=":
+                return slices(rows, below, end)
+            case "=":
+                return slices(rows, below, upto)
+        both = np.concatenate([rows, rows])
+        return slices(both, np.concatenate([start, upto]), np.concatenate([below, end]))
+
+    def _positions(self, values: PathTable) -> tuple[Ints, Ints, Ints]:
+        """Rows that can be compared, with the numbers of constants below and up to the value."""
+        if isinstance(self.constants, np.ndarray):
+            rows, given = in_order(values, self.part)
+            below, upto = (np.searchsorted(self.constants, given, side) for side in ("left", "right"))
+            return rows, below, upto
+        rows = np.arange(len(values))
+        constants, texts = self.constants.to_numpy(zero_copy_only=False), values.texts.to_numpy(False)
+        return rows, np.searchsorted(constants, texts, "left"), np.searchsorted(constants, texts, "right")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Two-sided ranges: an interval tree over the ranks of the endpoints.
+
+    A value's coordinate is 2i+1 on the i-th endpoint and 2i just below it, so strict and other bounds
+    become closed integer intervals [a, b]. An interval lives at the highest bit in which a and b
+    differ; the nodes of that level that a coordinate can meet share its higher bits, so within one
+    level the lists sorted by a (left half) and by b (right half) answer with one slice.
+    """
+
+    endpoints: Floats
+    levels: Ints
+    starts: Ints
+    by_a: Ints
+    by_b: Ints
+    part: str = "value"
+
+    @staticmethod
+    def coordinates(endpoints: Floats, lo: Floats, hi: Floats, lo_op: str, hi_op: str) -> tuple[Ints, Ints]:
+        a = 2 * np.searchsorted(endpoints, lo) + (2 if lo_op == ">" else 1)
+        b = 2 * np.searchsorted(endpoints, hi) + (0 if hi_op == "<" else 1)
+        return a, b
+
+    @classmethod
+    def build(cls, lo: Floats, hi: Floats, lo_op: str, hi_op: str, part: str = "value") -> tuple[Interval, Ints]:
+        """The tree, and the order: position in the table to index in the given constants."""
+        endpoints = np.unique(np.concatenate([lo, hi]))
+        a, b = cls.coordinates(endpoints, lo, hi, lo_op, hi_op)
+        possible = np.flatnonzero(a <= b)
+        a, b = a[possible], b[possible]
+        bits = np.frexp((a ^ b).astype(np.float64))[1].astype(np.int64)
+        left, right = np.lexsort((a, bits)), np.lexsort((b, bits))
+        levels, starts = np.unique(bits[left], return_index=True)
+        tree = cls(endpoints, levels, np.append(starts, len(a)).astype(np.int64), a[left], b[right], part)
+        return tree, np.concatenate([possible[left], possible[right]])
+
+    def look_up(self, values: PathTable) -> Slices:
+        rows, given = in_order(values, self.part)
+        at = np.searchsorted(self.endpoints, given, "left") + np.searchsorted(self.endpoints, given, "right")
+        found = [self._level(i, at) for i in range(len(self.levels))]
+        lo = np.concatenate([lo for lo, _ in found]) if found else np.empty(0, np.int64)
+        hi = np.concatenate([hi for _, hi in found]) if found else np.empty(0, np.int64)
+        return slices(np.tile(rows, len(found)), lo, hi)
+
+    def _level(self, i: int, at: Ints) -> tuple[Ints, Ints]:
+        bits, start, end = self.levels[i], self.starts[i], self.starts[i + 1]
+        a, b = self.by_a[start:end], self.by_b[start:end]
+        first = (at >> bits) << bits
+        middle, last = first + ((1 << bits) >> 1), first + (1 << bits)
+        left, right = np.flatnonzero(at < middle), np.flatnonzero(at >= middle)
+        lo, hi = np.empty(len(at), np.int64), np.empty(len(at), np.int64)
+        lo[left], hi[left] = np.searchsorted(a, first[left]), np.searchsorted(a, at[left], "right")
+        lo[right], hi[right] = np.searchsorted(b, at[right]), np.searchsorted(b, last[right])
+        lo[right] += len(self.by_a)
+        hi[right] += len(self.by_a)
+        return lo + start, hi + start
+
+
+def in_order(values: PathTable, part: str) -> tuple[Ints, Floats]:
+    """The rows that have a number, in ascending order of it: look-ups in order touch a cache line once."""
+    if part == "value":
+        return values.by_number, values.numbers[values.by_number]
+    numbers = values.part(part)
+    order = np.argsort(numbers, kind="stable")
+    order = order[: len(order) - int(np.isnan(numbers).sum())]
+    return order, numbers[order]

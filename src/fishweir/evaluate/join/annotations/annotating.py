@@ -1,0 +1,274 @@
+"""Annotating: the items of a micro-batch against what is in the windows (RoSeS 3.2 and 4.2).
+
+In: the stage, the items to annotate, the runs of the windows' items, new and retained. Out: blocks of results, each an
+item with its annotation and the queries that want it so. Candidates are found once for all queries that enumerate the
+same comparison: equal features by look-up; of `similar` those that share one of the item's rarest words (prefix
+filtering: of n words k must be common, so one of any n - k + 1 is) and are similar enough. The queries of a
+candidate are then those that want both items; windows and the other comparisons are checked on whole arrays. Nothing
+loops over queries or items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.annotations import ROLES
+from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.index.similarity import least_common
+from fishweir.evaluate.join.annotations.checks import decide
+from fishweir.evaluate.join.annotations.stage import EQUALITIES, AnnotationStage
+from fishweir.evaluate.join.annotations.state import Floats, Items, place_of
+from fishweir.evaluate.join.annotations.windows import CountedWindows
+from fishweir.evaluate.join.state import GOLDEN, Hashes, combine
+
+AT_ONCE = 256
+"""Items annotated together: bounds the memory."""
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """Row i: an item (place among those to annotate), its queries, and its annotation: joins, streams and numbers of
+    the items, by join and in order of time, stream and number."""
+
+    rows: Ints
+    member_starts: Ints
+    members: Ints
+    item_starts: Ints
+    joins: Ints
+    streams: Ints
+    numbers: Ints
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What meets what: item, link, and the window's item."""
+
+    items: Ints
+    links: Ints
+    times: Floats
+    streams: Ints
+    numbers: Ints
+
+    @property
+    def keys(self) -> Ints:
+        return self.items << 32 | self.links
+
+
+def annotate(
+    stage: AnnotationStage, primary: Items, runs: Sequence[Items], part: int = 0, parts: int = 1
+) -> Iterator[Annotated]:
+    """The results among the items to annotate; `part` of `parts` of them."""
+    rows = np.arange(part, len(primary), parts)
+    for start in range(0, len(rows), AT_ONCE):
+        block = _Block(stage, primary, rows[start : start + AT_ONCE], runs).results()
+        if len(block):
+            yield block
+
+
+class _Block:
+    """Some items to annotate: `wants` are the (item, place of a side among the stage's primaries) pairs."""
+
+    def __init__(self, stage: AnnotationStage, primary: Items, rows: Ints, runs: Sequence[Items]) -> None:
+        self.stage, self.primary, self.runs = stage, primary, [run for run in runs if len(run)]
+        source, at = expand(primary.member_starts[rows], primary.member_starts[rows + 1])
+        sides = primary.members[at]
+        place = np.minimum(np.searchsorted(stage.primaries, sides), max(len(stage.primaries) - 1, 0))
+        known = stage.primaries[place] == sides if len(stage.primaries) else np.zeros(len(sides), np.bool_)
+        self.items, self.wants = rows[source][known], place[known]
+
+    @cached_property
+    def asked(self) -> Ints:
+        """(item, link) in order: the joins that decide something for the block's items."""
+        source, at = expand(self.stage.link_starts[self.wants], self.stage.link_starts[self.wants + 1])
+        return np.unique(self.items[source] << 32 | self.stage.links[at])
+
+    @cached_property
+    def counted(self) -> CountedWindows:
+        links = self.asked & 0xFFFFFFFF
+        return CountedWindows(self.stage, self.primary, self.asked[self.stage.items[links] > 0], self.runs)
+
+    def results(self) -> Annotated:
+        found = self._found()
+        met = np.unique(found.keys)
+        source, at = expand(self.stage.link_starts[self.wants], self.stage.link_starts[self.wants + 1])
+        keys = self.items[source] << 32 | self.stage.links[at]
+        missing = np.bincount(source[~np.isin(keys, met)], minlength=len(self.wants))
+        held = missing == 0
+        shown = np.isin(found.keys, keys[held[source]])
+        found = Found(*(getattr(found, name)[shown] for name in ("items", "links", "times", "streams", "numbers")))
+        numbers = self.stage.primaries[self.wants[held]] // ROLES
+        return _grouped(self.stage, np.unique(self.items[held] << 32 | numbers), found)
+
+    def _found(self) -> Found:
+        parts = []
+        for anchor in np.unique(self.stage.anchors[self.asked & 0xFFFFFFFF]).tolist():
+            asked = self.asked[self.stage.anchors[self.asked & 0xFFFFFFFF] == anchor]
+            for run, (items, links, others) in zip(self.runs, self._candidates(anchor, asked), strict=True):
+                parts.append(self._checked(run, items, links, others, anchor))
+        none = np.empty(0, np.int64)
+        parts.append(Found(none, none, np.empty(0), none, none))
+        return Found(
+            *(
+                np.concatenate([getattr(part, name) for part in parts])
+                for name in ("items", "links", "times", "streams", "numbers")
+            )
+        )
+
+    def _candidates(self, anchor: int, asked: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """Run by run: items, links that are anchored here, and items of the window that some of them may want."""
+        if anchor < 0:
+            for run in self.runs:
+                yield self._whole_window(run, asked)
+            return
+        chosen = np.unique(asked >> 32)
+        condition = self.stage.compared[anchor]
+        looked_up = _features(self.primary, condition.left.key, chosen)
+        words = combine(condition.right.key, looked_up.features)
+        hits = [tuple(np.searchsorted(run.keys, words, side) for side in ("left", "right")) for run in self.runs]
+        if condition.op == "similar":
+            rare = _rarest(
+                looked_up, sum((hi - lo for lo, hi in hits), np.zeros(len(words), np.int64)), self.stage.least(anchor)
+            )
+            hits = [(lo[rare], hi[rare]) for lo, hi in hits]
+            looked_up = _Features(looked_up.items[rare], looked_up.values[rare], looked_up.features[rare])
+        for run, (lo, hi) in zip(self.runs, hits, strict=True):
+            source, at = expand(lo, hi)
+            met, others = looked_up.items[source], run.holders[at]
+            in_reach = (run.times[others] <= self.primary.times[met]) & (run.times[others] >= self._oldest(asked, met))
+            pairs = _distinct(met[in_reach] << 32 | others[in_reach])
+            if condition.op == "similar":
+                degree = decide(condition, self.primary, pairs >> 32, run, pairs & 0xFFFFFFFF)
+                pairs = pairs[degree >= self.stage.least(anchor)]
+            yield self._wanted(run, pairs >> 32, pairs & 0xFFFFFFFF, asked)
+
+    def _oldest(self, asked: Ints, items: Ints) -> Floats:
+        """What the longest of the windows asked for reaches back to, and a little more."""
+        longest = float(self.stage.seconds[asked & 0xFFFFFFFF].max(initial=-1.0))
+        return self.primary.times[items] - longest - 1.0
+
+    def _wanted(self, run: Items, items: Ints, others: Ints, asked: Ints) -> tuple[Ints, Ints, Ints]:
+        """The links that want both items of a pair: the shorter of the two lists is looked up in the other."""
+        lo, hi = np.searchsorted(asked, items << 32), np.searchsorted(asked, (items + 1) << 32)
+        entered, member = expand(run.member_starts[others], run.member_starts[others + 1])
+        first, last = self.stage.links_of(run.members[member])
+        if (hi - lo).sum() <= (last - first).sum():
+            pair, at = expand(lo, hi)
+            links = asked[at] & 0xFFFFFFFF
+            place = run.place_of(self.stage.sides[links])
+            keep = (place >= 0) & _within(run.entries, place << 32 | others[pair])
+        else:
+            source, at = expand(first, last)
+            pair, links = entered[source], self.stage.by_side[at]
+            keep = _within(asked, items[pair] << 32 | links)
+        return items[pair[keep]], links[keep], others[pair[keep]]
+
+    def _whole_window(self, run: Items, asked: Ints) -> tuple[Ints, Ints, Ints]:
+        """Where nothing is looked up: what of the window may be in reach."""
+        items, links = asked >> 32, asked & 0xFFFFFFFF
+        place, times = run.place_of(self.stage.sides[links]), self.primary.times[items]
+        first = np.searchsorted(run.times, times - self.stage.seconds[links] - 1.0, "left")
+        last = np.searchsorted(run.times, times, "right")
+        lo, hi = (np.searchsorted(run.entries, np.maximum(place, 0) << 32 | end) for end in (first, last))
+        source, at = expand(lo, np.where(place >= 0, hi, lo))
+        return items[source], links[source], run.entries[at] & 0xFFFFFFFF
+
+    def _checked(self, run: Items, items: Ints, links: Ints, others: Ints, anchor: int) -> Found:
+        """Those whose window holds the other item and whose comparisons all hold."""
+        stage, primary = self.stage, self.primary
+        apart = primary.times[items] - run.times[others]
+        same = (primary.streams[items] == run.streams[others]) & (primary.numbers[items] == run.numbers[others])
+        keep = (apart >= 0) & (apart <= stage.seconds[links]) & ~same
+        items, links, others = items[keep], links[keep], others[keep]
+        counted = np.flatnonzero(stage.items[links] > 0)
+        if len(counted):
+            inside = self.counted.hold(
+                items[counted] << 32 | links[counted], run.streams[others[counted]], run.numbers[others[counted]]
+            )
+            keep = np.ones(len(items), np.bool_)
+            keep[counted[~inside]] = False
+            items, links, others = items[keep], links[keep], others[keep]
+        row, at = expand(stage.check_starts[links], stage.check_starts[links + 1])
+        holds = np.ones(len(items), np.bool_)
+        for condition in np.unique(stage.checks[at]).tolist():
+            what = stage.compared[condition]
+            if condition == anchor and what.op in EQUALITIES:
+                continue
+            own = np.flatnonzero(stage.checks[at] == condition)
+            rows = row[own]
+            pairs, back = np.unique(items[rows] << 32 | others[rows], return_inverse=True)
+            degree = decide(what, primary, pairs >> 32, run, pairs & 0xFFFFFFFF)[back]
+            holds[rows[~(degree >= (stage.shares[at[own]] if what.op == "similar" else 1.0))]] = False
+        items, links, others = items[holds], links[holds], others[holds]
+        return Found(items, links, run.times[others], run.streams[others], run.numbers[others])
+
+
+@dataclass(frozen=True)
+class _Features:
+    """The features of a variable of some items: item, value, feature."""
+
+    items: Ints
+    values: Ints
+    features: Hashes
+
+
+def _features(items: Items, key: int, rows: Ints) -> _Features:
+    source, values = expand(*items.values_of(key, rows))
+    inner, at = expand(items.feature_starts[values], items.feature_starts[values + 1])
+    return _Features(rows[source[inner]], values[inner], items.features[at])
+
+
+def _rarest(words: _Features, counts: Ints, least: float) -> Ints:
+    """Of each value the words of which one must be common, the rarest that there are."""
+    order = np.lexsort((counts, words.values))
+    _, starts, lengths = np.unique(words.values[order], return_index=True, return_counts=True)
+    needed = least_common(np.full(len(lengths), least), lengths.astype(np.int64))
+    within = np.arange(len(order)) - np.repeat(starts, lengths)
+    return order[within < np.repeat(lengths - needed + 1, lengths)]
+
+
+def _distinct(keys: Ints) -> Ints:
+    """In order; NumPy's own way by hashing takes several times as long."""
+    ordered = np.sort(keys)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+
+
+def _within(ordered: Ints, keys: Ints) -> NDArray[np.bool_]:
+    """Which keys are in an ordered list."""
+    return place_of(ordered, keys) >= 0
+
+
+def _grouped(stage: AnnotationStage, fired: Ints, found: Found) -> Annotated:
+    """One row for the queries that give an item the same annotation: (item, query) pairs by the hash of what it is."""
+    order = np.lexsort((found.numbers, found.streams, found.times, stage.joins[found.links], found.links, found.items))
+    links = found.links[order]
+    owner = np.searchsorted(fired, found.items[order] << 32 | stage.numbers[links])
+    joins, streams, numbers = stage.joins[links], found.streams[order], found.numbers[order]
+    mixed = combine(combine(combine(0, joins.astype(np.uint64)), streams.astype(np.uint64)), numbers.astype(np.uint64))
+    digest = np.zeros(len(fired), np.uint64)
+    np.add.at(digest, owner, mixed * GOLDEN)
+    items, members = fired >> 32, fired & 0xFFFFFFFF
+    by_content = np.lexsort((members, digest, items))
+    same = (np.diff(items[by_content]) == 0) & (np.diff(digest[by_content].view(np.int64)) == 0)
+    starts = np.flatnonzero(np.append(True, ~same))[: len(fired)]
+    first = by_content[starts]
+    by_owner = np.argsort(owner, kind="stable")
+    lo, hi = (np.searchsorted(owner[by_owner], first, side) for side in ("left", "right"))
+    _, at = expand(lo, hi)
+    shown = by_owner[at]
+    return Annotated(
+        items[first],
+        np.append(starts, len(fired)).astype(np.int64),
+        members[by_content],
+        np.append(0, np.cumsum(hi - lo)).astype(np.int64),
+        joins[shown],
+        streams[shown],
+        numbers[shown],
+    )

@@ -1,0 +1,68 @@
+"""Windows of items: which are the newest n of a window when an item arrives.
+
+In: (item, link) pairs whose windows count items, and the runs. Out: for an item of the window whether it is among the
+newest n, by time, stream and number, that are not later than the item to annotate; that one is never counted itself.
+Only the sides of these links are gathered from the runs, each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.evaluate.arrays import Ints, expand, number_rows
+from fishweir.evaluate.join.annotations.stage import AnnotationStage
+from fishweir.evaluate.join.annotations.state import Items
+
+
+class CountedWindows:
+    """Positions in one list of all (side, item of its windows), ordered; a window is a range of it."""
+
+    def __init__(self, stage: AnnotationStage, primary: Items, asked: Ints, runs: Sequence[Items]) -> None:
+        self.asked, self.of_link = asked, stage.sides
+        self.sides = np.unique(stage.sides[asked & 0xFFFFFFFF])
+        owner, times, streams, numbers = self._gathered(runs)
+        order = np.lexsort((numbers, streams, times, owner))
+        owner, times, self.streams, self.numbers = owner[order], times[order], streams[order], numbers[order]
+        self.owner = owner
+        moments = np.unique(times)
+        keys = owner << 32 | np.searchsorted(moments, times)
+        side = self._side(asked)
+        items = asked >> 32
+        start = np.searchsorted(keys, side << 32)
+        self.hi = np.searchsorted(keys, side << 32 | np.searchsorted(moments, primary.times[items], "right"))
+        own = self._positions(side, primary.streams[items], primary.numbers[items])
+        lo = self.hi - stage.items[asked & 0xFFFFFFFF]
+        self.lo = np.maximum(lo - ((own >= lo) & (own < self.hi) & (own >= 0)), start)
+
+    def _side(self, asked: Ints) -> Ints:
+        return np.searchsorted(self.sides, self.of_link[asked & 0xFFFFFFFF])
+
+    def _gathered(self, runs: Sequence[Items]) -> tuple[Ints, NDArray[np.float64], Ints, Ints]:
+        none = np.empty(0, np.int64)
+        parts = [(none, np.empty(0), none, none)]
+        for run in runs:
+            place = run.place_of(self.sides)
+            lo, hi = np.searchsorted(run.entries, place << 32), np.searchsorted(run.entries, (place + 1) << 32)
+            source, at = expand(np.where(place >= 0, lo, 0), np.where(place >= 0, hi, 0))
+            rows = run.entries[at] & 0xFFFFFFFF
+            parts.append((source, run.times[rows], run.streams[rows], run.numbers[rows]))
+        return tuple(np.concatenate([part[i] for part in parts]) for i in range(4))  # type: ignore[return-value]
+
+    def _positions(self, side: Ints, streams: Ints, numbers: Ints) -> Ints:
+        """Where in the list an item of a side stands; -1 where it does not."""
+        size = len(self.owner)
+        together = number_rows(
+            *(np.concatenate(both) for both in ((self.owner, side), (self.streams, streams), (self.numbers, numbers)))
+        )
+        place = np.full(together.max(initial=0) + 1, -1, np.int64)
+        place[together[:size]] = np.arange(size)
+        return place[together[size:]]
+
+    def hold(self, asked: Ints, streams: Ints, numbers: Ints) -> NDArray[np.bool_]:
+        """Whether the window of each (item, link) holds an item."""
+        at = np.searchsorted(self.asked, asked)
+        position = self._positions(self._side(asked), streams, numbers)
+        return np.asarray((position >= self.lo[at]) & (position < self.hi[at]) & (position >= 0), np.bool_)

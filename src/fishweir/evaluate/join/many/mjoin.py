@@ -1,0 +1,317 @@
+"""Joins of three and more streams: all combinations that a batch's documents complete (an MJoin).
+
+In: the tables of such joins, the new run and the old ones. Out: combinations of documents with the queries that want
+them. Each side in turn takes its documents of the new run; sides before it take old ones only, sides after it old and
+new ones, so a combination is found once, when the last of its documents arrives. From there combinations grow side by
+side along the join graph: equal values first, then other comparisons, else by time, or by the queries that are left:
+by whichever look-up leaves the fewest.
+What no window can admit is dropped at each step, since windows only get tighter as a combination grows; so is what no
+query wants. Nothing loops over combinations: they grow in portions, depth first, which bounds the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.nodes import MIRRORED, Operator
+from fishweir.algebra.values import COMPARE
+from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.join.many.kernels import Floats, Lists, in_both, within
+from fishweir.evaluate.join.many.partial import Combinations, Partial, together
+from fishweir.evaluate.join.many.pools import ByQuery, ByValue, Documents, Pool, Probe, by_time
+from fishweir.evaluate.join.many.tables import ManyTable, is_hashed
+from fishweir.evaluate.join.many.views import SideView, side_view
+from fishweir.evaluate.join.meeting import Known
+from fishweir.evaluate.join.pairs import portions
+from fishweir.evaluate.join.ranks import Ranks
+from fishweir.evaluate.join.stage import JoinStage
+from fishweir.evaluate.join.state import Run
+from fishweir.evaluate.join.superseded import Superseded
+
+MEMBERS_A_STEP = 4
+"""Queries of a combination that weigh as much as one more combination, when portions are cut."""
+
+
+def find_many(
+    stage: JoinStage, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1, known: Known | None = None
+) -> Iterator[Combinations]:
+    """What the new documents complete, among themselves and with the old ones; `part` of `parts` of it."""
+    if not stage.many or not len(new.rows):
+        return
+    known = known or Known(stage, [*old, new])
+    documents = Documents([*old, new])
+    present = set(np.unique(new.rows.classes).tolist())
+    for table in stage.many:
+        for side, key in enumerate(table.keys):
+            if key in present:
+                yield from _from_side(table, side, documents, part, parts, known)
+
+
+def _from_side(
+    table: ManyTable, side: int, documents: Documents, part: int, parts: int, known: Known
+) -> Iterator[Combinations]:
+    """The combinations whose document of this side is new, those of sides before it old."""
+    *old, new = documents.runs
+    fresh = side_view(table, side, new)
+    mine = np.flatnonzero(fresh.documents % parts == part)
+    if not len(mine):
+        return
+    pools: list[Pool] = []
+    for other in range(len(table.sources)):
+        runs = [run for run in old if _near(table, side, other, new, run)] + ([new] if other > side else [])
+        views = [fresh] if other == side else [view for run in runs if len(view := side_view(table, other, run))]
+        if not views:
+            return
+        pools.append(Pool(views))
+    growth = _Growth(table, tuple(pools), documents, known.ranks, known.superseded, known.passed_on)
+    yield from growth.grown(growth.begun(side, fresh, mine))
+
+
+def _near(table: ManyTable, side: int, other: int, new: Run, run: Run) -> bool:
+    """Whether any window of the two sides can reach from the new documents to those of a run, or back."""
+    before, after = (np.inf if table.template.windows[i].rows else float(table.longest[i]) for i in (other, side))
+    return len(run) > 0 and new.oldest - run.newest <= before and run.oldest - new.newest <= after
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """A comparison with a side to come: the side's value, and how each combination's own compares with it."""
+
+    value: int
+    hashed: bool
+    op: Operator
+    own: Any
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """The pools of one table's sides, for one side that is new."""
+
+    table: ManyTable
+    pools: tuple[Pool, ...]
+    documents: Documents
+    ranks: Ranks
+    superseded: Superseded
+    passed_on: bool
+
+    @cached_property
+    def counted(self) -> tuple[bool, ...]:
+        return tuple(window.rows for window in self.table.template.windows)
+
+    @cached_property
+    def differ(self) -> bool:
+        """Whether the windows of the table's queries differ: else the longest ones say it all."""
+        return any(reach.min() != reach.max() for reach in self.table.reaches)
+
+    @cached_property
+    def reaches(self) -> Floats:
+        return np.stack(self.table.reaches)
+
+    def begun(self, side: int, view: SideView, rows: Ints) -> Partial:
+        documents, times = self.documents.start(view.run) + view.documents[rows], view.times[rows]
+        return Partial({side: rows}, {side: documents}, {side: times}, times, self._lists(side, view, rows))
+
+    def _lists(self, side: int, view: SideView, rows: Ints) -> Lists | None:
+        if not self.table.template.sides[side].conditions:
+            return None
+        return view.member_starts[rows], view.member_starts[rows + 1], view.members
+
+    def grown(self, partial: Partial) -> Iterator[Combinations]:
+        if len(partial.rows) == len(self.pools):
+            yield from self._results(partial)
+            return
+        edges = {side: self._edges(partial, side) for side in range(len(self.pools)) if side not in partial.rows}
+        probe, hits = self._chosen(partial, edges)
+        if partial.wanted is not None:
+            hits = hits * (1 + (partial.wanted[1] - partial.wanted[0]) // MEMBERS_A_STEP)
+        for some in portions(hits):
+            more = self._joined(partial, some, probe, edges[probe.side])
+            if more is not None:
+                yield from self.grown(more)
+
+    # Which side comes next, and what is looked up.
+
+    def _chosen(self, partial: Partial, edges: Mapping[int, Sequence[_Edge]]) -> tuple[Probe, Ints]:
+        """The look-up that leaves the fewest, among the sides with the best kind of comparison, or by queries."""
+        kinds = {side: min((_kind(edge.op) for edge in own), default=2) for side, own in edges.items()}
+        best: tuple[int, Probe, Ints] | None = None
+        for side in (side for side in edges if kinds[side] == min(kinds.values())):
+            for probe in self._probes(partial, side, edges[side]):
+                best = self._fewer(best, probe)
+            if best is None or best[0] > len(partial):
+                best = self._fewer(best, self._by_time(partial, side))
+            if not best[0]:
+                break
+        assert best is not None, "a side is left"
+        if partial.wanted is not None and int((partial.wanted[1] - partial.wanted[0]).sum()) < best[0]:
+            for side in (side for side in edges if self.table.template.sides[side].conditions):
+                best = self._fewer(best, ByQuery(side, partial.wanted))
+        return best[1], best[2]
+
+    def _fewer(self, best: tuple[int, Probe, Ints] | None, probe: Probe) -> tuple[int, Probe, Ints]:
+        hits = probe.hits(self.pools[probe.side])
+        total = int(hits.sum())
+        return (total, probe, hits) if best is None or total < best[0] else best
+
+    def _edges(self, partial: Partial, side: int) -> list[_Edge]:
+        """The edges between a side and those joined."""
+        found = []
+        for edge in self.table.template.edges:
+            one, two = (edge.left_side, edge.left), (edge.right_side, edge.right)
+            op = edge.op
+            if one[0] == side:
+                one, two, op = two, one, MIRRORED[op]
+            if two[0] != side or one[0] not in partial.rows:
+                continue
+            hashed = is_hashed(edge)
+            values = self.pools[one[0]].value(partial.rows[one[0]], self.table.value(*one, hashed))
+            own = values if hashed else np.ascontiguousarray(values).view(np.float64)
+            found.append(_Edge(self.table.value(*two, hashed), hashed, op, own))
+        return found
+
+    def _probes(self, partial: Partial, side: int, edges: Sequence[_Edge]) -> Iterator[Probe]:
+        for value, hashed in dict.fromkeys((edge.value, edge.hashed) for edge in edges):
+            against = tuple((edge.op, edge.own) for edge in edges if edge.value == value and edge.op != "!=")
+            if against:
+                yield ByValue(side, value, hashed, against)
+
+    def _by_time(self, partial: Partial, side: int) -> Probe:
+        until = np.full(len(partial), np.inf)
+        for other, times in partial.times.items():
+            if not self.counted[other]:
+                until = np.minimum(until, times + self.table.longest[other])
+        return by_time(side, partial.newest, self._range(side), until)
+
+    # One more side.
+
+    def _joined(self, partial: Partial, some: slice, probe: Probe, edges: Sequence[_Edge]) -> Partial | None:
+        checked = [edge for edge in edges if edge.value != probe.value or edge.op == "!="]
+        pool = self.pools[probe.side]
+        parts = []
+        for view, start in zip(pool.views, pool.starts.tolist(), strict=True):
+            source, rows = probe.found(view, some)
+            for edge in checked:
+                theirs = view.values[rows, edge.value]
+                keep = COMPARE[edge.op](edge.own[source], theirs if edge.hashed else theirs.view(np.float64))
+                source, rows = source[keep], rows[keep]
+            more = self._taken(partial, source, probe.side, view, rows, start)
+            if len(more):
+                parts.append(more)
+        return together(parts) if parts else None
+
+    def _taken(self, partial: Partial, source: Ints, side: int, view: SideView, rows: Ints, start: int) -> Partial:
+        """Those whose documents all differ, and that the windows of some query admit."""
+        document, time = self.documents.start(view.run) + view.documents[rows], view.times[rows]
+        newest = np.maximum(partial.newest[source], time)
+        keep = newest - time <= self._range(side)
+        for other, documents in partial.documents.items():
+            keep &= (documents[source] != document) & (newest - partial.times[other][source] <= self._range(other))
+        kept = np.flatnonzero(keep)
+        found, rows = partial.take(source[kept]), rows[kept]
+        return self._wanted(
+            Partial(
+                found.rows | {side: rows + start},
+                found.documents | {side: document[kept]},
+                found.times | {side: time[kept]},
+                newest[kept],
+                found.wanted,
+            ),
+            self._lists(side, view, rows),
+        )
+
+    def _range(self, side: int) -> float:
+        return np.inf if self.counted[side] else float(self.table.longest[side])
+
+    def _wanted(self, found: Partial, more: Lists | None) -> Partial:
+        """Those that some query wants, by its constants and windows."""
+        far = self._far(found) if self.differ or any(self.counted[side] for side in found.rows) else None
+        keep = np.ones(len(found), np.bool_)
+        if far is not None:
+            keep &= (far <= self.table.longest).all(axis=1)
+        last, wanted = len(found.rows) == len(self.pools), found.wanted
+        if last and wanted is None and more is None:
+            every = np.arange(self.table.size)
+            wanted = np.zeros(len(found), np.int64), np.full(len(found), len(every)), every
+        checked, reaches = (far, self.reaches) if far is not None and self.differ else _no_windows(len(found))
+        if wanted is not None and more is not None:
+            wanted = in_both(wanted, more, checked, reaches)
+        elif more is not None or (wanted is not None and checked.shape[1]):
+            own = more or wanted
+            assert own is not None
+            wanted = within(own, checked, reaches) if checked.shape[1] else own
+        if wanted is not None:
+            keep &= wanted[1] > wanted[0]
+        return replace(found, wanted=wanted).take(keep)
+
+    def _far(self, found: Partial) -> Floats:
+        """How far the window of each side must reach, in seconds or rows; 0 for sides not joined, and the newest."""
+        far = np.zeros((len(found), len(self.pools)))
+        for side, times in found.times.items():
+            far[:, side] = found.newest - times
+        if not any(self.counted[side] for side in found.rows):
+            return far
+        streams, places = (
+            {i: self.documents.get(own, part) for i, own in found.documents.items()}
+            for part in (lambda run: run.streams, self.ranks.places)
+        )
+        for side in (side for side in found.rows if self.counted[side]):
+            behind = np.where(far[:, side] > 0, self.ranks.newest(streams[side], found.newest), 0)
+            last = np.zeros(len(found), np.int64)
+            for other in (other for other in found.rows if other != side):
+                of_same = streams[other] == streams[side]
+                seen = np.where(of_same, places[other] + 1, behind)
+                last = np.maximum(last, np.where(found.times[other] == found.newest, seen, 0))
+            far[:, side] = np.maximum(last - places[side], 0)
+        return far
+
+    # Whole combinations.
+
+    def _results(self, found: Partial) -> Iterator[Combinations]:
+        if not self.superseded.is_empty:
+            found = found.take(self._in_force(found))
+        if self.passed_on:
+            found = found.take(self._different(found))
+        assert found.wanted is not None
+        lo, hi, members = found.wanted
+        for some in portions(hi - lo):
+            documents = [found.documents[side][some] for side in range(len(self.pools))]
+            streams, numbers, since = (
+                np.stack([self.documents.get(own, part) for own in documents], axis=1)
+                for part in (lambda run: run.streams, lambda run: run.numbers, lambda run: run.since)
+            )
+            times = np.stack([found.times[side][some] for side in range(len(self.pools))], axis=1)
+            _, at = expand(lo[some], hi[some])
+            starts = np.append(0, np.cumsum(hi[some] - lo[some])).astype(np.int64)
+            order = np.argsort(times, axis=1, kind="stable")
+            own = self.table.numbers[members[at]]
+            yield Combinations(streams, numbers, order, found.newest[some], since.min(axis=1), starts, own)
+
+    def _different(self, found: Partial) -> NDArray[np.bool_]:
+        """Whether no document is there twice, by whichever streams."""
+        origins = np.stack([self.documents.get(own, lambda run: run.origins) for own in found.documents.values()])
+        return (np.diff(np.sort(origins, axis=0), axis=0) != 0).all(axis=0)
+
+    def _in_force(self, found: Partial) -> NDArray[np.bool_]:
+        """Whether none was superseded before another one came."""
+        keep = np.ones(len(found), np.bool_)
+        arrivals = [self.documents.get(own, lambda run: run.arrivals, float) for own in found.documents.values()]
+        for i, own in enumerate(found.documents.values()):
+            until = self.documents.get(own, self.superseded.until, float)
+            for arrival in (arrival for j, arrival in enumerate(arrivals) if j != i):
+                keep &= arrival < until
+        return keep
+
+
+def _kind(op: Operator) -> int:
+    """Equalities first, then comparisons that an order decides."""
+    return 0 if op == "=" else 2 if op == "!=" else 1
+
+
+def _no_windows(size: int) -> tuple[Floats, Floats]:
+    return np.empty((size, 0)), np.empty((0, 0))

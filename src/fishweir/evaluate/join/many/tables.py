@@ -1,0 +1,142 @@
+"""A table of joins of several streams: the queries of one template, and what its sides keep of documents.
+
+In: the query numbers and constants of one ManyTemplate. Out: how far the window of each side reaches, query by query,
+the constant tables of the sides, and what its rows have of a document (views.py). A side without constants is the
+same for all joins that compare the same columns: its rows are kept once, whichever tables read them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.codec import from_json, to_json
+from fishweir.algebra.many_joins import ManyEdge, ManyTemplate
+from fishweir.algebra.nodes import Constant, Source
+from fishweir.evaluate.arrays import Column, Ints, take, to_column
+from fishweir.evaluate.join.tables import Numbered, kept_nodes, key_of, side_paths, together
+from fishweir.evaluate.select.anchors import choose_anchor
+from fishweir.evaluate.select.constant_tables import Table, build_table, concatenated
+from fishweir.evaluate.witnesses.path_tables import Path
+
+if TYPE_CHECKING:
+    from fishweir.evaluate.join.many.views import SideView
+
+Value = tuple[int, bool]
+"""A node of a side whose value edges compare, and whether by its hash, or else as a number."""
+
+
+@dataclass(frozen=True)
+class ManyTable(Numbered):
+    """`numbers` and `columns` have one row per query, by number."""
+
+    template: ManyTemplate
+    numbers: Ints
+    columns: tuple[Column, ...]
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return self.template.sources
+
+    @cached_property
+    def values(self) -> tuple[tuple[Value, ...], ...]:
+        """What the rows of each side have of a document, each once."""
+        found: list[dict[Value, None]] = [{} for _ in self.template.sides]
+        for edge in self.template.edges:
+            found[edge.left_side][edge.left, is_hashed(edge)] = None
+            found[edge.right_side][edge.right, is_hashed(edge)] = None
+        return tuple(tuple(sorted(own)) for own in found)
+
+    def value(self, side: int, node: int, hashed: bool) -> int:
+        return self.values[side].index((node, hashed))
+
+    @cached_property
+    def keys(self) -> tuple[int, ...]:
+        """What the rows of its sides are kept under, in whatever segment its queries are."""
+        whole = to_json(self.template)
+        return tuple(
+            key_of(json.dumps(["many", whole, i] if side.conditions else ["side", to_json(side), self.values[i]]))
+            for i, side in enumerate(self.template.sides)
+        )
+
+    def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
+        """The paths that some sources' documents are walked for, and whether their values are read."""
+        return together(
+            side_paths(template, kept_nodes(template), (node for node, _ in self.values[side]))
+            for side, template in enumerate(self.template.sides)
+            if template.source in sources
+        )
+
+    @cached_property
+    def reaches(self) -> tuple[NDArray[np.float64], ...]:
+        """How long the documents of each side wait for later ones, in seconds or in rows."""
+        return tuple(np.asarray(self.columns[w.end.index], np.float64) for w in self.template.windows)
+
+    @cached_property
+    def longest(self) -> NDArray[np.float64]:
+        """The longest window of each side."""
+        return np.array([reach.max(initial=-1.0) for reach in self.reaches])
+
+    @cached_property
+    def sides(self) -> tuple[Table, ...]:
+        """The constant tables of the sides; one without constants has one member, which stands for all."""
+        found, first = [], 0
+        for side in self.template.sides:
+            own = self.columns[first : first + len(side.types)]
+            first += len(side.types)
+            numbers = self.numbers if side.conditions else np.zeros(1, np.int64)
+            found.append(build_table(side, choose_anchor(side, list(own), {}), numbers, own))
+        return tuple(found)
+
+    def positions(self, numbers: Ints) -> Ints:
+        """The place of each query in the table, -1 where it is in another one."""
+        at = np.minimum(np.searchsorted(self.numbers, numbers), self.size - 1)
+        return np.where(self.numbers[at] == numbers, at, -1)
+
+    @cached_property
+    def views(self) -> OrderedDict[tuple[int, int], SideView]:
+        """Runs as its sides see them (views.py)."""
+        return OrderedDict()
+
+
+def is_hashed(edge: ManyEdge) -> bool:
+    return edge.op in ("=", "!=")
+
+
+def build_many(template: ManyTemplate, numbers: Sequence[int], rows: Sequence[Sequence[Constant]]) -> ManyTable:
+    columns = [to_column(v, kind) for kind, v in zip(template.types, zip(*rows, strict=True), strict=True)]
+    own = np.array(numbers, dtype=np.int64)
+    order = np.argsort(own, kind="stable")
+    return ManyTable(template, own[order], tuple(take(column, order) for column in columns))
+
+
+def merge_many(tables: Sequence[ManyTable], dead: Ints) -> ManyTable | None:
+    """One table of several with the same template, without the dead queries."""
+    numbers = np.concatenate([table.numbers for table in tables])
+    keep = np.flatnonzero(~np.isin(numbers, dead))
+    keep = keep[np.argsort(numbers[keep], kind="stable")]
+    if not len(keep):
+        return None
+    columns = tuple(take(concatenated(parts), keep) for parts in zip(*(t.columns for t in tables), strict=True))
+    return ManyTable(tables[0].template, numbers[keep], columns)
+
+
+def many_header(table: ManyTable) -> list[Any]:
+    return ["many", to_json(table.template)]
+
+
+def many_arrays(table: ManyTable) -> dict[str, Any]:
+    return {"numbers": table.numbers} | {f"column{i}": column for i, column in enumerate(table.columns)}
+
+
+def many_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> ManyTable:
+    template: ManyTemplate = from_json(header[1])
+    columns = tuple(arrays[f"column{i}"] for i in range(len(template.types)))
+    return ManyTable(template, arrays["numbers"], columns)

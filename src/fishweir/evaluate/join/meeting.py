@@ -1,0 +1,141 @@
+"""What a batch's documents meet, by all joins of two streams.
+
+In: the join stage, the run of the new documents and those retained. Out: blocks of results, each row a document and
+those it met, with a set of queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.join.edges import Contained
+from fishweir.evaluate.join.hits import row_starts
+from fishweir.evaluate.join.pairs import Doubt, Met, join_runs
+from fishweir.evaluate.join.ranks import Ranks
+from fishweir.evaluate.join.rows.probing import Joined, join_rows
+from fishweir.evaluate.join.rows.verifying import verify
+from fishweir.evaluate.join.stage import JoinStage
+from fishweir.evaluate.join.state import Run
+from fishweir.evaluate.join.superseded import Superseded
+
+
+@dataclass(frozen=True)
+class Block:
+    """Results: rows of a document with all it met alike, each with the first `counts` queries of `wanted`, or with a
+    list of queries.
+
+    The document of a row is the right one of its pairs if `by_right`, else the left one; `partners`, of one stream, are
+    the others. `since` is the version of the catalog when the earlier arrived of the two came: a query registered after
+    that does not see the pair. `nodes` are those of the left side, then of the right, of rows with one partner each;
+    without them each document binds them just once.
+    """
+
+    by_right: bool
+    streams: Ints
+    numbers: Ints
+    partner_streams: Ints
+    partner_starts: Ints
+    partners: Ints
+    times: NDArray[np.float64]
+    left_first: NDArray[np.bool_]
+    """Whether the right one is not earlier than the left one."""
+    since: Ints
+    nodes: Ints | None
+    wanted: Contained | None
+    counts: Ints
+    member_starts: Ints
+    members: Ints
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def partners_of(self, row: int) -> Ints:
+        return self.partners[self.partner_starts[row] : self.partner_starts[row + 1]]
+
+    def members_of(self, row: int) -> Ints:
+        if self.wanted is not None:
+            return self.wanted.members[: self.counts[row]]
+        return self.members[self.member_starts[row] : self.member_starts[row + 1]]
+
+
+def find_pairs(
+    stage: JoinStage, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1, known: Known | None = None
+) -> Iterator[Block]:
+    """What the new documents meet, among themselves and among the old ones; `part` of `parts` of it. `known` is of
+    all documents of the micro-batch and those retained."""
+    known = known or Known(stage, [new, *old])
+    for found in _found(stage, new, old, part, parts, known):
+        if not known.superseded.is_empty:
+            found = _only(found, known.superseded.in_force(found.left, found.right, found.lefts, found.rights))
+        if known.passed_on:
+            found = _only(found, found.left.origins[found.lefts] != found.right.origins[found.rights])
+        if len(found.lefts):
+            yield _block(found)
+
+
+class Known:
+    """What is worked out over all runs: places in windows of rows, which rows of changing files are in force, and
+    whether a document may be there twice."""
+
+    def __init__(self, stage: JoinStage, runs: Sequence[Run]) -> None:
+        self.ranks, self.superseded = Ranks(runs if stage.rows else []), Superseded(runs)
+        self.passed_on = any(run.passed_on for run in runs)
+
+
+def _found(
+    stage: JoinStage, new: Run, old: Sequence[Run], part: int, parts: int, known: Known
+) -> Iterator[Met | Joined]:
+    for joins in stage.parts:
+        for found in join_runs(joins.sets, new, old, part, parts):
+            if isinstance(found, Doubt):
+                yield from verify(joins.alone(found.table), found)
+            else:
+                yield found
+    yield from join_rows(stage.by_rows, new, old, part, parts, known.ranks)
+
+
+def _only(found: Met | Joined, kept: NDArray[np.bool_]) -> Met | Joined:
+    """Some of the pairs."""
+    keep = np.flatnonzero(kept)
+    lefts, rights = found.lefts[keep], found.rights[keep]
+    nodes = None if found.nodes is None else found.nodes[keep]
+    if isinstance(found, Met):
+        return replace(found, lefts=lefts, rights=rights, nodes=nodes, counts=found.counts[keep])
+    starts = found.member_starts
+    _, at = expand(starts[keep], starts[keep + 1])
+    ends = np.append(0, np.cumsum(starts[keep + 1] - starts[keep])).astype(np.int64)
+    members = found.members[at]
+    return replace(found, lefts=lefts, rights=rights, nodes=found.nodes[keep], member_starts=ends, members=members)
+
+
+def _block(found: Met | Joined) -> Block:
+    by_right = not isinstance(found, Met) or found.by_right
+    left, right, lefts, rights = found.left, found.right, found.lefts, found.rights
+    own, other, ours, theirs = (right, left, rights, lefts) if by_right else (left, right, lefts, rights)
+    if isinstance(found, Met) and found.nodes is None:
+        starts = row_starts(ours, theirs, found.counts, own.times, other.times, own.since, other.since, other.streams)
+    else:
+        starts = np.arange(len(ours) + 1)
+    first = starts[:-1]
+    mine, partner = ours[first], theirs[first]
+    rows = (
+        by_right,
+        own.streams[mine],
+        own.numbers[mine],
+        other.streams[partner],
+        starts,
+        other.numbers[theirs],
+        np.maximum(own.times[mine], other.times[partner]),
+        right.times[rights[first]] >= left.times[lefts[first]],
+        np.minimum(own.since[mine], other.since[partner]),
+        found.nodes,
+    )
+    none = np.zeros(len(first) + 1, np.int64)
+    if isinstance(found, Met):
+        return Block(*rows, found.wanted, found.counts[first], none, none[:0])
+    return Block(*rows, None, none[1:], found.member_starts, found.members)

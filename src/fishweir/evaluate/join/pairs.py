@@ -1,0 +1,220 @@
+"""The join of a batch: its run against the runs retained, and against itself.
+
+In: the plain edge sets, the new run and the old ones. Out: pairs of documents with the queries that want them, as
+prefixes of remembered sets. A pair is met when the later arrived of its documents arrives: the new documents as right
+ones meet all left ones, the new ones too; as left ones they meet the old right ones. Only the anchors' values are
+looked up; `part` of `parts` takes those values whose hash falls to it, so that tasks share nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER, Contained, EdgeSets, Entry
+from fishweir.evaluate.join.hits import by_kind, kinds_of_hits, stretches
+from fishweir.evaluate.join.state import Hashes, Run, combine
+from fishweir.evaluate.join.views import View, least_common, pair_words, words_to_keys
+
+PAIRS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Met:
+    """Pairs of two runs that want one set: the first `counts` queries of `wanted` each. Without `nodes` the pair of
+    documents says it all: each binds what the queries read just once."""
+
+    left: Run
+    right: Run
+    lefts: Ints
+    rights: Ints
+    wanted: Contained
+    counts: Ints
+    nodes: Ints | None = None
+    by_right: bool = True
+    """Whether the pairs of one right document, or of one left document, lie together."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Pairs of two runs that a table's patterns must be laid over to know."""
+
+    left: Run
+    right: Run
+    lefts: Ints
+    rights: Ints
+    table: int
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Values of documents, each with the stretch of the other run's index where it is."""
+
+    lo: Ints
+    hi: Ints
+    documents: Ints
+    anchors: Ints
+    hashes: Hashes
+
+    def take(self, some: slice | NDArray[np.bool_]) -> Probes:
+        return Probes(self.lo[some], self.hi[some], self.documents[some], self.anchors[some], self.hashes[some])
+
+
+def join_runs(sets: EdgeSets, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1) -> Iterator[Met | Doubt]:
+    """What the new documents meet."""
+    if not len(sets.tables):
+        return
+    fresh = sets.view(new)
+    for run in (new, *old):
+        retained = fresh if run is new else sets.view(run)
+        yield from _meet(sets, retained, fresh, True, part, parts)
+        if run is not new:
+            yield from _meet(sets, fresh, retained, False, part, parts)
+
+
+def _meet(sets: EdgeSets, left: View, right: View, right_is_new: bool, part: int, parts: int) -> Iterator[Met | Doubt]:
+    """The values of the new documents, of all anchors at once, looked up among the others."""
+    if not sets.can_meet(left.run, right.run):
+        return
+    probing, probed = (right, left) if right_is_new else (left, right)
+    anchors = np.array(list(sets.by_anchor), dtype=np.int64)
+    own, other = (sets.edges[anchors, side] for side in ((2, 1) if right_is_new else (1, 2)))
+    there = (probing.columns[own] >= 0) & (probed.columns[other] >= 0)
+    anchors, own, other = anchors[there], own[there], other[there]
+    many, width = len(anchors), len(probing.run.variables)
+    cells = (np.arange(len(probing.run))[:, None] * width + probing.columns[own]).ravel()
+    source, at = expand(probing.run.cells[cells], probing.run.cells[cells + 1])
+    documents, place, hashes = source // max(many, 1), source % max(many, 1), probing.run.values[at]
+    if probing.has_several:  # a document may have the same value twice
+        _, once = np.unique(combine((place << 32 | documents).astype(np.uint64), hashes), return_index=True)
+        once.sort()
+        place, documents, hashes = place[once], documents[once], hashes[once]
+    lo, hi = stretches(probed.run.keys, combine(sets.keys[other][place], hashes))
+    there = np.flatnonzero(hi > lo)
+    probes = Probes(lo[there], hi[there], documents[there], anchors[place[there]], hashes[there])
+    mine = (probes.hashes % np.uint64(parts)) == np.uint64(part)
+    if left.has_several or right.has_several:
+        probes = probes.take(mine)
+        for some in portions(probes.hi - probes.lo):
+            yield from _decide_several(sets, left, right, probes.take(some), right_is_new)
+        return
+    starts = np.flatnonzero(np.diff(probes.documents, prepend=-1))
+    ends = np.append(starts, len(probes.documents))
+    for some in portions(np.add.reduceat(probes.hi - probes.lo, starts) if len(starts) else starts):
+        whole = slice(int(ends[some.start]), int(ends[some.stop]))  # all of a document
+        if mine[whole].any():
+            yield from _decide(sets, left, right, probes.take(whole), mine[whole], anchors, right_is_new)
+
+
+def portions(lengths: Ints) -> Iterator[slice]:
+    """Stretches of probes with about PAIRS_AT_ONCE hits each."""
+    ends = np.cumsum(lengths)
+    start = 0
+    while start < len(lengths):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + PAIRS_AT_ONCE, "right")))
+        if int(ends[stop - 1]) > before:
+            yield slice(start, stop)
+        start = stop
+
+
+def _decide(
+    sets: EdgeSets, left: View, right: View, probes: Probes, mine: NDArray[np.bool_], anchors: Ints, right_is_new: bool
+) -> Iterator[Met | Doubt]:
+    """Where each document binds each variable once at most."""
+    own, other = (right, left) if right_is_new else (left, right)
+    kinds, first = kinds_of_hits(
+        probes.lo,
+        probes.hi,
+        other.run.documents,
+        probes.documents,
+        probes.anchors,
+        mine,
+        own.values,
+        other.values,
+        sets.edges,
+        np.isin(np.arange(len(sets.edges)), anchors),
+        own.run.times,
+        other.run.times,
+        sets.longest,
+        right_is_new,
+        own.run is other.run,
+    )
+    probes = probes.take(mine)
+    upto = np.cumsum(probes.hi - probes.lo)
+    probe = np.searchsorted(upto, first, "right")
+    at = probes.hi[probe] - (upto[probe] - first)
+    found, ours = other.run.documents[at], probes.documents[probe]
+    lefts, rights = (found, ours) if right_is_new else (ours, found)
+    words = pair_words(left, right, lefts, rights, sets.edges)
+    entries = [sets.entry(int(anchor), word) for anchor, word in zip(probes.anchors[probe], words, strict=True)]
+    starts, ours, theirs = by_kind(kinds, len(first), probes.lo, probes.hi, other.run.documents, probes.documents)
+    lefts, rights = (theirs, ours) if right_is_new else (ours, theirs)
+    yield from _wanted(entries, starts, left.run, right.run, lefts, rights, right_is_new)
+
+
+def _decide_several(
+    sets: EdgeSets, left: View, right: View, probes: Probes, right_is_new: bool
+) -> Iterator[Met | Doubt]:
+    probed = left if right_is_new else right
+    probe, found = expand(probes.lo, probes.hi)
+    ours, theirs, anchors = probes.documents[probe], probed.run.documents[found], probes.anchors[probe]
+    lefts, rights = (theirs, ours) if right_is_new else (ours, theirs)
+    once = _once(sets.edges[anchors], left, right, lefts, rights, probes.hashes[probe])
+    if left.run is right.run:
+        once = once[lefts[once] != rights[once]]
+    anchors, lefts, rights = anchors[once], lefts[once], rights[once]
+    words = pair_words(left, right, lefts, rights, sets.edges)
+    _, first, group = np.unique(words_to_keys(anchors, words), return_index=True, return_inverse=True)
+    entries = [sets.entry(int(anchors[row]), words[row]) for row in first]
+    kinds = group * 3 + apart(left.run, right.run, lefts, rights)[1]
+    order = np.lexsort((lefts, rights, kinds) if right_is_new else (rights, lefts, kinds))
+    starts = np.searchsorted(kinds[order], np.arange(3 * len(first) + 1))
+    yield from _wanted(entries, starts, left.run, right.run, lefts[order], rights[order], right_is_new)
+
+
+def _once(edges: Ints, left: View, right: View, lefts: Ints, rights: Ints, hashes: Hashes) -> Ints:
+    """Each pair of an anchor by the least of the values that it has in common: several, in several tasks, find it."""
+    least = least_common(
+        lefts * len(left.run.variables) + left.columns[edges[:, 1]],
+        rights * len(right.run.variables) + right.columns[edges[:, 2]],
+        left.run.cells,
+        left.run.values,
+        right.run.cells,
+        right.run.values,
+    )
+    chosen = np.flatnonzero(least == hashes)
+    order = chosen[np.lexsort((rights[chosen], lefts[chosen], edges[chosen, 2], edges[chosen, 1]))]
+    columns = (edges[order, 1], edges[order, 2], lefts[order], rights[order])
+    return order[np.append(True, np.any([np.diff(column) != 0 for column in columns], axis=0))[: len(order)]]
+
+
+def _wanted(
+    entries: Sequence[Entry], starts: Ints, left: Run, right: Run, lefts: Ints, rights: Ints, by_right: bool
+) -> Iterator[Met | Doubt]:
+    """Who wants the pairs of each kind, which lie together."""
+    for kind in np.flatnonzero(np.diff(starts)).tolist():
+        entry, some = entries[kind // 3], slice(int(starts[kind]), int(starts[kind + 1]))
+        for table in entry.doubtful:
+            yield Doubt(left, right, lefts[some], rights[some], table)
+        wanted = entry.wanted(kind % 3)
+        if not len(wanted.members):
+            continue
+        if np.isinf(wanted.reaches[-1]):
+            counts = np.full(some.stop - some.start, len(wanted.members))
+            yield Met(left, right, lefts[some], rights[some], wanted, counts, None, by_right)
+            continue
+        counts = wanted.count(np.abs(right.times[rights[some]] - left.times[lefts[some]]))
+        near = np.flatnonzero(counts)
+        if len(near):
+            yield Met(left, right, lefts[some][near], rights[some][near], wanted, counts[near], None, by_right)
+
+
+def apart(left: Run, right: Run, lefts: Ints, rights: Ints) -> tuple[NDArray[np.float64], Ints]:
+    """How much later the right documents are, and their order in time."""
+    times = right.times[rights] - left.times[lefts]
+    return times, np.where(times > 0, LATER, np.where(times < 0, EARLIER, TOGETHER))

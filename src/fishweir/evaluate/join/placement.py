@@ -1,0 +1,171 @@
+"""Selections below the join or above it (NiagaraCQ 3.5), chosen by a cost model.
+
+Below: each document is looked up in the constants of both sides' queries, and its row lists the queries that it
+satisfies; a pair wants the queries that both rows list, which costs a word for 64 queries at most. Above: a row has
+the values that the constants are compared with, and the constants are looked up for the pairs that the join leaves.
+Below is right where constants let few documents through, or pairs are many; above where many queries share a join that
+leaves few pairs and most documents satisfy some.
+
+In: a join template, its queries' constants, the statistics. Out: the two costs. The choice is made when a query is
+planned first, as that of the anchor is: rows are retained in the form that it says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.joins import JoinTemplate
+from fishweir.algebra.nodes import Operator
+from fishweir.algebra.normal import ConstantCondition, Template, dotted
+from fishweir.algebra.values import COMPARE
+from fishweir.evaluate.arrays import Column, Ints, expand
+from fishweir.evaluate.select.anchors import anchors, selectivity
+from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
+from fishweir.evaluate.witnesses.path_tables import hash_texts
+
+SHARED = 64
+"""Queries of a template over columns from which on it may go above; fewer share the rows of their join signature."""
+RETAINED = 100_000
+"""Documents of a side that one of the other meets, where more than that have been counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Steps per document of either choice."""
+
+    below: float
+    above: float
+
+    @property
+    def is_above(self) -> bool:
+        return self.above < self.below
+
+
+def is_movable(template: JoinTemplate) -> bool:
+    """Whether the constants can be checked on pairs: compared with a number, or with the hash of a text."""
+    conditions = [c for side in template.sides for c in side.conditions]
+    return bool(conditions) and all(
+        isinstance(c, ConstantCondition)
+        and c.part == "value"
+        and c.op in COMPARE
+        and (c.type == "number" or (c.type == "string" and c.op in ("=", "!=")))
+        for c in conditions
+    )
+
+
+def costs(template: JoinTemplate, anchor: int, columns: Sequence[Column], statistics: Statistics) -> Costs:
+    """What a document costs, on average of both sides, with the queries of one table."""
+    queries = len(columns[0]) if columns else 0
+    met = _met(template, anchor, statistics)
+    first = len(template.left.types)
+    parts = columns[:first], columns[first : first + len(template.right.types)]
+    shares = [_shares(side, list(own), statistics) for side, own in zip(template.sides, parts, strict=True)]
+    listed = [queries * math.prod(some) for some in shares]
+    passing = math.prod(min(1.0, many) for many in listed)
+    most = min(share for some in shares for share in (*some, 1.0))
+    look_up = math.log2(queries + 2)
+    below = sum((look_up if some else 0.0) + (many if some else 0.0) for many, some in zip(listed, shares, strict=True))
+    both = min(queries / 64, sum(many for many, some in zip(listed, shares, strict=True) if some))
+    return Costs(below / 2 + met * passing * (1 + both), 1 + met * (look_up + queries * most))
+
+
+def _met(template: JoinTemplate, anchor: int, statistics: Statistics) -> float:
+    """How many documents of the other side one has its anchor's value in common with; 1 where nothing is known."""
+    if anchor < 0:
+        return RETAINED
+    if not is_counted(template, anchor, statistics):
+        return 1.0
+    known = [_known(side, template, anchor, statistics) for side in (0, 1)]
+    return min(RETAINED, max(k.count for k in known)) / max(k.distinct for k in known)
+
+
+def is_counted(template: JoinTemplate, anchor: int, statistics: Statistics) -> bool:
+    """Whether both sides' documents have been counted."""
+    return anchor >= 0 and all(_known(side, template, anchor, statistics).count for side in (0, 1))
+
+
+def is_better_above(template: JoinTemplate, anchor: int, columns: Sequence[Column], statistics: Statistics) -> bool:
+    if not is_movable(template) or (template.left.columns and len(columns[0]) < SHARED):
+        return False
+    return costs(template, anchor, columns, statistics).is_above
+
+
+def _known(side: int, template: JoinTemplate, anchor: int, statistics: Statistics) -> PathStatistics:
+    edge, own = template.edges[anchor], template.sides[side]
+    node = edge.right if side else edge.left
+    return statistics.get(path_key(own.source, dotted(own.path(node))), PathStatistics())
+
+
+def _shares(side: Template, columns: list[Column], statistics: Statistics) -> list[float]:
+    """The share of documents that satisfies an average query, for each of its conditions."""
+    return [selectivity(anchor, side, columns, statistics) for anchor in anchors(side)]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A condition that is checked on pairs: where its value is among those of its side, and all its constants."""
+
+    side: int
+    column: int
+    op: Operator
+    constants: NDArray[np.generic]
+
+    @property
+    def is_number(self) -> bool:
+        return self.constants.dtype == np.float64
+
+    @cached_property
+    def order(self) -> Ints:
+        return np.argsort(self.constants, kind="stable")
+
+    @cached_property
+    def ordered(self) -> NDArray[np.generic]:
+        return self.constants[self.order]
+
+    def between(self, values: NDArray[np.generic]) -> tuple[Ints, Ints]:
+        """The stretch of ordered constants that each value satisfies; all of them for `!=`."""
+        lo, hi = (np.searchsorted(self.ordered, values, side) for side in ("left", "right"))
+        none, all_ = np.zeros(len(values), np.int64), np.full(len(values), len(self.ordered), np.int64)
+        ends = {"=": (lo, hi), "<": (hi, all_), "<=": (lo, all_), ">": (none, lo), ">=": (none, hi)}
+        start, stop = ends.get(self.op, (none, all_))
+        missing = np.isnan(values) if self.is_number else np.zeros(len(values), np.bool_)
+        return start, np.where(missing, start, stop)
+
+    def holds(self, values: NDArray[np.generic], queries: Ints) -> NDArray[np.bool_]:
+        kept: NDArray[np.bool_] = COMPARE[self.op](values, self.constants[queries])  # type: ignore[assignment]
+        return kept & ~np.isnan(values) if self.is_number else kept
+
+
+def checks_of(template: JoinTemplate, columns: Sequence[Column]) -> tuple[Check, ...]:
+    """The conditions of both sides, an equality first if there is one."""
+    found, first = [], 0
+    for side, own in enumerate(template.sides):
+        for column, condition in enumerate(own.constants):
+            values = columns[first + condition.slot]
+            constants = values if isinstance(values, np.ndarray) else hash_texts(values)
+            op: Operator = condition.op  # type: ignore[assignment]
+            found.append(Check(side, column, op, constants))
+        first += len(own.types)
+    return tuple(sorted(found, key=lambda check: (check.op != "=", check.op == "!=")))
+
+
+def wanting(checks: Sequence[Check], values: Sequence[NDArray[np.uint64]]) -> tuple[Ints, Ints]:
+    """Pairs of (row pair, place of a query) whose constants are satisfied; `values` of each side by pair and column."""
+
+    def of(check: Check) -> NDArray[np.generic]:
+        column = np.ascontiguousarray(values[check.side][:, check.column])
+        return column.view(np.float64) if check.is_number else column
+
+    first, *others = checks
+    pair, at = expand(*first.between(of(first)))
+    queries = first.order[at]
+    for check in (first, *others) if first.op == "!=" else others:
+        keep = check.holds(of(check)[pair], queries)
+        pair, queries = pair[keep], queries[keep]
+    return pair, queries

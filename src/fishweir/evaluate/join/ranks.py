@@ -1,0 +1,77 @@
+"""Windows that count rows: how many newer documents of its stream stand between a document and one that meets it.
+
+In: all runs, those of the micro-batch included. Out: the place of each document in its stream, and where the newest of
+a stream is at a time: their difference says among how many of the newest it is (SQL's `[rows n]`, as in CQL). Documents
+are ordered by time, equal times by arrival; a later one of the same stream is itself the newest, for one of another
+stream those of its own time are there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.join.state import Run
+
+Times = NDArray[np.float64]
+
+
+class Ranks:
+    """The documents of each stream in order; made once per micro-batch and task."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        streams, numbers, times = (
+            np.concatenate([np.empty(0, kind), *(getattr(run, name) for run in runs)])
+            for name, kind in (("streams", np.int64), ("numbers", np.int64), ("times", np.float64))
+        )
+        order = np.lexsort((numbers, times, streams))
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        ends = np.cumsum([len(run) for run in runs])
+        self._runs = list(runs)
+        self._places = {id(run): places[end - len(run) : end] for run, end in zip(runs, ends.tolist(), strict=True)}
+        """Places are over all streams, one after the other."""
+        known, starts = np.unique(streams[order], return_index=True)
+        stops = np.append(starts, len(order))[1:].tolist()
+        self._times: Mapping[int, tuple[int, Times]] = {
+            int(stream): (start, times[order[start:stop]])
+            for stream, start, stop in zip(known, starts.tolist(), stops, strict=True)
+        }
+
+    def places(self, run: Run) -> Ints:
+        """The place of each document of a run in the order of its stream; streams come one after the other."""
+        return self._places[id(run)]
+
+    def behind(self, stream: int, when: Times) -> Ints:
+        """The place after the last document of a stream that is not later than that."""
+        start, times = self._times[stream]
+        return start + np.searchsorted(times, when, "right")
+
+    def times_at(self, stream: int, places: Ints, default: float) -> Times:
+        """The times at some places of a stream, the default beyond its end; before its beginning that of the first."""
+        start, times = self._times[stream]
+        inside = np.clip(places - start, 0, len(times) - 1)
+        return np.where(places - start < len(times), times[inside], default)
+
+    def newest(self, streams: Ints, when: Times) -> Ints:
+        """The place behind the newest document of each stream at a time."""
+        newest = np.zeros(len(streams), np.int64)
+        for stream in np.unique(streams):
+            mine = streams == stream
+            newest[mine] = self.behind(int(stream), when[mine])
+        return newest
+
+
+def newest_times(runs: Sequence[Run], rows: float) -> dict[int, float]:
+    """For each stream the time from which on its documents are among the newest `rows`, or as new as those."""
+    streams = np.concatenate([np.empty(0, np.int64), *(run.streams for run in runs)])
+    times = np.concatenate([np.empty(0), *(run.times for run in runs)])
+    found = {}
+    for stream in np.unique(streams).tolist():
+        own = times[streams == stream]
+        place = len(own) - int(min(rows, len(own)))
+        found[stream] = float(np.partition(own, place)[place])
+    return found

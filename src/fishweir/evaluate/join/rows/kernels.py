@@ -1,0 +1,227 @@
+"""The inner loops of joins by rows: which rows meet, and which queries want each pair.
+
+In: rows of the new side, each with a stretch of the other side's rows in some order; bitmaps or lists of the queries of
+either. Out: pairs whose edges hold within the longest window, and of these the ones that some query wants, with all
+that do. The queries of a pair are those in both rows' sets whose windows reach: words and-ed up to the end of the
+prefix that reaches, or a list looked up in a bitmap.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.jit import kernel, population, trailing_zeros
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int32]
+
+OPERATORS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
+LATER, EARLIER, TOGETHER = 0, 1, 2
+"""As in edges."""
+LOW_BITS, SHIFT, ONE, NOTHING = np.uint64(63), np.uint64(6), np.uint64(1), np.uint64(0)
+
+
+@kernel
+def meet(
+    new: int,
+    chosen: Ints,
+    starts: Ints,
+    ends: Ints,
+    order: Ints,
+    own: Any,
+    other: Any,
+    one_run: bool,
+    ops: Ints,
+    edges: Ints,
+    by_rows: Any,
+    longest: Floats,
+    newest: Any,
+    found: Any,
+) -> int:
+    """Write the pairs that meet; how many. `new` is the side of `chosen`, `edges` are those left to check."""
+    own_documents, own_times, own_places, own_streams, own_values, own_numbers = own
+    documents, times, places, streams, values, numbers = other
+    ones, others, far, kinds = found
+    written = 0
+    for i in range(len(chosen)):
+        one = chosen[i]
+        for at in range(starts[i], ends[i]):
+            two = order[at]
+            if one_run and own_documents[one] == documents[two]:
+                continue
+            passed = True
+            for e in edges:
+                if ops[e] < 2:
+                    passed &= (own_values[one, e] == values[two, e]) == (ops[e] == 0)
+                elif new == 0:
+                    passed &= in_order(own_numbers[one, e], numbers[two, e], ops[e])
+                else:
+                    passed &= in_order(numbers[two, e], own_numbers[one, e], ops[e])
+            if not passed:
+                continue
+            apart = abs(own_times[one] - times[two])
+            kind = TOGETHER
+            if own_times[one] > times[two]:
+                kind = LATER if new == 1 else EARLIER
+                if by_rows[1 - new]:
+                    same = own_streams[one] == streams[two]
+                    last = own_places[one] + 1 if same else newest[0][i, streams[two]]
+                    apart = float(last - places[two])
+            elif own_times[one] < times[two]:
+                kind = EARLIER if new == 1 else LATER
+                if by_rows[new]:
+                    same = own_streams[one] == streams[two]
+                    last = places[two] + 1 if same else newest[1][two, own_streams[one]]
+                    apart = float(last - own_places[one])
+            elif (by_rows[0] or by_rows[1]) and own_streams[one] == streams[two]:
+                # Two rows of one stream: that which arrived later finds the other among the newest, or not.
+                if by_rows[1 - new] and own_places[one] > places[two]:
+                    kind = LATER if new == 1 else EARLIER
+                    apart = float(own_places[one] + 1 - places[two])
+                elif by_rows[new] and own_places[one] < places[two]:
+                    kind = EARLIER if new == 1 else LATER
+                    apart = float(places[two] + 1 - own_places[one])
+            ones[written], others[written], far[written], kinds[written] = one, two, apart, kind
+            written += apart <= longest[kind]
+    return written
+
+
+@kernel
+def in_order(left: float, right: float, op: int) -> bool:
+    if op == 2:
+        return left < right
+    if op == 3:
+        return left <= right
+    if op == 4:
+        return left > right
+    return left >= right
+
+
+@kernel
+def wanted_by(
+    pairs: Any, pair: int, room: int, main: int, even: bool, reaches: Floats, own_sets: Any, other_sets: Any
+) -> tuple[Ints, Ints, Numbers, int]:
+    """The pairs from one on that some query wants, where the queries of each begin, and their places; as long as there
+    is room for those of one more, and the pair that comes next.
+
+    Pairs of the order in time `main` are wanted by a prefix of the places; of others each query's window is looked at.
+    Pairs of one new row come one after the other."""
+    ones, others, far, kinds = pairs
+    own_listed, own_words, own_starts, own_lists = own_sets
+    listed, words, starts, lists = other_sets
+    queries = reaches.shape[1]
+    kept, offsets = np.empty(len(ones) - pair, np.int64), np.zeros(len(ones) - pair + 1, np.int64)
+    numbers = np.empty(max(1024, 2 * queries + 2), np.int32)
+    scratch = np.zeros((1, (queries + 63) >> 6), np.uint64)
+    both, filled = np.empty(scratch.shape[1], np.uint64), np.empty(scratch.shape[1], np.int64)
+    count, written, marked = 0, 0, -1
+    while pair < len(ones) and written <= room:
+        one, two = ones[pair], others[pair]
+        prefix = not even and kinds[pair] == main
+        upto = reached(reaches[main], far[pair]) if prefix else queries
+        if written + queries + 2 > len(numbers):
+            numbers = longer(numbers, written, queries + 2)
+        before = written
+        if not own_listed and not listed:
+            written = intersect(own_words, own_starts[one], words, starts[two], both, filled, upto, numbers, written)
+        elif not own_listed:
+            span = starts[two], starts[two + 1]
+            written = look_up(own_words, own_starts[one], lists, span, upto, numbers, written)
+        elif not listed:
+            span = own_starts[one], own_starts[one + 1]
+            written = look_up(words, starts[two], own_lists, span, upto, numbers, written)
+        else:
+            if marked != one:
+                if marked >= 0:
+                    flip(scratch, own_lists, own_starts[marked], own_starts[marked + 1])
+                flip(scratch, own_lists, own_starts[one], own_starts[one + 1])
+                marked = one
+            written = look_up(scratch, 0, lists, (starts[two], starts[two + 1]), upto, numbers, written)
+        if not even and not prefix:
+            end, written = written, before
+            for at in range(before, end):
+                numbers[written] = numbers[at]
+                written += reaches[kinds[pair], numbers[at]] >= far[pair]
+        if written > before:
+            kept[count] = pair
+            count += 1
+            offsets[count] = written
+        pair += 1
+    return kept[:count], offsets[: count + 1], numbers[:written], pair
+
+
+@kernel
+def reached(reaches: Floats, far: float) -> int:
+    """How many, longest first, reach so far."""
+    low, high = 0, len(reaches)
+    while low < high:
+        middle = (low + high) >> 1
+        if reaches[middle] >= far:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def longer(array: Any, used: int, more: int) -> Any:
+    wider = np.empty(max(2 * len(array), used + more), dtype=array.dtype)
+    wider[:used] = array[:used]
+    return wider
+
+
+@kernel
+def flip(words: Any, lists: Numbers, start: int, end: int) -> None:
+    """Set the bits of a list, or take them out again."""
+    for entry in range(start, end):
+        place = np.uint64(lists[entry])
+        words[0, place >> SHIFT] ^= ONE << (place & LOW_BITS)
+
+
+@kernel
+def look_up(words: Any, row: int, lists: Numbers, span: Any, upto: int, numbers: Numbers, written: int) -> int:
+    """Write those of an ascending list, below `upto`, that the bitmap has."""
+    here = np.uint64(written)
+    for entry in range(span[0], span[1]):
+        place = np.uint64(lists[entry])
+        if lists[entry] >= upto:
+            break
+        numbers[here] = lists[entry]
+        here += (words[row, place >> SHIFT] >> (place & LOW_BITS)) & ONE
+    return np.int64(here)  # type: ignore[return-value]
+
+
+@kernel
+def intersect(
+    mine: Any, row: int, words: Any, slot: int, both: Any, filled: Any, upto: int, numbers: Numbers, written: int
+) -> int:
+    """Write the places below `upto` of the bits that both have. Words without any are left out first, without a
+    branch; of the others two bits are written at a time, what is too much is written over next."""
+    size = (upto + 63) >> 6
+    for at in range(size):
+        both[at] = mine[row, at] & words[slot, at]
+    if upto & 63:
+        both[size - 1] &= (ONE << np.uint64(upto & 63)) - ONE
+    count = np.uint64(0)
+    for at in range(size):
+        filled[count] = at
+        count += np.uint64(both[at] != NOTHING)
+    here = np.uint64(written)
+    for entry in range(count):
+        word = both[filled[entry]]
+        base = np.int32(filled[entry] << 6)
+        after = here + np.uint64(population(word))
+        while True:
+            numbers[here] = base + np.int32(trailing_zeros(word))
+            word &= word - ONE
+            numbers[here + ONE] = base + np.int32(trailing_zeros(word))
+            word &= word - ONE
+            here += np.uint64(2)
+            if word == NOTHING:
+                break
+        here = after
+    return np.int64(here)  # type: ignore[return-value]

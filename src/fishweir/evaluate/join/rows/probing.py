@@ -1,0 +1,229 @@
+"""Probing: what the new documents meet by the rows of joins that equal values alone do not decide.
+
+In: row joins, the run of new documents and those retained. Out: pairs of documents with the nodes that a result is over
+and the queries that want it. Each new row has a stretch of the other side's rows in the order that leaves the fewest:
+equal anchor, the values of an edge of order, or time within the longest window. One kernel checks all else on the
+stretch, a second finds the queries of the pairs that are left (kernels.py). Shared: both are done once for all
+queries of a join signature, whatever their conditions and windows.
+Paper: Spatial Join CQ, section 6 (probe, insert, invalidate; the window as an axis). SJ-Join's joint space of pairs and
+queries is taken apart: conditions of one side are looked up when a document arrives, once for all pairs it is ever in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.evaluate.arrays import Ints, number_rows
+from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER
+from fishweir.evaluate.join.pairs import Met, portions
+from fishweir.evaluate.join.placement import wanting
+from fishweir.evaluate.join.ranks import Ranks
+from fishweir.evaluate.join.rows.kernels import OPERATORS, meet, wanted_by
+from fishweir.evaluate.join.rows.row_joins import RowJoin
+from fishweir.evaluate.join.rows.stretches import Probe, Stretches, fewest
+from fishweir.evaluate.join.rows.views import RowView, view_of
+from fishweir.evaluate.join.state import Run, SideRows
+
+Floats = NDArray[np.float64]
+
+MEMBERS_AT_ONCE = 1 << 22
+"""Queries of pairs that are listed together: bounds the memory."""
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Results of one join: pairs of documents of two runs, the nodes they are over, the queries that want each."""
+
+    left: Run
+    right: Run
+    lefts: Ints
+    rights: Ints
+    nodes: Ints
+    member_starts: Ints
+    members: Ints
+
+
+def join_rows(
+    joins: Sequence[RowJoin], new: Run, old: Sequence[Run], part: int, parts: int, ranks: Ranks
+) -> Iterator[Joined | Met]:
+    """What the new documents meet by the rows of joins that are not plain; `part` of `parts` of it."""
+    for join in joins:
+        for side in (1, 0):
+            if not len(new.rows.of_class(join.keys[side])):
+                continue
+            own = view_of(new, join.keys[side], len(join.ops))
+            chosen = _dealt(join, own, part, parts)
+            for run in (new, *old) if side else old:
+                if len(chosen) and len(run.rows.of_class(join.keys[1 - side])) and _near(join, side, new, run):
+                    yield from _probe(Probe(join, side, own, chosen, run, ranks))
+
+
+def _dealt(join: RowJoin, own: RowView, part: int, parts: int) -> Ints:
+    """The rows of one part of the work."""
+    if parts == 1:
+        return own.by_place
+    dealt = own.documents.astype(np.uint64) if join.anchor < 0 else own.values[:, join.anchor]
+    return np.flatnonzero(dealt % np.uint64(parts) == np.uint64(part))
+
+
+def _near(join: RowJoin, side: int, new: Run, run: Run) -> bool:
+    """Whether the times of two runs are near enough for any window."""
+    left, right = (run, new) if side else (new, run)
+    for kind, one, two in ((LATER, left, right), (EARLIER, right, left)):
+        is_rows = join.window.right_rows if kind else join.window.left_rows
+        reach = np.inf if is_rows else float(join.longest[kind])
+        if one.oldest <= two.newest and two.oldest - one.newest <= reach:
+            return True
+    return False
+
+
+def _probe(probe: Probe) -> Iterator[Joined | Met]:
+    found = fewest(probe)
+    counted = _counted(probe, found.view)
+    for some in _portions(probe.own.documents[probe.chosen], found.ends - found.starts):
+        pairs = _meeting(probe, found, some, counted)
+        if len(pairs[0]):
+            yield from _wanted(probe, found.view, *pairs)
+
+
+def _portions(documents: Ints, lengths: Ints) -> Iterator[Ints]:
+    """Rows with about PAIRS_AT_ONCE others, all of a document together: what is over the same nodes is one result."""
+    order = np.argsort(documents, kind="stable")
+    starts = np.flatnonzero(np.diff(documents[order], prepend=-1))
+    ends = np.append(starts, len(order))
+    for some in portions(np.add.reduceat(lengths[order], starts) if len(starts) else lengths):
+        yield order[ends[some.start] : ends[some.stop]]
+
+
+def _counted(probe: Probe, view: RowView) -> tuple[Any, Any, Any]:
+    """For windows of rows: places and streams of both sides' rows, and where the newest of each stream are at the
+    times of the new rows, and of those rows that are later than some new one."""
+    own, run, ranks = probe.own, probe.run, probe.ranks
+    if not (probe.join.window.left_rows or probe.join.window.right_rows):
+        nothing, none = np.empty(0, np.int64), np.empty((0, 0), np.int64)
+        return (nothing, nothing), (nothing, nothing), (none, none)
+    known, streams = np.unique(
+        np.concatenate([own.run.streams[own.documents], run.streams[view.documents]]), return_inverse=True
+    )
+    sides = [
+        (ranks.places(one.run)[one.documents], numbered)
+        for one, numbered in ((own, streams[: len(own)]), (view, streams[len(own) :]))
+    ]
+    when = own.times[probe.chosen]
+    later = np.flatnonzero(view.times > when.min(initial=np.inf))
+    newest = np.zeros((len(when), len(known)), np.int64), np.zeros((len(view), len(known)), np.int64)
+    for i, stream in enumerate(known.tolist()):
+        newest[0][:, i] = ranks.behind(stream, when)
+        newest[1][later, i] = ranks.behind(stream, view.times[later])
+    return sides[0], sides[1], newest
+
+
+def _meeting(
+    probe: Probe, found: Stretches, some: Ints, counted: tuple[Any, Any, Any]
+) -> tuple[Ints, Ints, Floats, NDArray[np.int8]]:
+    """Pairs of a new row and one of the view for which all edges hold and some window may reach; how far, and the
+    order in time."""
+    join, own, view = probe.join, probe.own, found.view
+    room = int(np.maximum(found.ends[some] - found.starts[some], 0).sum()) + 1
+    pairs = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room, np.int8)
+    sides = [
+        (one.documents, one.times, *numbered, one.values, one.numbers)
+        for one, numbered in ((own, counted[0]), (view, counted[1]))
+    ]
+    newest = counted[2][0][some] if len(counted[2][0]) else counted[2][0], counted[2][1]
+    count = meet(
+        probe.new,
+        probe.chosen[some],
+        found.starts[some],
+        found.ends[some],
+        found.order,
+        sides[0],
+        sides[1],
+        own.run is view.run,
+        np.array([OPERATORS[op] for op in join.ops], np.int64),
+        np.array([i for i in range(len(join.ops)) if i != found.decided], np.int64),
+        (join.window.left_rows, join.window.right_rows),
+        join.longest,
+        newest,
+        pairs,
+    )
+    return pairs[0][:count], pairs[1][:count], pairs[2][:count], pairs[3][:count]
+
+
+def _wanted(
+    probe: Probe, view: RowView, ones: Ints, others: Ints, far: Floats, kinds: NDArray[np.int8]
+) -> Iterator[Joined | Met]:
+    join = probe.join
+    if join.above:
+        yield from _checked_above(probe, view, ones, others, far, kinds)
+        return
+    if not any(join.listed):
+        yield from everyone(join, probe.left, probe.right, *_results(probe, view, ones, others), far, kinds)
+        return
+    places, pair = join.places(probe.main), 0
+    sets = probe.own.sets(join, probe.new, probe.main), view.sets(join, 1 - probe.new, probe.main)
+    while pair < len(ones):
+        kept, starts, members, pair = wanted_by(
+            (ones, others, far, kinds), pair, MEMBERS_AT_ONCE, probe.main, join.even, places.reaches, *sets
+        )
+        if len(kept):
+            results = _results(probe, view, ones[kept], others[kept])
+            yield Joined(probe.left, probe.right, *results, starts, places.numbers[members])
+
+
+def _results(probe: Probe, view: RowView, ones: Ints, others: Ints) -> tuple[Ints, Ints, Ints]:
+    """Documents of the left and of the right side, and their nodes."""
+    pairs = ((view, others), (probe.own, ones)) if probe.new else ((probe.own, ones), (view, others))
+    lefts, rights = (side.documents[at] for side, at in pairs)
+    nodes = np.concatenate([_nodes(side.run.rows, side.rows[at]) for side, at in pairs], axis=1)
+    return lefts, rights, nodes
+
+
+def _nodes(rows: SideRows, chosen: Ints) -> Ints:
+    width = int(rows.node_starts[chosen[0] + 1] - rows.node_starts[chosen[0]]) if len(chosen) else 0
+    return rows.nodes[rows.node_starts[chosen][:, None] + np.arange(width)]
+
+
+def everyone(
+    join: RowJoin, left: Run, right: Run, lefts: Ints, rights: Ints, nodes: Ints, far: Floats, kinds: Any
+) -> Iterator[Met]:
+    """Where no constant decides, the queries whose windows reach far enough: a prefix of them all."""
+    for kind in (LATER, EARLIER, TOGETHER):
+        rows = np.flatnonzero(kinds == kind)
+        wanted = join.everyone(kind)
+        counts = wanted.count(far[rows])
+        some = rows[counts > 0]
+        if len(some):
+            yield Met(left, right, lefts[some], rights[some], wanted, counts[counts > 0], nodes[some])
+
+
+def _checked_above(
+    probe: Probe, view: RowView, ones: Ints, others: Ints, far: Floats, kinds: NDArray[np.int8]
+) -> Iterator[Joined]:
+    """By the values in the rows; a query wants a result once, whatever nodes satisfy its constants."""
+    join, edges = probe.join, len(probe.join.ops)
+    (table,) = join.tables
+    lefts, rights, nodes = _results(probe, view, ones, others)
+    pairs = ((view, others), (probe.own, ones)) if probe.new else ((probe.own, ones), (view, others))
+    values = [
+        rows.values[rows.value_starts[one.rows[at]][:, None] + edges + np.arange(len(side.constants))]
+        for (one, at), side in zip(pairs, table.template.sides, strict=True)
+        for rows in [one.run.rows]
+    ]
+    pair, queries = wanting(table.checks, values)
+    keep = join.reaches[kinds[pair], queries] >= far[pair]
+    pair, queries = pair[keep], queries[keep]
+    result = number_rows(lefts, rights, *nodes.T)
+    _, once = np.unique(result[pair] << 32 | queries, return_index=True)
+    pair, members = pair[once], join.numbers[queries[once]]
+    order = np.lexsort((members, pair))
+    kept, starts = np.unique(pair[order], return_index=True)
+    if len(kept):
+        ends = np.append(starts, len(pair)).astype(np.int64)
+        found = Joined(probe.left, probe.right, lefts, rights, nodes, ends, members[order])
+        yield replace(found, lefts=lefts[kept], rights=rights[kept], nodes=nodes[kept])

@@ -1,0 +1,151 @@
+"""Stretches: for each new row, where in some order of the other side's rows those are that it may meet.
+
+In: new rows of one side of a join and the run that they look up. Out: the order that leaves the fewest rows to look at:
+those with an equal anchor, those that an edge of order leaves (a prefix or suffix by value), or those that the longest
+window reaches (by time). An order is worked out once per run and class. Where few rows have an equal anchor, only these
+are looked at, and nothing is worked out for the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.nodes import MIRRORED, Operator
+from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.join.edges import EARLIER, LATER
+from fishweir.evaluate.join.ranks import Ranks
+from fishweir.evaluate.join.rows.row_joins import RowJoin
+from fishweir.evaluate.join.rows.views import RowView, view_of
+from fishweir.evaluate.join.state import Hashes, Run, combine
+
+Floats = NDArray[np.float64]
+
+FEW = 8
+"""Where less than one of so many rows has an equal anchor, nothing is worked out for the others."""
+
+MOST_ROWS = 2.0**40
+"""A window of more rows holds all there are."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """New rows of one side of a join, and the run that they look up."""
+
+    join: RowJoin
+    new: int
+    own: RowView
+    chosen: Ints
+    run: Run
+    ranks: Ranks
+
+    @property
+    def left(self) -> Run:
+        return self.run if self.new else self.own.run
+
+    @property
+    def right(self) -> Run:
+        return self.own.run if self.new else self.run
+
+    @property
+    def main(self) -> int:
+        """The order in time of a pair when documents come in order."""
+        return LATER if self.new else EARLIER
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """For each new row the rows order[starts:ends] of a view of the other side; `decided` is the edge that holds on
+    all of them, -1 if there is none."""
+
+    view: RowView
+    order: Ints
+    starts: Ints
+    ends: Ints
+    decided: int = -1
+
+    @property
+    def total(self) -> int:
+        return int(np.maximum(self.ends - self.starts, 0).sum())
+
+
+def fewest(probe: Probe) -> Stretches:
+    """The order of the other side's rows that leaves the fewest to look at."""
+    join, other = probe.join, 1 - probe.new
+    if join.anchor >= 0:
+        keys = combine(join.keys[other], probe.own.values[probe.chosen, join.anchor])
+        alone = _touched(probe, keys)
+        if alone is not None:
+            return alone
+    view = view_of(probe.run, join.keys[other], len(join.ops))
+    found = [_by_time(probe, view)]
+    if join.anchor >= 0:
+        lo, hi = (np.searchsorted(view.keys, keys, side) for side in ("left", "right"))
+        found.append(Stretches(view, view.by_place, lo, hi, join.anchor))
+    found += [_by_value(probe, view, i) for i, op in enumerate(join.ops) if op not in ("=", "!=")]
+    return min(found, key=lambda stretches: stretches.total)
+
+
+def _touched(probe: Probe, keys: Hashes) -> Stretches | None:
+    """Only the rows that have one of some keys; None where they are many, or rows of another class have them too."""
+    rows, join = probe.run.rows, probe.join
+    different, place = np.unique(keys, return_inverse=True)
+    lo, hi = (np.searchsorted(rows.keys, different, side) for side in ("left", "right"))
+    if int((hi - lo).sum()) > len(rows.of_class(join.keys[1 - probe.new])) // FEW:
+        return None
+    _, touched = expand(lo, hi)
+    if (rows.classes[touched] != np.uint64(join.keys[1 - probe.new])).any():
+        return None
+    view = RowView(probe.run, touched, len(join.ops))
+    ends = np.cumsum(hi - lo)
+    return Stretches(view, view.by_place, (ends - (hi - lo))[place], ends[place], join.anchor)
+
+
+def _by_value(probe: Probe, view: RowView, edge: int) -> Stretches:
+    """Those that an edge of order leaves: a prefix or a suffix of the rows in the order of their values."""
+    values, order = view.by_edge(edge)
+    op: Operator = probe.join.ops[edge] if probe.new else MIRRORED[probe.join.ops[edge]]
+    own = probe.own.numbers[probe.chosen, edge]
+    at = np.searchsorted(values, own, "left" if op in ("<", ">=") else "right")
+    none = np.zeros(len(own), np.int64)
+    starts, ends = (none, at) if op in ("<", "<=") else (at, np.full(len(own), len(order)))
+    return Stretches(view, order, starts, np.where(np.isnan(own), starts, ends), edge)
+
+
+def _by_time(probe: Probe, view: RowView) -> Stretches:
+    """Those that the longest windows reach, or some more."""
+    times, order = view.by_time
+    when = probe.own.times[probe.chosen]
+    least, most = _reached(probe, view, when)
+    starts = np.searchsorted(times, np.minimum(least, when), "left")
+    ends = np.maximum(np.searchsorted(times, when, "right"), np.searchsorted(times, most, "right"))
+    return Stretches(view, order, starts, ends)
+
+
+def _reached(probe: Probe, view: RowView, when: Floats) -> tuple[Floats, Floats]:
+    """From when to when the documents are that new ones may meet."""
+    join, ranks, own = probe.join, probe.ranks, probe.own.documents[probe.chosen]
+    back, on = join.longest[probe.main], join.longest[EARLIER if probe.new else LATER]
+    rounding = 1e-15 * (np.abs(when) + 1)
+    least, most = when - back * (1 + 1e-15) - rounding, when + on * (1 + 1e-15) + rounding
+    by_rows = join.window.left_rows, join.window.right_rows
+    if by_rows[1 - probe.new]:
+        least = np.full(len(when), -np.inf)
+        stream = _only(probe.run.streams[view.documents])
+        if stream is not None and 0 <= back < np.inf:
+            behind = ranks.behind(stream, when)
+            same = probe.own.run.streams[own] == stream
+            behind[same] = ranks.places(probe.own.run)[own[same]] + 1
+            least = ranks.times_at(stream, behind - int(min(back, MOST_ROWS)), np.inf)
+    if by_rows[probe.new]:
+        most = np.full(len(when), np.inf)
+        stream = _only(probe.own.run.streams[own])
+        if stream is not None and 0 <= on < np.inf:
+            most = ranks.times_at(stream, ranks.places(probe.own.run)[own] + int(min(on, MOST_ROWS)), np.inf)
+    return least, most
+
+
+def _only(streams: Ints) -> int | None:
+    return int(streams[0]) if len(streams) and (streams == streams[0]).all() else None

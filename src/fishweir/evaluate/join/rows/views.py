@@ -1,0 +1,133 @@
+"""The rows of one side of a join in a run, as the probe reads them.
+
+In: a run and the class of a side. Out: values, times and orders of its rows, worked out once per run; and for each join
+of that class the queries of each row: a list of places or a bitmap over them, whichever is shorter. Places are in the
+order of the windows' lengths, so that the window is an axis like another: queries that reach far enough are a prefix.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.jit import kernel
+from fishweir.evaluate.join.pairs import portions
+from fishweir.evaluate.join.rows.column_sides import sort_lists
+from fishweir.evaluate.join.rows.row_joins import Places, RowJoin
+from fishweir.evaluate.join.state import Hashes, Run
+
+Floats = NDArray[np.float64]
+Words = NDArray[np.uint64]
+Sets = tuple[bool, Words, Ints, NDArray[np.int32]]
+"""Whether they are lists; bitmaps; of each row the bitmap, or where its list begins (one more at the end); lists."""
+
+QUERIES_A_LISTED = 64
+"""A list is taken where a row satisfies less than one query of so many: it is then the shorter one."""
+JOINS_KEPT = 8
+
+
+class RowView:
+    """`rows` are places in the run's rows; all else is by place among them."""
+
+    def __init__(self, run: Run, rows: Ints, width: int) -> None:
+        self.run, self.rows = run, rows
+        self.documents = run.rows.documents[rows]
+        self.times: Floats = run.times[self.documents]
+        self.values: Hashes = run.rows.values[run.rows.value_starts[rows][:, None] + np.arange(width)]
+        self._by_edge: dict[int, tuple[Floats, Ints]] = {}
+        self._sets: OrderedDict[tuple[int, int, int], tuple[RowJoin, Sets]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def keys(self) -> Hashes:
+        """By class and anchor's value; ascending if the rows are."""
+        return self.run.rows.keys[self.rows]
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """The values as numbers, where they are."""
+        return self.values.view(np.float64)
+
+    @cached_property
+    def by_time(self) -> tuple[Floats, Ints]:
+        order = np.argsort(self.times, kind="stable")
+        return self.times[order], order
+
+    @cached_property
+    def by_place(self) -> Ints:
+        return np.arange(len(self))
+
+    def by_edge(self, edge: int) -> tuple[Floats, Ints]:
+        """The numbers that there are, in order, and their rows."""
+        if edge not in self._by_edge:
+            values = self.numbers[:, edge]
+            order = np.argsort(values, kind="stable")
+            order = order[: len(order) - int(np.isnan(values).sum())]
+            self._by_edge[edge] = values[order], order
+        return self._by_edge[edge]
+
+    def sets(self, join: RowJoin, side: int, kind: int) -> Sets:
+        """The queries of each row by their places for one order in time."""
+        key = (id(join), side, kind)
+        known = self._sets.pop(key, None)
+        if known is None or known[0] is not join:
+            known = join, _sets(self, join.places(kind), join.listed[side])
+        self._sets[key] = known
+        while len(self._sets) > JOINS_KEPT:
+            self._sets.popitem(last=False)
+        return known[1]
+
+
+def view_of(run: Run, key: int, width: int) -> RowView:
+    """All rows of a class, made once per run."""
+    if key not in run.views:
+        run.views[key] = RowView(run, run.rows.of_class(key), width)
+    view: RowView = run.views[key]
+    return view
+
+
+def _sets(view: RowView, places: Places, listed: bool) -> Sets:
+    words = (len(places.numbers) + 63) >> 6
+    none = np.empty((0, words), np.uint64)
+    if not listed:
+        return False, every_bit(len(places.numbers)), np.zeros(len(view), np.int64), none[0:0, 0].view(np.int32)
+    rows = view.run.rows
+    starts, ends = rows.member_starts[view.rows], rows.member_starts[view.rows + 1]
+    if int((ends - starts).sum()) * QUERIES_A_LISTED >= len(places.numbers) * len(view):
+        bitmaps = np.zeros((len(view), words), np.uint64)
+        for some in portions(ends - starts):
+            row, at = expand(starts[some], ends[some])
+            set_bits(bitmaps, row + some.start, places.of(rows.members[at]))
+        return False, bitmaps, view.by_place, np.empty(0, np.int32)
+    lists, lengths = [np.empty(0, np.int32)], np.zeros(len(view), np.int64)
+    for some in portions(ends - starts):
+        row, at = expand(starts[some], ends[some])
+        found = places.of(rows.members[at])
+        own = found >= 0
+        lists.append(found[own].astype(np.int32))
+        lengths[some] = np.bincount(row[own], minlength=some.stop - some.start)
+    offsets = np.append(0, np.cumsum(lengths))
+    together = np.concatenate(lists)
+    sort_lists(offsets, together)
+    return True, none, offsets, together
+
+
+def every_bit(count: int) -> Words:
+    """One bitmap with all of so many bits."""
+    bits = np.zeros(((count + 63) >> 6) * 64, np.uint8)
+    bits[:count] = 1
+    return np.packbits(bits, bitorder="little").view(np.uint64)[None]
+
+
+@kernel
+def set_bits(words: Words, rows: Ints, places: Ints) -> None:
+    for at in range(len(rows)):
+        place = places[at]
+        if place >= 0:
+            words[rows[at], place >> 6] |= np.uint64(1) << np.uint64(place & 63)

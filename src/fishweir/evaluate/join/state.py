@@ -1,0 +1,329 @@
+"""The join state: immutable runs, each the witnesses of some documents, sorted for look-up by value.
+
+In: the path tables of a batch of documents. Out: a Run. Its cells hold, for each document and variable, the hashes of
+the values and the nodes from the pattern's root down; its index leads from (variable, value) to documents. Beside the
+cells, which serve plain joins, a run holds rows of the sides of all other joins (rows.py), sorted by their anchor's
+value. A run is written once, mapped by every worker that probes it, merged with others and dropped when the longest
+window has passed it (design, "Join state").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.evaluate.arrays import Ints, expand, read_arrays, write_arrays
+from fishweir.evaluate.join.tables import Variable
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+
+Hashes = NDArray[np.uint64]
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def combine(key: int | Hashes, hashes: Hashes) -> Hashes:
+    """One number for (variable, value)."""
+    mixed = (hashes ^ np.asarray(key, np.uint64)) * GOLDEN
+    return mixed ^ (mixed >> np.uint64(29))
+
+
+@dataclass(frozen=True)
+class SideRows:
+    """Rows of the sides of joins that equal values alone do not decide, sorted by `keys`: (class, anchor's value).
+
+    A row is one way a side's pattern lies over a document, with a value for each edge (a hash, or the bits of a
+    number) and the queries whose constants it satisfies; none stands for all. `classes` are JoinTable.keys.
+    """
+
+    keys: Hashes
+    documents: Ints
+    classes: Hashes
+    node_starts: Ints
+    nodes: Ints
+    value_starts: Ints
+    values: Hashes
+    member_starts: Ints
+    members: Ints
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def take(self, rows: Ints) -> SideRows:
+        parts: dict[str, Any] = {name: getattr(self, name)[rows] for name in ("keys", "documents", "classes")}
+        for name in ("node", "value", "member"):
+            starts = getattr(self, f"{name}_starts")
+            lengths = np.diff(starts)[rows]
+            _, at = expand(starts[:-1][rows], starts[1:][rows])
+            parts |= {f"{name}_starts": np.append(0, np.cumsum(lengths)), f"{name}s": getattr(self, f"{name}s")[at]}
+        return SideRows(**parts)
+
+    def sorted(self) -> SideRows:
+        return self.take(np.argsort(self.keys, kind="stable"))
+
+    @cached_property
+    def _by_class(self) -> tuple[dict[int, int], Ints, Ints]:
+        order = np.argsort(self.classes, kind="stable")
+        known, starts = np.unique(self.classes[order], return_index=True)
+        return {int(key): i for i, key in enumerate(known)}, np.append(starts, len(order)), order
+
+    def of_class(self, key: int) -> Ints:
+        """The rows of a class, in the order they are in."""
+        known, starts, order = self._by_class
+        place = known.get(key)
+        return order[:0] if place is None else order[starts[place] : starts[place + 1]]
+
+
+def no_rows() -> SideRows:
+    none, empty, zero = np.empty(0, np.uint64), np.empty(0, np.int64), np.zeros(1, np.int64)
+    return SideRows(none, empty, none, zero, empty, zero, none, zero, empty)
+
+
+def concatenated_rows(parts: Sequence[SideRows], shifts: Sequence[int]) -> SideRows:
+    """Several as one, the documents of each moved by its shift."""
+    if not parts:
+        return no_rows()
+    found: dict[str, Any] = {name: np.concatenate([getattr(p, name) for p in parts]) for name in ("keys", "classes")}
+    found["documents"] = np.concatenate([p.documents + shift for p, shift in zip(parts, shifts, strict=True)])
+    for name in ("node", "value", "member"):
+        found[f"{name}s"] = np.concatenate([getattr(p, f"{name}s") for p in parts])
+        lengths = np.concatenate([np.diff(getattr(p, f"{name}_starts")) for p in parts])
+        found[f"{name}_starts"] = np.append(0, np.cumsum(lengths)).astype(np.int64)
+    return SideRows(**found)
+
+
+@dataclass(frozen=True)
+class Versions:
+    """Entries of changing files: rows that came, changed or went, by the hash of their key."""
+
+    streams: Ints
+    numbers: Ints
+    arrivals: NDArray[np.float64]
+    keys: Hashes
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+def no_versions() -> Versions:
+    none = np.empty(0, np.int64)
+    return Versions(none, none, np.empty(0), np.empty(0, np.uint64))
+
+
+@dataclass(frozen=True)
+class Run:
+    """Documents by their place in the run; cell (document, variable) is document * variables + variable."""
+
+    streams: Ints
+    numbers: Ints
+    times: NDArray[np.float64]
+    since: Ints
+    """Of each document, the version of the catalog that its micro-batch ran with."""
+    arrivals: NDArray[np.float64]
+    origins: Ints
+    """Which document it is: another one where it was passed on by a published query."""
+    variables: Hashes
+    cells: Ints
+    values: Hashes
+    node_starts: Ints
+    nodes: Ints
+    keys: Hashes
+    documents: Ints
+    rows: SideRows
+    versions: Versions
+
+    def __len__(self) -> int:
+        return len(self.streams)
+
+    @cached_property
+    def views(self) -> dict[int, Any]:
+        """By class, what probes have worked out of its rows (rows/views.py)."""
+        return {}
+
+    @cached_property
+    def passed_on(self) -> bool:
+        """Whether some of its documents are there in other streams too."""
+        return bool((self.origins != origin_of(self.streams, self.numbers)).any())
+
+    @cached_property
+    def newest(self) -> float:
+        return float(self.times.max(initial=-np.inf))
+
+    @cached_property
+    def oldest(self) -> float:
+        return float(self.times.min(initial=np.inf))
+
+    @cached_property
+    def nbytes(self) -> int:
+        return int(sum(array.nbytes for array in arrays_of(self).values()))
+
+    def columns(self, wanted: Hashes) -> Ints:
+        """The place of each variable among the run's own, -1 where it has none."""
+        place = {int(key): i for i, key in enumerate(self.variables)}
+        return np.array([place.get(int(key), -1) for key in wanted], dtype=np.int64)
+
+
+def origin_of(stream: Any, number: Any) -> Any:
+    """A document by its stream and its number there."""
+    return stream << 40 | number
+
+
+Needed = Callable[[Run], NDArray[np.bool_]]
+"""Which documents of a run may still meet others."""
+
+
+def build_run(
+    streams: Ints,
+    numbers: Ints,
+    times: NDArray[np.float64],
+    since: int | Sequence[int],
+    variables: Mapping[Variable, bool],
+    witnesses: Mapping[Path, PathTable],
+    rows: SideRows,
+    arrivals: NDArray[np.float64],
+    versions: Versions,
+    origins: Sequence[int] = (),
+) -> Run:
+    """A run of one batch; `variables` with whether their values are compared, all of these documents' sources."""
+    keys = np.array([variable.key for variable in variables], dtype=np.uint64)
+    places: list[Ints] = []
+    hashes: list[Hashes] = []
+    lengths: list[Ints] = []
+    nodes: list[Ints] = []
+    index: list[Hashes] = []
+    holders: list[Ints] = []
+    for place, (variable, compared) in enumerate(variables.items()):
+        table = witnesses.get(variable.path)
+        if table is None:
+            continue
+        table = table.first if variable.columns else table
+        own = table.hashes if compared else np.zeros(len(table), np.uint64)
+        places.append(table.documents * len(keys) + place)
+        hashes.append(own)
+        lengths.append(np.full(len(table), table.nodes.shape[1], np.int64))
+        nodes.append(table.nodes.ravel())
+        if compared:
+            index.append(combine(variable.key, own))
+            holders.append(table.documents)
+    cell, values, length, flat = (
+        _joined(parts, kind)
+        for parts, kind in ((places, np.int64), (hashes, np.uint64), (lengths, np.int64), (nodes, np.int64))
+    )
+    order = np.argsort(cell, kind="stable")
+    starts = np.append(0, np.cumsum(length))[:-1]
+    _, at = expand(starts[order], starts[order] + length[order])
+    looked_up, documents = _joined(index, np.uint64), _joined(holders, np.int64)
+    own = origin_of(streams, numbers)
+    by_key = np.argsort(looked_up, kind="stable")
+    return Run(
+        streams,
+        numbers,
+        times,
+        np.array(np.broadcast_to(since, len(numbers)), np.int64),
+        arrivals,
+        np.where(np.array(origins) < 0, own, origins) if len(origins) else own,
+        keys,
+        np.searchsorted(cell[order], np.arange(len(numbers) * len(keys) + 1)),
+        values[order],
+        np.append(0, np.cumsum(length[order])).astype(np.int64),
+        flat[at],
+        looked_up[by_key],
+        documents[by_key],
+        rows.sorted(),
+        versions,
+    )
+
+
+def _joined(parts: list[Any], kind: Any) -> Any:
+    return np.concatenate(parts).astype(kind) if parts else np.empty(0, kind)
+
+
+def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hashes, needed: Needed) -> Run:
+    """One run of several: without documents, variables and rows that nobody needs any more."""
+    wanted = np.array(list(variables), dtype=np.uint64)
+    compared = np.array(list(variables.values()), dtype=np.bool_)
+    parts = [_kept(run, wanted, classes, needed) for run in runs]
+    shifts = np.append(0, np.cumsum([len(part) for part in parts]))[:-1].tolist()
+    cells = np.concatenate([np.diff(part.cells) for part in parts])
+    lengths = np.concatenate([np.diff(part.node_starts) for part in parts])
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("streams", "numbers", "times", "since", "arrivals", "origins", "values", "nodes")
+    }
+    versions = Versions(*(np.concatenate([getattr(r.versions, f.name) for r in runs]) for f in fields(Versions)))
+    merged = Run(
+        **columns,
+        variables=wanted,
+        cells=np.append(0, np.cumsum(cells)).astype(np.int64),
+        node_starts=np.append(0, np.cumsum(lengths)).astype(np.int64),
+        keys=np.empty(0, np.uint64),
+        documents=np.empty(0, np.int64),
+        rows=concatenated_rows([part.rows for part in parts], shifts).sorted(),
+        versions=versions,
+    )
+    owner = np.repeat(np.arange(len(cells)), cells)
+    valued = compared[owner % max(len(wanted), 1)] if len(wanted) else np.zeros(len(owner), np.bool_)
+    keys = combine(wanted[owner % max(len(wanted), 1)], merged.values)[valued] if len(wanted) else merged.keys
+    order = np.argsort(keys, kind="stable")
+    holders = (owner // max(len(wanted), 1))[valued]
+    return replace(merged, keys=keys[order], documents=holders[order])
+
+
+def _kept(run: Run, wanted: Hashes, classes: Hashes, needed: Needed) -> Run:
+    documents = np.flatnonzero(needed(run))
+    renumbered = np.full(len(run), -1, np.int64)
+    renumbered[documents] = np.arange(len(documents))
+    columns = run.columns(wanted)
+    cell = documents[:, None] * len(run.variables) + columns[None, :]
+    cell, there = cell.ravel(), np.tile(columns >= 0, len(documents))
+    lo = np.where(there, run.cells[np.where(there, cell, 0)], 0)
+    hi = np.where(there, run.cells[np.where(there, cell + 1, 0)], 0)
+    _, at = expand(lo, hi)
+    _, nodes = expand(run.node_starts[at], run.node_starts[at + 1])
+    rows = run.rows.take(np.flatnonzero((renumbered[run.rows.documents] >= 0) & np.isin(run.rows.classes, classes)))
+    return Run(
+        run.streams[documents],
+        run.numbers[documents],
+        run.times[documents],
+        run.since[documents],
+        run.arrivals[documents],
+        run.origins[documents],
+        wanted,
+        np.append(0, np.cumsum(hi - lo)).astype(np.int64),
+        run.values[at],
+        np.append(0, np.cumsum(run.node_starts[at + 1] - run.node_starts[at])).astype(np.int64),
+        run.nodes[nodes],
+        np.empty(0, np.uint64),
+        np.empty(0, np.int64),
+        replace(rows, documents=renumbered[rows.documents]),
+        run.versions,
+    )
+
+
+def write_run(path: FilePath, run: Run) -> None:
+    write_arrays(path, {}, arrays_of(run))
+
+
+def read_run(path: FilePath) -> Run:
+    _, arrays = read_arrays(path)
+    parts: dict[str, Any] = {
+        name: part(**{f.name: np.asarray(arrays[f"{name}:{f.name}"]) for f in fields(part)})
+        for name, part in _PARTS.items()
+    }
+    own: dict[str, Any] = {f.name: np.asarray(arrays[f.name]) for f in fields(Run) if f.name not in _PARTS}
+    return Run(**own, **parts)
+
+
+_PARTS: dict[str, Any] = {"rows": SideRows, "versions": Versions}
+
+
+def arrays_of(run: Run) -> dict[str, Any]:
+    """All arrays of a run by name; those of a part with its name before theirs."""
+    arrays = {f.name: getattr(run, f.name) for f in fields(run) if f.name not in _PARTS}
+    for name, part in _PARTS.items():
+        arrays |= {f"{name}:{f.name}": getattr(getattr(run, name), f.name) for f in fields(part)}
+    return arrays

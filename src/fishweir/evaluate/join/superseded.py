@@ -1,0 +1,58 @@
+"""Rows of a changing file that are no longer there: what has arrived since meets the new version only.
+
+In: all runs, those of the micro-batch included. Out: for pairs of documents, whether each was still in force when the
+other arrived. A row of a file that changes in place (`rows PATH key PATH`) is in force from its arrival until the next
+entry with its key, a new version or its deletion. Documents of other streams are in force for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.join.state import Run
+
+
+class Superseded:
+    """When each row's next version came; made once per micro-batch and task."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        parts = [run.versions for run in runs if len(run.versions)]
+        self.is_empty = not parts
+        self._until: dict[int, NDArray[np.float64]] = {}
+        self._runs = list(runs)
+        if self.is_empty:
+            return
+        streams, numbers, arrivals, keys = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("streams", "numbers", "arrivals", "keys")
+        )
+        order = np.lexsort((numbers, keys, streams))
+        streams, numbers, arrivals, keys = streams[order], numbers[order], arrivals[order], keys[order]
+        again = np.flatnonzero((streams[1:] == streams[:-1]) & (keys[1:] == keys[:-1]))
+        places = _place(streams[again], numbers[again])
+        by_place = np.argsort(places, kind="stable")
+        self._places, self._ends = places[by_place], arrivals[again + 1][by_place]
+
+    def until(self, run: Run) -> NDArray[np.float64]:
+        """When each document of a run went out of force; infinity where it did not."""
+        if id(run) not in self._until:
+            own = _place(run.streams, run.numbers)
+            found = np.full(len(run), np.inf)
+            if len(self._places):
+                at = np.minimum(np.searchsorted(self._places, own), len(self._places) - 1)
+                found = np.where(self._places[at] == own, self._ends[at], np.inf)
+            self._until[id(run)] = found
+        return self._until[id(run)]
+
+    def in_force(self, left: Run, right: Run, lefts: Ints, rights: Ints) -> NDArray[np.bool_]:
+        one = right.arrivals[rights] < self.until(left)[lefts]
+        two = left.arrivals[lefts] < self.until(right)[rights]
+        return one & two
+
+
+def _place(streams: Ints, numbers: Ints) -> Ints:
+    return streams << 44 | numbers

@@ -1,0 +1,254 @@
+"""A join table: the queries of one join template behind one anchor edge.
+
+In: the query numbers and constants of one join template. Out: how far each query's window reaches, the constant
+tables of its two sides, and the variables (source and path) that its documents must be kept by. The anchor is the
+equality that is enumerated, the most selective by the statistics of the moment (-1: there is no equality).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.codec import from_json, to_json
+from fishweir.algebra.joins import JoinTemplate
+from fishweir.algebra.nodes import Constant, Source
+from fishweir.algebra.normal import Template, dotted
+from fishweir.evaluate.arrays import Column, Ints, take, to_column
+from fishweir.evaluate.join.placement import Check, checks_of, is_better_above
+from fishweir.evaluate.select.anchors import Anchor, choose_anchor
+from fishweir.evaluate.select.constant_tables import Table, build_table, concatenated, template_paths
+from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
+from fishweir.evaluate.witnesses.path_tables import Path
+
+
+@dataclass(frozen=True)
+class Variable:
+    """What a value or node of a document is kept under: equal definitions are one variable."""
+
+    source: Source
+    path: Path
+    columns: bool = False
+
+    @cached_property
+    def key(self) -> int:
+        steps = [f"{step.axis} {step.name} {step.namespace!r}" for step in self.path]
+        return key_of("\t".join([repr(self.source.name), str(self.source.dtd), str(self.columns), *steps]))
+
+    def __hash__(self) -> int:
+        return self.key
+
+
+@lru_cache(maxsize=100_000)
+def variables_in(template: Template) -> tuple[Variable, ...]:
+    """The variable of each node of a side."""
+    return tuple(Variable(template.source, template.path(i), template.columns) for i in range(len(template.nodes)))
+
+
+@lru_cache(maxsize=100_000)
+def kept_nodes(template: Template) -> tuple[int, ...]:
+    """The nodes that decide whether, and how often, a pattern lies over a document."""
+    return tuple(sorted({*template.leaves, *template.referred}))
+
+
+def key_of(text: str) -> int:
+    """A number that is the same in every process."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+class Numbered:
+    """What all tables of joins are: rows of queries, by their `numbers`."""
+
+    numbers: Ints
+
+    @property
+    def size(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def members(self) -> Ints:
+        return self.numbers
+
+    def positions_of(self, number: int) -> Ints:
+        return np.flatnonzero(self.numbers == number)
+
+
+def side_paths(template: Template, kept: Iterable[int], compared: Iterable[int]) -> dict[Path, bool]:
+    """The paths that a side's documents are walked for, and whether their values are read."""
+    found = template_paths(template)
+    found |= {template.path(node): found.get(template.path(node), False) for node in kept}
+    return found | {template.path(node): True for node in compared}
+
+
+def together(paths: Iterable[Mapping[Path, bool]]) -> dict[Path, bool]:
+    """The paths of several sides; values are read where any reads them."""
+    found: dict[Path, bool] = {}
+    for own in paths:
+        for path, valued in own.items():
+            found[path] = found.get(path, False) or valued
+    return found
+
+
+@dataclass(frozen=True)
+class JoinTable(Numbered):
+    """`numbers` and `columns` have one row per query, in registration order."""
+
+    template: JoinTemplate
+    anchor: int
+    numbers: Ints
+    columns: tuple[Column, ...]
+    above: bool = False
+    """Whether constants are checked on the pairs that the join leaves, not on documents (placement.py)."""
+
+    @property
+    def sources(self) -> tuple[Source, Source]:
+        return self.template.sources
+
+    @cached_property
+    def keys(self) -> tuple[int, int]:
+        """What the rows of its two sides are kept under, in whatever segment its queries are."""
+        key = key_of(json.dumps([to_json(self.template), self.anchor, *(["above"] if self.above else [])]))
+        return key & ~1, key | 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the set of equal values of two documents decides: no constants, no other comparisons."""
+        sides = self.template.sides
+        return (
+            self.anchor >= 0
+            and all(edge.is_equality for edge in self.template.edges)
+            and not any(side.conditions or side.joins or side.columns for side in sides)
+            and not (self.template.window.left_rows or self.template.window.right_rows)
+        )
+
+    def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
+        """The paths that some sources' documents are walked for, and whether their values are read."""
+        return together(
+            side_paths(template, self.kept(side), self.joined(side))
+            for side, template in enumerate(self.template.sides)
+            if template.source in sources
+        )
+
+    def joined(self, side: int) -> tuple[int, ...]:
+        """The nodes of a side that its edges compare."""
+        return tuple(dict.fromkeys(e.right if side else e.left for e in self.template.edges))
+
+    @cached_property
+    def _kept(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return kept_nodes(self.template.left), kept_nodes(self.template.right)
+
+    @cached_property
+    def _variables(self) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
+        return variables_in(self.template.left), variables_in(self.template.right)
+
+    def kept(self, side: int) -> tuple[int, ...]:
+        return self._kept[side]
+
+    def variable(self, side: int, node: int) -> Variable:
+        return self._variables[side][node]
+
+    @cached_property
+    def reaches(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """How long the left documents wait for later ones, and the right ones; -1 where they do not."""
+        window = self.template.window
+        ends = [self.columns[slot.index] if slot else np.full(self.size, -1.0) for slot in (window.left, window.right)]
+        return np.asarray(ends[0], np.float64), np.asarray(ends[1], np.float64)
+
+    @cached_property
+    def sides(self) -> tuple[Table, Table]:
+        """The constant tables of the two sides: which queries' constants a document satisfies. A side without
+        constants has one member, which stands for all."""
+        first = len(self.template.left.types)
+        parts = self.columns[:first], self.columns[first : first + len(self.template.right.types)]
+        left, right = (
+            build_table(side, choose_anchor(side, list(own), {}), self.numbers if own else np.zeros(1, np.int64), own)
+            for side, own in zip(self.template.sides, parts, strict=True)
+        )
+        return left, right
+
+    @cached_property
+    def bare(self) -> tuple[Table, Table]:
+        """The sides without their constants; the nodes compared with them are outputs after the side's own."""
+        left, right = (
+            build_table(side, Anchor(side.leaves[0], ()), np.zeros(1, np.int64), ())
+            for side in (
+                replace(side, constants=(), outputs=(*side.outputs, *self.compared(i)))
+                for i, side in enumerate(self.template.sides)
+            )
+        )
+        return left, right
+
+    def compared(self, side: int) -> tuple[int, ...]:
+        """The nodes of a side that constants are compared with and that are no outputs of it."""
+        template = self.template.sides[side]
+        return tuple(dict.fromkeys(c.node for c in template.constants if c.node not in template.outputs))
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        return checks_of(self.template, self.columns)
+
+
+def build_join(
+    template: JoinTemplate, numbers: Sequence[int], rows: Sequence[Sequence[Constant]], statistics: Statistics
+) -> JoinTable:
+    columns = tuple(to_column(v, kind) for kind, v in zip(template.types, zip(*rows, strict=True), strict=True))
+    anchor = choose_edge(template, statistics)
+    above = is_better_above(template, anchor, columns, statistics)
+    return JoinTable(template, anchor, np.array(numbers, dtype=np.int64), columns, above)
+
+
+def choose_edge(template: JoinTemplate, statistics: Statistics) -> int:
+    """The equality that the fewest pairs satisfy: that with the most distinct values on either side."""
+    equalities = [(i, edge) for i, edge in enumerate(template.edges) if edge.is_equality]
+
+    def distinct(side: Template, node: int) -> float:
+        key = path_key(side.source, dotted(variables_in(side)[node].path))
+        return statistics.get(key, PathStatistics()).distinct
+
+    def most(pair: tuple[int, Any]) -> float:
+        return max(distinct(template.left, pair[1].left), distinct(template.right, pair[1].right))
+
+    if len(equalities) < 2 or not statistics:
+        return equalities[0][0] if equalities else -1
+    return max(equalities, key=most)[0]
+
+
+def merge_joins(tables: Sequence[JoinTable], dead: Ints) -> JoinTable | None:
+    """One table of several with the same template, anchor and placement, without the dead queries."""
+    numbers = np.concatenate([table.numbers for table in tables])
+    keep = np.flatnonzero(~np.isin(numbers, dead))
+    keep = keep[np.argsort(numbers[keep], kind="stable")]
+    if not len(keep):
+        return None
+    columns = tuple(take(concatenated(parts), keep) for parts in zip(*(t.columns for t in tables), strict=True))
+    return JoinTable(tables[0].template, tables[0].anchor, numbers[keep], columns, tables[0].above)
+
+
+def join_header(table: JoinTable) -> list[Any]:
+    return ["join", to_json(table.template), table.anchor, table.above]
+
+
+def join_arrays(table: JoinTable) -> dict[str, Any]:
+    return {"numbers": table.numbers} | {f"column{i}": column for i, column in enumerate(table.columns)}
+
+
+def join_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> JoinTable:
+    template: JoinTemplate = from_json(header[1])
+    columns = tuple(arrays[f"column{i}"] for i in range(len(template.types)))
+    return JoinTable(template, header[2], arrays["numbers"], columns, header[3])
+
+
+def variables_of(tables: Sequence[JoinTable]) -> Iterator[tuple[Variable, bool]]:
+    """The variables of plain joins, each with whether its values are compared."""
+    for table in tables:
+        for side in (0, 1):
+            joined = table.joined(side)
+            for node in dict.fromkeys((*joined, *table.kept(side))):
+                yield table.variable(side, node), node in joined

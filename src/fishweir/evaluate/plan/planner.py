@@ -1,0 +1,164 @@
+"""The planner: keeps the list of segments in step with the catalog.
+
+New queries become a new segment, grouped by the statistics of the moment. Neighbours of like size are
+merged, so there are few segments and a query is rewritten a logarithmic number of times; a merge
+keeps every query in its group. Which tables are evaluated together as boxes (pools.py) is decided for
+each segment that is written, so that queries which came one by one are pooled once they are many. A
+segment most of whose queries are gone is written anew. Dropped queries otherwise stay where they are:
+whoever expands a set leaves out the queries that were not alive at the version the micro-batch ran with.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.plan.segments import (
+    AnyTable,
+    QueryRow,
+    Segment,
+    build_tables,
+    merge_segments,
+    plain_tables,
+    read_segment,
+    write_segment,
+)
+from fishweir.evaluate.select.filter_plan import replanned, seen
+from fishweir.evaluate.select.filters import FilterTable
+from fishweir.evaluate.select.region_rule import pool_tables
+from fishweir.evaluate.statistics import Statistics
+
+Alive = Callable[[int, int], Iterable[QueryRow]]
+"""The living queries with change numbers in (after, upto]."""
+
+Dropped = Callable[[], Iterable[int]]
+"""The numbers of all dropped queries."""
+
+MERGE_FACTOR = 2
+SMALL = 256
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A segment in the list: its range of changes, when it was built and how many queries it has."""
+
+    after: int
+    upto: int
+    built: int
+    size: int
+    revision: int = 0
+    """Counts the plans made anew because the statistics had drifted."""
+    plan: str = ""
+    """The plan's own name: processes remember segments by their ids, and a home may be made anew in the same place."""
+
+    @property
+    def id(self) -> str:
+        revised = f"-{self.revision}" if self.revision else ""
+        return f"{self.plan}-{self.after}-{self.upto}-{self.built}{revised}"
+
+
+class Planner:
+    def __init__(self, folder: Path, alive: Alive, dropped: Dropped, strategy: str | None = None) -> None:
+        """`strategy` makes boxes of all tables that can be, whether it pays or not, and of that kind."""
+        self.folder, self.alive, self.dropped, self.strategy = folder, alive, dropped, strategy
+        folder.mkdir(parents=True, exist_ok=True)
+        self.list = folder / "current.json"
+        saved = json.loads(self.list.read_text()) if self.list.exists() else []
+        self.pieces = tuple(Piece(**piece) for piece in saved)
+        self.name = self.pieces[0].plan if self.pieces else secrets.token_hex(4)
+        self._plans: dict[str, dict[int, FilterTable]] = {}
+        self._looked_at: dict[tuple[str, int], int] = {}
+
+    @property
+    def version(self) -> int:
+        """The version of the catalog that the plan reflects."""
+        return max((piece.built for piece in self.pieces), default=0)
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        return tuple(piece.id for piece in self.pieces if piece.size)
+
+    def refresh(self, version: int, living: Callable[[int, int], int], statistics: Statistics) -> None:
+        """Brings the plan to the catalog's version; `living` counts living queries in (after, upto]."""
+        self._reconsider(statistics)
+        if version == self.version:
+            return
+        new = Segment("", build_tables(self.alive(self._upto, version), statistics))
+        groups = [[piece] for piece in self.pieces]
+        size, after = new.size, self._upto
+        while groups and groups[-1][0].size <= max(SMALL, MERGE_FACTOR * size):
+            (piece,) = groups.pop()
+            size, after = size + piece.size, piece.after
+        kept = [piece for (piece,) in groups]
+        pieces = [self._renewed(p, version, statistics) if 2 * living(p.after, p.upto) < p.size else p for p in kept]
+        merged = self._tables(self.pieces[len(kept) :], statistics, new)
+        self.pieces = (*pieces, self._write(Piece(after, version, version, 0, plan=self.name), merged, statistics))
+        self._save()
+
+    def tail(self, version: int, statistics: Statistics) -> Segment:
+        """What is registered but not yet in a segment, for those who only look."""
+        return self._segment("tail", build_tables(self.alive(self._upto, version), statistics), statistics)
+
+    def _segment(self, id: str, tables: tuple[AnyTable, ...], statistics: Statistics) -> Segment:
+        return Segment(id, tables, pool_tables(plain_tables(tables), statistics, self.strategy))
+
+    @property
+    def _upto(self) -> int:
+        return self.pieces[-1].upto if self.pieces else 0
+
+    def _reconsider(self, statistics: Statistics) -> None:
+        """Makes filter plans anew that the statistics have drifted away from; a plan is looked at whenever its
+        source has been counted twice as far as the last time."""
+        pieces = tuple(self._replanned(piece, statistics) if piece.size else piece for piece in self.pieces)
+        if pieces != self.pieces:
+            self.pieces = pieces
+            self._save()
+
+    def _replanned(self, piece: Piece, statistics: Statistics) -> Piece:
+        due = []
+        for index, table in self._filters(piece.id).items():
+            counted = seen(table.source, table.groups, statistics)
+            if counted >= max(2 * self._looked_at.get((piece.id, index), table.seen), 1):
+                self._looked_at[piece.id, index] = counted
+                due.append(index)
+        better = {i: new for i in due if (new := replanned(self._filters(piece.id)[i], statistics)) is not None}
+        if not better:
+            return piece
+        tables = read_segment(self.folder, piece.id).tables
+        revised = replace(piece, revision=piece.revision + 1)
+        return self._write(revised, tuple(better.get(i, table) for i, table in enumerate(tables)), statistics)
+
+    def _filters(self, id: str) -> dict[int, FilterTable]:
+        """The filter plans of a segment by their places, read once."""
+        if id not in self._plans:
+            tables = enumerate(read_segment(self.folder, id).tables)
+            self._plans = {p.id: self._plans[p.id] for p in self.pieces if p.id in self._plans}
+            self._plans[id] = {i: table for i, table in tables if isinstance(table, FilterTable)}
+        return self._plans[id]
+
+    def _renewed(self, piece: Piece, version: int, statistics: Statistics) -> Piece:
+        return self._write(
+            replace(piece, built=version, size=0, revision=0), self._tables((piece,), statistics), statistics
+        )
+
+    def _tables(self, pieces: Iterable[Piece], statistics: Statistics, *more: Segment) -> tuple[AnyTable, ...]:
+        dead: Ints = np.fromiter(self.dropped(), dtype=np.int64)
+        old = [read_segment(self.folder, piece.id) for piece in pieces if piece.size]
+        return merge_segments([*old, *more], dead, statistics)
+
+    def _write(self, piece: Piece, tables: tuple[AnyTable, ...], statistics: Statistics) -> Piece:
+        built = replace(piece, size=sum(table.size for table in tables))
+        if built.size:
+            write_segment(self.folder, self._segment(built.id, tables, statistics))
+        return built
+
+    def _save(self) -> None:
+        temporary = self.list.with_suffix(".tmp")
+        temporary.write_text(json.dumps([asdict(piece) for piece in self.pieces]))
+        temporary.replace(self.list)

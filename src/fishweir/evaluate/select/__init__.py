@@ -1,0 +1,1 @@
+"""Selections: queries of one document (n = 1), by constant tables, regions, twigs and filter plans."""

@@ -1,0 +1,75 @@
+"""Grouping: which condition of a template its queries are grouped by (NiagaraCQ 3.2 and 3.4).
+
+In: a template, its queries' constants, the statistics. Out: the *anchor*, the most selective
+conjunct; its expression signature is the group. All other conditions are checked after the look-up.
+Queries registered earlier are never regrouped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fishweir.algebra.normal import ConstantCondition, Template, dotted
+from fishweir.algebra.texts import TEXT_CONDITIONS
+from fishweir.evaluate.arrays import Column
+from fishweir.evaluate.statistics import EVERY_OPERATOR, PathStatistics, Statistics, path_key
+
+LOWER, UPPER = (">", ">="), ("<", "<=")
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The conjunct that is looked up: no condition, one, or a lower and an upper bound."""
+
+    node: int
+    conditions: tuple[int, ...]
+
+    def signature(self, template: Template) -> str:
+        """The group's expression signature; without a condition all documents with the path are one."""
+        if not self.conditions:
+            return f"exists {dotted(template.path(self.node))} in {template.source}"
+        return template.signature(*(template.constants[i] for i in self.conditions))
+
+
+def choose_anchor(template: Template, columns: list[Column], statistics: Statistics) -> Anchor:
+    """The most selective conjunct by statistics, by operator where there are none."""
+    candidates = list(anchors(template))
+    if not candidates:
+        return Anchor(template.leaves[0], ())
+    return min(candidates, key=lambda anchor: selectivity(anchor, template, columns, statistics))
+
+
+def anchors(template: Template) -> list[Anchor]:
+    """One per condition; a lower and an upper bound on the same number are one two-sided range."""
+    found: list[Anchor] = []
+    for i, condition in enumerate(template.constants):
+        if condition.op not in EVERY_OPERATOR:
+            continue
+        partner = _partner(i, condition, template) if condition.op in LOWER else None
+        found.append(Anchor(condition.node, (i,) if partner is None else (i, partner)))
+    return found
+
+
+def _partner(i: int, lower: ConstantCondition, template: Template) -> int | None:
+    for j, upper in enumerate(template.constants):
+        same = (upper.node, upper.part) == (lower.node, lower.part) and upper.type == lower.type == "number"
+        if j != i and same and upper.op in UPPER:
+            return j
+    return None
+
+
+def selectivity(anchor: Anchor, template: Template, columns: list[Column], statistics: Statistics) -> float:
+    """The share of values that fire an average query of the group; ties go to the first."""
+    known = statistics.get(path_key(template.source, dotted(template.path(anchor.node))), PathStatistics())
+    operators = [template.constants[i].op for i in anchor.conditions]
+    kind = "range" if len(operators) == 2 else operators[0]
+    if not known.count or kind in TEXT_CONDITIONS or template.constants[anchor.conditions[0]].part != "value":
+        return EVERY_OPERATOR[kind]
+    if kind == "=":
+        return 1 / known.distinct
+    share = 1.0
+    for i, op in zip(anchor.conditions, operators, strict=True):
+        column = columns[template.constants[i].slot]
+        some = column[:16].tolist()
+        share = min(share, known.fraction(op, some)) if kind != "range" else share - (1 - known.fraction(op, some))
+    return max(share, 1e-6)

@@ -1,0 +1,152 @@
+"""The grid of bitmaps: the fast kernel where a tuple satisfies many queries.
+
+In: query regions; then batches of tuples. Out: the satisfied queries of each tuple as CSR.
+Shared: one bitmap of queries per attribute and cell, read by every tuple that falls into the cell.
+
+An attribute's rank space is cut into cells of about equal numbers of range ends. The bitmap of a cell has the
+queries whose range overlaps it. A tuple ands the bitmaps of its cells; what overlaps its cell without holding
+the tuple itself begins after it or ends before it, inside the cell: these few queries are two slices of the
+sorted ends, and their bits are cleared. The result is exact, without looking at any candidate. Where an
+attribute has no more ranks than cells, each cell is one rank and both slices are empty (exact cells).
+
+Cells: an and reads N/64 words and a clear touches N/cells bits an attribute, so more than `MOST_CELLS` cells gain
+nothing. Memory: attributes * cells * N/8 bytes of bitmaps, at most `budget`, which bounds the cells; besides
+8 bytes a query and attribute for the sorted ends, and at most 32 bytes more for the ranks.
+
+Paper: none; it stands beside Spatial Join CQ (section 5) and is checked against it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fishweir.evaluate.select.boxes import grid_kernels
+from fishweir.evaluate.select.boxes.matches import BitMatches, Matches, Numbers, Offsets, Words
+from fishweir.evaluate.select.boxes.ranks import RankSpace
+from fishweir.evaluate.select.boxes.regions import Boxes, Keys, tuple_keys
+
+MOST_CELLS = 256
+BUDGET = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One attribute of the grid. Slices of `starts` and `ends` are queries that a bitmap has too many."""
+
+    bitmaps: Words
+    starts: Numbers
+    """Queries by the first rank of their range."""
+    ends: Numbers
+    """Queries by the rank after their range."""
+    cuts: Keys
+    """Between the ranks."""
+    cell_cuts: Keys
+    """Between the cells."""
+    first_rank: npt.NDArray[np.int64]
+    """Of each cell, and at the end the number of ranks."""
+    around: Numbers
+    """Per rank, how many ranges begin at it or before it, and how many end before it."""
+    limits: Numbers
+    """Per cell, how many ranges begin before its end, and how many end before its begin."""
+
+    def arrays(self) -> tuple[Keys, Keys, Offsets, Numbers, Numbers]:
+        """What `grid_kernels.look_up` reads."""
+        return self.cell_cuts, self.cuts, self.first_rank, self.around, self.limits
+
+
+def cells_within(budget: int, queries: int, attributes: int) -> int:
+    """The number of cells an attribute that keeps all bitmaps within the budget; 2 at least."""
+    return max(2, min(MOST_CELLS, budget // max(1, attributes * words_of(queries) * 8)))
+
+
+def words_of(queries: int) -> int:
+    return -(-queries // 64)
+
+
+def build_axis(space: RankSpace, cells: int) -> Axis:
+    size, queries = space.size, len(space.first)
+    started = np.concatenate(([0], np.cumsum(np.bincount(space.first, minlength=size + 1))))
+    ended = np.concatenate(([0], np.cumsum(np.bincount(space.last, minlength=size + 1))))
+    first_rank = cell_bounds(started + ended, size, cells)
+    bitmaps = np.zeros((len(first_rank) - 1, words_of(queries)), dtype=np.uint64)
+    starts = np.argsort(space.first, kind="stable").astype(np.int32)
+    ends = np.argsort(space.last, kind="stable").astype(np.int32)
+    grid_kernels.fill_bitmaps(first_rank, started, ended, starts, ends, bitmaps)
+    around = np.column_stack((started[1 : size + 1], ended[1 : size + 1])).astype(np.int32)
+    limits = np.column_stack((started[first_rank[1:]], ended[first_rank[:-1] + 1])).astype(np.int32)
+    return Axis(bitmaps, starts, ends, space.cuts, space.cuts[first_rank[1:-1] - 1], first_rank, around, limits)
+
+
+def cell_bounds(below: npt.NDArray[np.int64], size: int, cells: int) -> npt.NDArray[np.int64]:
+    """First ranks of the cells: each rank its own cell if there is room, else quantiles of the range ends."""
+    if size <= cells:
+        return np.arange(size + 1)
+    least, most = below[1], below[size]
+    quantiles = least + (most - least) * np.arange(1, cells) // cells
+    return np.unique(np.concatenate(([0], np.searchsorted(below[: size + 1], quantiles), [size])))
+
+
+class GridIndex:
+    """Built once for a set of queries; it remembers only how many numbers a tuple of the last batch had."""
+
+    def __init__(self, boxes: Boxes, budget: int = BUDGET) -> None:
+        self.queries, self.attributes = boxes.count, boxes.attributes
+        self.used = boxes.used_attributes()
+        self.cells = cells_within(budget, boxes.count, len(self.used))
+        self.axes = [build_axis(RankSpace.of(boxes.low[:, a], boxes.high[:, a]), self.cells) for a in self.used]
+        self._per_tuple = 0.0
+        self._satisfiable = packed(~boxes.empty())
+        self._bitmaps = np.concatenate([axis.bitmaps for axis in self.axes]) if self.axes else self._satisfiable[None]
+        self._starts = np.concatenate([axis.starts for axis in self.axes]) if self.axes else np.empty(0, np.int32)
+        self._ends = np.concatenate([axis.ends for axis in self.axes]) if self.axes else np.empty(0, np.int32)
+
+    def memory(self) -> int:
+        """Bytes of the bitmaps."""
+        return int(self._bitmaps.nbytes)
+
+    def match(self, values: npt.ArrayLike, room: int | None = None) -> Matches:
+        found = self._look_up(values)
+
+        def step(row: int, position: int, numbers: Numbers, offsets: Offsets) -> tuple[int, int]:
+            return grid_kernels.list_matches(
+                found, self._bitmaps, self._starts, self._ends, row, position, numbers, offsets
+            )
+
+        most = words_of(self.queries) * 64 + grid_kernels.UNROLLED
+        matches = Matches.from_kernel(step, len(found), most, room, guess=1.1 * self._per_tuple + 2)
+        self._per_tuple = len(matches.numbers) / max(1, len(matches.offsets) - 1)
+        return matches
+
+    def bitmaps(self, values: npt.ArrayLike) -> BitMatches:
+        """The factorized form: N/8 bytes a tuple, whatever it satisfies."""
+        found = self._look_up(values)
+        words = np.empty((len(found), words_of(self.queries)), dtype=np.uint64)
+        grid_kernels.and_bitmaps(found, self._bitmaps, self._starts, self._ends, words)
+        return BitMatches(words, self.queries)
+
+    def _look_up(self, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """(tuple, axis, 5): what the kernels need, as positions in the concatenated arrays.
+
+        Filled up with axes that repeat the first row and clear nothing, so that rows are and-ed four at a time.
+        """
+        keys = tuple_keys(values, self.attributes)
+        filled = -(-max(1, len(self.axes)) // grid_kernels.AT_ONCE) * grid_kernels.AT_ONCE
+        found = np.zeros((len(keys), filled, 5), dtype=np.int64)
+        before = 0
+        for position, (attribute, axis) in enumerate(zip(self.used, self.axes, strict=True)):
+            into = found[:, position]
+            grid_kernels.look_up(keys[:, attribute], *axis.arrays(), before, position * self.queries, into)
+            before += len(axis.bitmaps)
+        found[:, len(self.axes) :, 0] = found[:, :1, 0]
+        return found
+
+
+def packed(flags: npt.NDArray[np.bool_]) -> Words:
+    """Flags as the words of a bitmap."""
+    words = np.zeros(words_of(len(flags)), dtype=np.uint64)
+    as_bytes = np.packbits(flags, bitorder="little")
+    words.view(np.uint8)[: len(as_bytes)] = as_bytes
+    return words

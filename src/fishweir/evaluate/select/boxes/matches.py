@@ -1,0 +1,123 @@
+"""Which queries each tuple of a batch satisfies.
+
+The numbers of tuple t are numbers[offsets[t]:offsets[t + 1]] (CSR). Their order within a tuple is the index's own, the
+same for the same set. A tuple may satisfy most queries, so an answer may be asked for in parts: an index stops where
+the room it was given is used up and says which tuples it has done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.int32]
+Offsets = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+TUPLES_TO_GO_BY = 32
+
+Step = Callable[[int, int, Numbers, Offsets], tuple[int, int]]
+"""(first tuple, position, numbers, offsets) -> (first tuple not done for lack of room, position)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The satisfied queries of each tuple as CSR."""
+
+    offsets: Offsets
+    numbers: Numbers
+    order: npt.NDArray[np.intp] | None = None
+    """The tuple of each row, where they are neither the first ones of the batch nor in its order."""
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def of(self, row: int) -> Numbers:
+        return self.numbers[self.offsets[row] : self.offsets[row + 1]]
+
+    @property
+    def tuples(self) -> npt.NDArray[np.intp]:
+        """The tuple of each row."""
+        return np.arange(len(self)) if self.order is None else self.order
+
+    def tuple_numbers(self) -> npt.NDArray[np.int64]:
+        """The row of each entry of `numbers`: with it the pairs of the join."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    def ascending(self) -> Matches:
+        """The same, each tuple's numbers in ascending order."""
+        order = np.lexsort((self.numbers, self.tuple_numbers()))
+        return Matches(self.offsets, self.numbers[order], self.order)
+
+    def kept(self, keep: npt.NDArray[np.bool_]) -> Matches:
+        """Only these entries: what is left after a refinement of the pairs."""
+        before = np.concatenate(([0], np.cumsum(keep)))
+        return Matches(before[self.offsets], self.numbers[keep], self.order)
+
+    def in_order(self) -> Matches:
+        """The same, the rows in the order of the tuples, all of which must have been done."""
+        if self.order is None:
+            return self
+        back = np.argsort(self.order)
+        starts, lengths = self.offsets[:-1][back], np.diff(self.offsets)[back]
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        return Matches(offsets.astype(np.int64), self.numbers[np.repeat(starts, lengths) + within])
+
+    @classmethod
+    def from_lists(cls, lists: list[npt.NDArray[np.integer]]) -> Matches:
+        offsets = np.concatenate(([0], np.cumsum([len(part) for part in lists], dtype=np.int64)))
+        numbers = np.concatenate(lists) if lists else np.empty(0)
+        return cls(offsets.astype(np.int64), numbers.astype(np.int32))
+
+    @classmethod
+    def from_kernel(cls, step: Step, count: int, most: int, room: int | None = None, guess: float = 2.0) -> Matches:
+        """Let a kernel write until its room is used up, then give it room for what the rest will take.
+
+        `most` is what a single tuple may need; a kernel stops where less than that is left. With a given `room` it
+        is not called again: the answer has as many tuples as that was enough for, one at least. `guess` is what a
+        tuple will need on average.
+        """
+        offsets = np.zeros(count + 1, dtype=np.int64)
+        numbers = np.empty((int(guess * count) if room is None else room) + most, dtype=np.int32)
+        done, position = step(0, 0, numbers, offsets)
+        while done < count and room is None:
+            # Too few tuples say little about the rest; and a second copy costs more than some room left over.
+            expected = int(1.1 * position / done * count) if done >= TUPLES_TO_GO_BY else 0
+            wider = np.empty(max(4 * len(numbers), expected + most), dtype=np.int32)
+            wider[:position] = numbers[:position]
+            numbers = wider
+            done, position = step(done, position, numbers, offsets)
+        return cls(offsets[: done + 1], numbers[:position])
+
+
+@dataclass(frozen=True, slots=True)
+class BitMatches:
+    """One bitmap a tuple: bit q % 64 of words[t, q // 64] says that tuple t satisfies query q."""
+
+    words: Words
+    queries: int
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        return np.bitwise_count(self.words).sum(axis=1, dtype=np.int64)
+
+    def of(self, row: int) -> Numbers:
+        bits = np.unpackbits(self.words[row].view(np.uint8), count=self.queries, bitorder="little")
+        return np.flatnonzero(bits).astype(np.int32)
+
+    def distinct(self) -> tuple[BitMatches, npt.NDArray[np.intp]]:
+        """Each set of queries once, and for each tuple which of these sets is its own."""
+        if not self.queries:
+            return BitMatches(self.words[:1], 0), np.zeros(len(self), dtype=np.intp)
+        as_bytes = np.ascontiguousarray(self.words).view(np.dtype((np.void, self.words.shape[1] * 8))).ravel()
+        _, first, which = np.unique(as_bytes, return_index=True, return_inverse=True)
+        return BitMatches(self.words[first], self.queries), which
+
+    def csr(self) -> Matches:
+        return Matches.from_lists([self.of(row) for row in range(len(self))])

@@ -1,0 +1,142 @@
+"""The packed tree of query regions: the fast kernel where a tuple satisfies few queries.
+
+In: query regions; then batches of tuples. Out: the satisfied queries of each tuple as CSR. Shared: the bounding box
+of 64 queries is tested once for all of them, and that of 64 such runs once for these.
+
+Queries are sorted so that neighbours lie close together (`packed_order`); 64 in a row are a block, 64 blocks are a
+block of the next level. A block keeps per attribute 64 lower and 64 upper ends as 16-bit codes, so that one tuple
+is compared with 16 regions by one instruction. Codes are positions in the rank space where that has at most 65,535
+ranks, and then they decide; else they are quantiles of it, and what they let pass is compared once more by its keys
+(refinement). Memory: 4 bytes a query and attribute, a 64th more for the levels above, and 16 where it has to refine.
+
+Paper: none; section 5.4 of Spatial Join CQ leaves the multi-dimensional structure of the query index open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fishweir.evaluate.select.boxes import packed_kernels
+from fishweir.evaluate.select.boxes.matches import Matches, Numbers, Offsets
+from fishweir.evaluate.select.boxes.packed_order import FAN_OUT, Codes, greedy_split_order
+from fishweir.evaluate.select.boxes.ranks import RankSpace
+from fishweir.evaluate.select.boxes.regions import Boxes, Keys, tuple_keys
+
+MOST_CODES = (1 << 16) - 1
+PAIRS_AT_ONCE = 1 << 14
+FIRST_ROOM = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Blocks of one level: low[b, a, i] <= code <= high[b, a, i] for member i of block b."""
+
+    low: Codes
+    high: Codes
+
+    @classmethod
+    def of(cls, low: Codes, high: Codes) -> Level:
+        """From (members, attributes); the last block is filled up with members that no code satisfies."""
+        blocks = -(-len(low) // FAN_OUT)
+        padding = ((0, blocks * FAN_OUT - len(low)), (0, 0))
+        shape = (blocks, FAN_OUT, low.shape[1])
+        low = np.pad(low, padding, constant_values=MOST_CODES).reshape(shape)
+        high = np.pad(high, padding, constant_values=0).reshape(shape)
+        return cls(np.ascontiguousarray(low.transpose(0, 2, 1)), np.ascontiguousarray(high.transpose(0, 2, 1)))
+
+    def above(self) -> Level:
+        return Level.of(self.low.min(axis=2), self.high.max(axis=2))
+
+
+class PackedIndex:
+    """Built once for a set of queries, never changed."""
+
+    def __init__(self, boxes: Boxes) -> None:
+        self.queries, self.attributes = boxes.count, boxes.attributes
+        members, used = np.flatnonzero(~boxes.empty()), boxes.used_attributes()
+        inside = boxes.take(members, used)
+        spaces = [RankSpace.of(inside.low[:, a], inside.high[:, a]) for a in range(len(used))]
+        low = np.empty((len(members), len(used)), dtype=np.uint16)
+        high = np.empty_like(low)
+        cuts = []
+        for position, space in enumerate(spaces):
+            step = -(-space.size // MOST_CODES)
+            cuts.append(space.cuts[step - 1 :: step])
+            low[:, position] = space.first // step
+            high[:, position] = (space.last - 1) // step
+        self.exact = all(len(kept) == len(space.cuts) for kept, space in zip(cuts, spaces, strict=True))
+        # The most selective attribute first: most blocks are done with after it.
+        by_width = np.argsort((high.astype(np.float64) - low).sum(axis=0) / [len(c) + 1 for c in cuts])
+        self.used, self.cuts = used[by_width], [cuts[a] for a in by_width]
+        low, high = low[:, by_width], high[:, by_width]
+        order = greedy_split_order(low, high)
+        self.numbers = members[order].astype(np.int32)
+        self.levels = [Level.of(low[order], high[order])]
+        while len(self.levels[-1].low) > 1:
+            self.levels.append(self.levels[-1].above())
+        self._flat = flattened(self.levels[::-1])
+        kept = slice(0) if self.exact else order
+        self._low, self._high = inside.low[kept][:, by_width], inside.high[kept][:, by_width]
+
+    def memory(self) -> int:
+        """Bytes of the blocks and of the keys for refinement."""
+        return sum(x.low.nbytes + x.high.nbytes for x in self.levels) + self._low.nbytes + self._high.nbytes
+
+    def match(self, values: npt.ArrayLike, room: int | None = None) -> Matches:
+        keys = tuple_keys(values, self.attributes)[:, self.used]
+        if not len(self.used) or not len(self.numbers):
+            return Matches.from_lists([self.numbers] * len(keys))
+        codes = self._codes(keys)
+        lows, highs, bases = self._flat
+
+        def step(row: int, position: int, numbers: Numbers, offsets: Offsets) -> tuple[int, int]:
+            return packed_kernels.list_matches(
+                codes, keys, lows, highs, bases, self._low, self._high, self.numbers, row, position, numbers, offsets
+            )
+
+        # A tuple for which the room is too small is begun anew with four times as much: matches are few here.
+        most = self.queries if room is not None else min(self.queries, FIRST_ROOM)
+        return Matches.from_kernel(step, len(codes), most + FAN_OUT, room)
+
+    def blocks_visited(self, values: npt.ArrayLike) -> float:
+        """Per tuple of this sample, how many blocks are looked at: what a match costs."""
+        codes = self._codes(tuple_keys(values, self.attributes)[:, self.used])
+        if not len(self.used) or not len(codes):
+            return 0.0
+        rows, blocks, visited = np.arange(len(codes)), np.zeros(len(codes), dtype=np.intp), 0
+        for level in reversed(self.levels):
+            visited += len(rows)
+            rows, blocks = hits(level, codes, rows, blocks) if level is not self.levels[0] else (rows, blocks)
+        return visited / len(codes)
+
+    def _codes(self, keys: Keys) -> Codes:
+        codes = np.empty(keys.shape, dtype=np.uint16)
+        for position, cuts in enumerate(self.cuts):
+            packed_kernels.encode(keys[:, position], cuts, codes[:, position])
+        return codes
+
+
+def hits(
+    level: Level, codes: Codes, rows: npt.NDArray[np.intp], blocks: npt.NDArray[np.intp]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """From pairs of tuple and block to pairs of tuple and member, numbered through all blocks."""
+    found = [(rows[:0], blocks[:0])]
+    for start in range(0, len(rows), PAIRS_AT_ONCE):
+        row, block = rows[start : start + PAIRS_AT_ONCE], blocks[start : start + PAIRS_AT_ONCE]
+        inside = np.ones((len(row), FAN_OUT), dtype=bool)
+        for attribute in range(codes.shape[1]):
+            code = codes[row, attribute, None]
+            inside &= (level.low[block, attribute] <= code) & (code <= level.high[block, attribute])
+        pair, member = np.nonzero(inside)
+        found.append((row[pair], block[pair] * FAN_OUT + member))
+    return np.concatenate([r for r, _ in found]), np.concatenate([m for _, m in found])
+
+
+def flattened(downwards: list[Level]) -> tuple[Codes, Codes, npt.NDArray[np.int64]]:
+    """All levels' blocks one after the other, the top first, and where each level begins."""
+    bases = np.concatenate(([0], np.cumsum([len(level.low) for level in downwards])))
+    lows, highs = np.concatenate([x.low for x in downwards]), np.concatenate([x.high for x in downwards])
+    return lows, highs, bases.astype(np.int64)

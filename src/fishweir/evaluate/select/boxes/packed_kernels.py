@@ -1,0 +1,106 @@
+"""The inner loop of the packed tree, for numba.
+
+In: codes and keys of the tuples, the blocks of all levels (the top first) as 16-bit lower and upper ends. Out: query
+numbers written one after the other. The comparisons of one block with one attribute are a loop over 64 neighbours
+without branches, which LLVM turns into vector instructions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fishweir.evaluate.jit import kernel
+from fishweir.evaluate.select.boxes.matches import Numbers, Offsets
+from fishweir.evaluate.select.boxes.packed_order import FAN_OUT, Codes
+from fishweir.evaluate.select.boxes.regions import Keys
+
+
+@kernel
+def encode(keys: Any, cuts: Keys, codes: Any) -> None:
+    """One attribute: how many cuts are at or below each key. Unsigned, and without branches but for the loop's."""
+    for row in range(len(keys)):
+        below, width = np.uint64(0), np.uint64(len(cuts))
+        while width > np.uint64(0):
+            half = (width + np.uint64(1)) >> np.uint64(1)
+            below += half if cuts[below + half - np.uint64(1)] <= keys[row] else np.uint64(0)
+            width -= half
+        codes[row] = below
+
+
+@kernel
+def compare(code: Any, low: Any, high: Any, inside: Any, eights: Any) -> bool:
+    """Mark the members of one block that hold the tuple; False if none does. `eights` sees `inside` as words."""
+    for member in range(FAN_OUT):
+        inside[member] = (low[0, member] <= code[0]) & (code[0] <= high[0, member])
+    for attribute in range(1, len(code)):
+        some = np.uint64(0)
+        for word in range(FAN_OUT // 8):
+            some |= eights[word]
+        if some == np.uint64(0):
+            return False
+        value = code[attribute]
+        for member in range(FAN_OUT):
+            inside[member] &= np.uint8((low[attribute, member] <= value) & (value <= high[attribute, member]))
+    return True
+
+
+@kernel
+def holds(key: Any, low: Any, high: Any) -> bool:
+    for attribute in range(len(key)):
+        if key[attribute] < low[attribute] or key[attribute] > high[attribute]:
+            return False
+    return True
+
+
+@kernel
+def list_matches(
+    codes: Codes,
+    keys: Keys,
+    lows: Codes,
+    highs: Codes,
+    bases: npt.NDArray[np.int64],
+    low: Keys,
+    high: Keys,
+    queries: Numbers,
+    row: int,
+    position: int,
+    numbers: Numbers,
+    offsets: Offsets,
+) -> tuple[int, int]:
+    """Write the numbers of tuple after tuple while there is room."""
+    levels = len(bases) - 1
+    stack = np.empty(levels * FAN_OUT + 1, dtype=np.int64)
+    depth_of = np.empty(levels * FAN_OUT + 1, dtype=np.int64)
+    inside = np.zeros(FAN_OUT, dtype=np.uint8)
+    eights = inside.view(np.uint64)
+    while row < len(codes):
+        code = codes[row]
+        stack[0], depth_of[0], top = 0, 0, 1
+        before = position
+        while top > 0:
+            top -= 1
+            block, depth = stack[top], depth_of[top]
+            at = bases[depth] + block
+            if not compare(code, lows[at], highs[at], inside, eights):
+                continue
+            if position + FAN_OUT > len(numbers):
+                return row, before
+            for word in range(FAN_OUT // 8):
+                if eights[word] == np.uint64(0):
+                    continue
+                for member in range(word * 8, word * 8 + 8):
+                    if inside[member] == 0:
+                        continue
+                    child = block * FAN_OUT + member
+                    if depth + 1 < levels:
+                        stack[top], depth_of[top] = child, depth + 1
+                        top += 1
+                    elif len(low) == 0 or holds(keys[row], low[child], high[child]):
+                        numbers[position] = queries[child]
+                        position += 1
+        row += 1
+        offsets[row] = position
+    return row, position

@@ -1,0 +1,161 @@
+"""A table: the queries of one template behind one anchor, laid out for look-up.
+
+In: the query numbers and constant columns of one template. Out: an index over the anchor's constants
+(constants.py), `members` (query number at each position of the index) and the other constants in
+reach of a position, for the conditions that are checked after. Immutable; written to and mapped from
+a segment file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fishweir.algebra.nodes import Constant, Source
+from fishweir.algebra.normal import Template
+from fishweir.evaluate.arrays import Column, Ints, take
+from fishweir.evaluate.index.constants import Equal, Everything, Interval, Words
+from fishweir.evaluate.index.indexes import Index, index_for, is_exact, order_for
+from fishweir.evaluate.select.anchors import Anchor
+from fishweir.evaluate.witnesses.path_tables import Path
+
+
+@dataclass(frozen=True)
+class Table:
+    """`numbers` and `columns` have one row per query; `rows` leads from positions to rows."""
+
+    template: Template
+    anchor: Anchor
+    numbers: Ints
+    columns: tuple[Column, ...]
+    rows: Ints | None
+    index: Index
+
+    @property
+    def residual(self) -> tuple[int, ...]:
+        """Constant conditions left to check after the look-up; words are looked up by one of them."""
+        looked_up = self.anchor.conditions if is_exact(self.index) else ()
+        return tuple(i for i in range(len(self.template.constants)) if i not in looked_up)
+
+    @property
+    def source(self) -> Source:
+        return self.template.source
+
+    @property
+    def paths(self) -> dict[Path, bool]:
+        return template_paths(self.template)
+
+    @property
+    def size(self) -> int:
+        return len(self.numbers)
+
+    @cached_property
+    def members(self) -> Ints:
+        """The query number at each position."""
+        return self.numbers if self.rows is None else self.numbers[self.rows]
+
+    @property
+    def anchor_constants(self) -> set[tuple[Constant, ...]]:
+        """The different outputs of the group's split: equal constants share one; no condition is one, too."""
+        if isinstance(self.index, Equal):
+            return {(constant,) for constant in self.index.constants.to_pylist()}
+        picked = [self.columns[self.template.constants[i].slot] for i in self.anchor.conditions]
+        return set(zip(*(column.tolist() for column in picked), strict=True)) if picked else {()}
+
+    def constants_at(self, condition: int, positions: Ints) -> Column:
+        rows = positions if self.rows is None else self.rows[positions]
+        return take(self.columns[self.template.conditions[condition].slot], rows)
+
+    def positions_of(self, number: int) -> Ints:
+        return np.flatnonzero(self.members == number)
+
+
+def template_paths(template: Template) -> dict[Path, bool]:
+    """The paths a template is matched by, and whether their values are read."""
+    compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
+    paths = {template.path(i): i in compared for i in dict.fromkeys((*template.leaves, *compared))}
+    return paths | {condition.path: True for condition in template.negated}
+
+
+def build_table(template: Template, anchor: Anchor, numbers: Ints, columns: Sequence[Column]) -> Table:
+    """Sorts the queries by the anchor's constants; `numbers` and `columns` are in registration order."""
+    ordered = _order(template, anchor, columns, len(numbers))
+    numbers, columns = numbers[ordered], tuple(take(column, ordered) for column in columns)
+    rows, index = _index(template, anchor, columns, len(numbers))
+    return Table(template, anchor, numbers, columns, rows, index)
+
+
+def merge_tables(tables: Sequence[Table], dead: Ints) -> Table | None:
+    """One table of several with the same template and anchor, without the dead queries."""
+    first = tables[0]
+    numbers = np.concatenate([table.numbers for table in tables])
+    keep = np.flatnonzero(~np.isin(numbers, dead))
+    keep = keep[np.argsort(numbers[keep], kind="stable")]
+    if not len(keep):
+        return None
+    columns = [take(concatenated(parts), keep) for parts in zip(*(t.columns for t in tables), strict=True)]
+    return build_table(first.template, first.anchor, numbers[keep], columns)
+
+
+def concatenated(parts: Sequence[Column]) -> Column:
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pa.concat_arrays(parts)
+
+
+def _order(template: Template, anchor: Anchor, columns: Sequence[Column], size: int) -> Ints:
+    if len(anchor.conditions) != 1:
+        return np.arange(size)
+    condition = template.constants[anchor.conditions[0]]
+    return order_for(condition.op, condition.type, columns[condition.slot])
+
+
+def _index(template: Template, anchor: Anchor, columns: Sequence[Column], size: int) -> tuple[Ints | None, Index]:
+    picked = [template.constants[i] for i in anchor.conditions]
+    match picked:
+        case []:
+            return None, Everything(size)
+        case [condition]:
+            return None, index_for(condition.op, condition.type, condition.part, columns[condition.slot])
+        case [lower, upper]:
+            lo, hi = columns[lower.slot], columns[upper.slot]
+            tree, rows = Interval.build(lo, hi, lower.op, upper.op, lower.part)
+            return rows, tree
+    raise AssertionError(picked)
+
+
+# In and out of a segment file: the arrays by name, the rest in its header.
+
+INDEX_ARRAYS: dict[type, tuple[str, ...]] = {
+    Equal: ("hashes", "constants", "starts"), Interval: ("endpoints", "levels", "starts", "by_a", "by_b"),
+}  # fmt: skip
+"""All other indexes are their constants, or are made of them at the first look-up."""
+
+
+def table_arrays(table: Table) -> dict[str, Any]:
+    arrays = {f"column{i}": column for i, column in enumerate(table.columns)}
+    source = table.index.words if isinstance(table.index, Words) else table.index
+    index = {f"index.{name}": getattr(source, name) for name in INDEX_ARRAYS.get(type(source), ())}
+    if isinstance(table.index, Words):
+        index["index.exact"] = table.index.exact
+    rows = {} if table.rows is None else {"rows": table.rows}
+    return {"numbers": table.numbers, **rows, **arrays, **index}
+
+
+def table_from_arrays(template: Template, anchor: Anchor, arrays: Mapping[str, Any]) -> Table:
+    columns = tuple(arrays[f"column{i}"] for i in range(len(template.conditions)))
+    picked = [template.constants[i] for i in anchor.conditions]
+    index: Index
+    if not picked:
+        index = Everything(len(arrays["numbers"]))
+    elif len(picked) == 2:
+        index = Interval(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Interval]}, part=picked[0].part)
+    elif "index.hashes" in arrays:
+        equal = Equal(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Equal]})
+        index = Words(equal, arrays["index.exact"]) if picked[0].type == "words" else equal
+    else:
+        index = index_for(picked[0].op, picked[0].type, picked[0].part, columns[picked[0].slot])
+    return Table(template, anchor, arrays["numbers"], columns, arrays.get("rows"), index)

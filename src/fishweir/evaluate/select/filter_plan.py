@@ -1,0 +1,186 @@
+"""Planning the filters of one source by VCA with VCB (RoSeS 4.3 and 5).
+
+In: the predicates of many queries with their constants, or tables that become one, and the statistics. Out: a
+FilterTable. Each source has plans of its own: a query that comes or goes changes no other's. A plan whose
+estimated cost has drifted away from what it was chosen by is made anew, if that pays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.nodes import Constant, Source
+from fishweir.algebra.normal import dotted
+from fishweir.algebra.predicates import AtomSignature, Predicate
+from fishweir.evaluate.arrays import Column, Ints, take, to_column
+from fishweir.evaluate.index.atoms import AtomGroup, build_groups
+from fishweir.evaluate.select.factorization.cost import independent
+from fishweir.evaluate.select.factorization.layout import Literals, to_layout, to_units
+from fishweir.evaluate.select.factorization.vcb import vcb
+from fishweir.evaluate.select.filters import FilterTable
+from fishweir.evaluate.select.selectivity import selectivities
+from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
+
+Conjunction = frozenset[Literals]
+"""A predicate over numbered atoms."""
+
+DRIFTED = 1.5
+"""A plan is reconsidered when its estimated cost is off by this factor, up or down."""
+PAYS = 0.9
+"""A new plan replaces it if it costs at most this share of it."""
+
+
+def build_filters(
+    source: Source, queries: Iterable[tuple[int, Predicate, Sequence[Constant]]], statistics: Statistics
+) -> FilterTable:
+    """All predicates of a source as one plan."""
+    by_template: dict[Predicate, tuple[list[int], list[Sequence[Constant]]]] = {}
+    for number, template, constants in queries:
+        some, rows = by_template.setdefault(template, ([], []))
+        some.append(number)
+        rows.append(constants)
+    columns: dict[AtomSignature, list[Column]] = {}
+    parts: list[list[int]] = []
+    for template, (_, rows) in by_template.items():
+        columns_of = [columns.setdefault(literal.signature, []) for literal in template.literals]
+        parts.append([])
+        for literal, column, values in zip(template.literals, columns_of, zip(*rows, strict=True), strict=True):
+            parts[-1].append(len(column))
+            column.append(to_column(values, literal.signature.type))
+    groups, numbered = build_groups(columns)
+    numbers: list[int] = []
+    conjunctions: list[Conjunction] = []
+    for (template, (some, _)), here in zip(by_template.items(), parts, strict=True):
+        atoms = [numbered[x.signature][part].tolist() for x, part in zip(template.literals, here, strict=True)]
+        numbers += some
+        conjunctions += _conjunctions(template, atoms, len(some))
+    return _planned(source, groups, numbers, conjunctions, statistics)
+
+
+def _conjunctions(template: Predicate, atoms: list[list[int]], count: int) -> list[Conjunction]:
+    """The predicate of each query: a template with the atoms of its constants."""
+    if not template.clauses:
+        return [frozenset()] * count
+    signs = [literal.positive for literal in template.literals]
+    ends = np.cumsum([len(clause) for clause in template.clauses]).tolist()
+    spans = list(zip([0, *ends[:-1]], ends, strict=True))
+    return [
+        frozenset(tuple(sorted(zip(row[lo:hi], signs[lo:hi], strict=True))) for lo, hi in spans)
+        for row in zip(*atoms, strict=True)
+    ]
+
+
+def merge_filters(tables: Sequence[FilterTable], dead: Ints, statistics: Statistics) -> FilterTable | None:
+    """One plan of several of the same source, without the dead queries and what only they asked for."""
+    gone = set(dead.tolist())
+    columns: dict[AtomSignature, list[Column]] = {}
+    living: list[tuple[int, Conjunction, int]] = []
+    used: list[tuple[FilterTable, Ints]] = []
+    for i, table in enumerate(tables):
+        here = [(n, conjunction, i) for numbers, conjunction in ended(table) for n in numbers if n not in gone]
+        living += here
+        asked = {atom for conjunction in {c for _, c, _ in here} for clause in conjunction for atom, _ in clause}
+        used.append((table, np.array(sorted(asked), np.int64)))
+    if not living:
+        return None
+    for table, atoms in used:
+        for group in table.groups:
+            own = atoms[(atoms >= group.first) & (atoms < group.first + len(group))] - group.first
+            columns.setdefault(group.signature, []).append(take(group.constants, own))
+    groups, numbered = build_groups(columns)
+    renamed = _renamed(used, numbered)
+    moved: dict[tuple[Conjunction, int], Conjunction] = {}
+    for _, conjunction, i in living:
+        if (conjunction, i) not in moved:
+            clauses = (tuple(sorted((renamed[i][a], sign) for a, sign in clause)) for clause in conjunction)
+            moved[conjunction, i] = frozenset(clauses)
+    numbers = [number for number, _, _ in living]
+    return _planned(tables[0].source, groups, numbers, [moved[c, i] for _, c, i in living], statistics)
+
+
+def _renamed(
+    used: Sequence[tuple[FilterTable, Ints]], numbered: dict[AtomSignature, list[Ints]]
+) -> list[dict[int, int]]:
+    """For each table its atoms' new numbers: the columns were given in the order of tables and groups."""
+    taken = dict.fromkeys(numbered, 0)
+    found = []
+    for table, atoms in used:
+        new = []
+        for group in table.groups:
+            new += numbered[group.signature][taken[group.signature]].tolist()
+            taken[group.signature] += 1
+        found.append(dict(zip(atoms.tolist(), new, strict=True)))
+    return found
+
+
+def ended(table: FilterTable) -> Iterator[tuple[list[int], Conjunction]]:
+    """The queries that end at each node, with its conjunction."""
+    layout = table.layout
+    above: list[frozenset[int]] = [frozenset()] * len(layout)
+    parents, offsets, checks = layout.parents.tolist(), layout.check_offsets.tolist(), layout.checks.tolist()
+    ends, members = layout.end_offsets.tolist(), layout.ends.tolist()
+    of = {unit: layout.units.of(unit) for unit in set(checks)}
+    for node in range(len(layout)):
+        if node:
+            above[node] = above[parents[node]] | frozenset(checks[offsets[node] : offsets[node + 1]])
+        if ends[node + 1] > ends[node]:
+            yield members[ends[node] : ends[node + 1]], frozenset(of[unit] for unit in above[node])
+
+
+def _planned(
+    source: Source,
+    groups: tuple[AtomGroup, ...],
+    numbers: Sequence[int],
+    conjunctions: Sequence[Conjunction],
+    statistics: Statistics,
+) -> FilterTable:
+    atoms = sum(map(len, groups))
+    disjunctions: dict[Literals, int] = {}
+    predicates = [
+        frozenset(
+            clause[0][0]
+            if len(clause) == 1 and clause[0][1]
+            else disjunctions.setdefault(clause, atoms + len(disjunctions))
+            for clause in conjunction
+        )
+        for conjunction in conjunctions
+    ]
+    units = to_units(atoms, list(disjunctions))
+    chances = atom_chances(source, groups, statistics)
+    of_units = units.chances(chances)
+    layout = to_layout(vcb(predicates, independent(of_units)), units, of_units)
+    layout = replace(layout, ends=np.asarray(numbers, np.int64)[layout.ends])
+    return FilterTable(source, groups, layout, chances, seen(source, groups, statistics))
+
+
+def atom_chances(source: Source, groups: Sequence[AtomGroup], statistics: Statistics) -> NDArray[np.float64]:
+    """The selectivity of each atom as far as it is known now."""
+    known = (_known(source, group, statistics) for group in groups)
+    found = [selectivities(g.signature, g.constants, k) for g, k in zip(groups, known, strict=True)]
+    return np.concatenate([np.empty(0), *found])
+
+
+def seen(source: Source, groups: Sequence[AtomGroup], statistics: Statistics) -> int:
+    """How many values the statistics of the atoms' paths rest upon."""
+    return sum(_known(source, group, statistics).count for group in groups)
+
+
+def _known(source: Source, group: AtomGroup, statistics: Statistics) -> PathStatistics:
+    return statistics.get(path_key(source, dotted(group.signature.path)), PathStatistics())
+
+
+def replanned(table: FilterTable, statistics: Statistics) -> FilterTable | None:
+    """A better plan of the same queries, where the statistics have drifted; else None."""
+    if not seen(table.source, table.groups, statistics):
+        return None
+    then = table.cost(table.chances)
+    cost = table.cost(atom_chances(table.source, table.groups, statistics))
+    if table.seen and max(cost, then) <= DRIFTED * min(cost, then):
+        return None
+    better = merge_filters([table], np.empty(0, np.int64), statistics)
+    assert better is not None, "no query is dead"
+    return better if not table.seen or better.cost(better.chances) <= PAYS * cost else None

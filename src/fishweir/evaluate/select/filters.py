@@ -1,0 +1,141 @@
+"""The filters of one source: atoms, clauses, conjunctions and queries as one plan (RoSeS 4.3).
+
+In: the witnesses of a batch. Out: Matches, one row a document with the queries that want it. The four levels:
+atom groups find what holds, disjunctions follow from it, conjunctions are shared by the filter plan that
+VCA with VCB chose (filter_plan.py), and queries with equal conjunctions end at one node. Immutable; written to
+and mapped from a segment file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.codec import from_json, to_json
+from fishweir.algebra.nodes import Source
+from fishweir.algebra.normal import ANY_ROOT
+from fishweir.algebra.predicates import AtomSignature, Predicate
+from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.index.atoms import AtomGroup, true_atoms
+from fishweir.evaluate.select.factorization.layout import Layout, Units, run
+from fishweir.evaluate.select.match import Matches
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+
+ROOT_PATH: Path = (ANY_ROOT,)
+
+
+@dataclass(frozen=True)
+class FilterTable:
+    """Queries by the node they end at; `chances` are the atoms' selectivities that the plan was chosen by, `seen`
+    how many items of the source had been counted then."""
+
+    source: Source
+    groups: tuple[AtomGroup, ...]
+    layout: Layout
+    chances: NDArray[np.float64]
+    seen: int
+
+    @property
+    def members(self) -> Ints:
+        """The query number at each position."""
+        return self.layout.ends
+
+    @property
+    def size(self) -> int:
+        return len(self.members)
+
+    @property
+    def paths(self) -> dict[Path, bool]:
+        """The paths read, and whether for their values; all documents come by their root."""
+        return _paths(group.signature for group in self.groups)
+
+    @property
+    def worded(self) -> set[Path]:
+        return {g.signature.path for g in self.groups if g.signature.type == "words"}
+
+    def positions_of(self, number: int) -> Ints:
+        return np.flatnonzero(self.members == number)
+
+    def nodes_of(self, number: int) -> list[int]:
+        """Where a query's predicates end."""
+        found = np.searchsorted(self.layout.end_offsets, self.positions_of(number), "right") - 1
+        return found.tolist()
+
+    def cost(self, chances: NDArray[np.float64]) -> float:
+        """What the plan costs a unit of the source's items, if the atoms had these selectivities."""
+        return self.layout.cost(self.layout.units.chances(chances))
+
+
+def predicate_paths(predicate: Predicate) -> dict[Path, bool]:
+    return _paths(literal.signature for literal in predicate.literals)
+
+
+def _paths(signatures: Iterable[AtomSignature]) -> dict[Path, bool]:
+    read = {ROOT_PATH: False}
+    for signature in signatures:
+        read[signature.path] = read.get(signature.path, False) or signature.op != "exists"
+    return read
+
+
+def match_filters(table: FilterTable, witnesses: Mapping[Path, PathTable]) -> Matches | None:
+    """The matches of a source's filters, or None where nothing fires."""
+    roots = witnesses.get(ROOT_PATH)
+    if roots is None or not len(roots):
+        return None
+    offsets, atoms = true_atoms(table.groups, witnesses, int(roots.documents.max()) + 1)
+    ends, nodes, _ = run(table.layout, offsets, atoms)
+    counts = np.diff(ends)
+    counts[np.setdiff1d(np.arange(len(counts)), roots.documents)] = 0
+    documents = np.flatnonzero(counts)
+    if not len(documents):
+        return None
+    _, at = expand(ends[documents], ends[documents + 1])
+    bounds = np.append(0, np.cumsum(counts[documents]))
+    ended = nodes[at]
+    lo, hi = (table.layout.end_offsets[ended + i].astype(np.int64) for i in (0, 1))
+    zeros, none = np.zeros(len(documents) + 1, np.int64), np.empty(0, np.int64)
+    root = np.zeros((len(documents), 1), np.int64)
+    if (hi - lo).sum() > 2 * len(lo):
+        return Matches(documents, root, 2 * bounds, np.stack([lo, hi], 1).ravel(), zeros, none)
+    source, positions = expand(lo, hi)
+    members = np.searchsorted(source, bounds)
+    return Matches(documents, root, zeros, none, members, table.members[positions])
+
+
+# In and out of a segment file.
+
+
+def filter_header(table: FilterTable) -> list[Any]:
+    return ["filters", to_json(table.source), [to_json(g.signature) for g in table.groups], table.seen]
+
+
+def filter_arrays(table: FilterTable) -> dict[str, Any]:
+    layout, units = table.layout, table.layout.units
+    return {
+        "first": layout.first,
+        "access": layout.access,
+        "check_offsets": layout.check_offsets,
+        "checks": layout.checks,
+        "end_offsets": layout.end_offsets,
+        "ends": layout.ends,
+        "unit_offsets": units.offsets,
+        "literals": units.literals,
+        "chances": table.chances,
+        **{f"constants{i}": group.constants for i, group in enumerate(table.groups)},
+    }
+
+
+def filters_from_arrays(header: list[Any], arrays: Mapping[str, Any]) -> FilterTable:
+    _, source, signatures, seen = header
+    groups: list[AtomGroup] = []
+    first = 0
+    for i, signature in enumerate(signatures):
+        groups.append(AtomGroup(from_json(signature), first, arrays[f"constants{i}"]))
+        first += len(groups[-1])
+    units = Units(first, arrays["unit_offsets"], arrays["literals"])
+    tree = (arrays[name] for name in ("first", "access", "check_offsets", "checks", "end_offsets", "ends"))
+    return FilterTable(from_json(source), tuple(groups), Layout(units, *tree), arrays["chances"], seen)

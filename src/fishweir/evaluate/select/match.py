@@ -1,0 +1,174 @@
+"""Matching: one table against the witnesses of a batch of documents.
+
+In: a table and the path tables of a batch. Out: Matches, one row per binding of the output nodes,
+with the queries that want it as slices of the table, or as an explicit list where conditions were
+left to check. Nothing here loops over queries, documents or pairs: a look-up gives slices, joins on
+common ancestors are sorted look-ups, and the rest is checked on whole arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fishweir.algebra.nodes import Operator
+from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template
+from fishweir.algebra.texts import TEXT_CONDITIONS
+from fishweir.evaluate.arrays import Column, Ints, expand, number_rows, take
+from fishweir.evaluate.index.constants import Slices
+from fishweir.evaluate.index.words import contain
+from fishweir.evaluate.select.bindings import Bindings, bind, compare
+from fishweir.evaluate.select.constant_tables import Table
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Row i: document, output nodes, and its queries: slices or members between the offsets."""
+
+    documents: Ints
+    nodes: Ints
+    slice_offsets: Ints
+    slices: Ints
+    member_offsets: Ints
+    members: NDArray[np.integer[Any]]
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+
+def match_table(table: Table, witnesses: Mapping[Path, PathTable]) -> Matches | None:
+    """The matches of a table's queries, or None where nothing fires."""
+    values = witnesses.get(table.template.path(table.anchor.node))
+    if values is None:
+        return None
+    hits = table.index.look_up(values)
+    if not len(hits.row):
+        return None
+    bindings = bind(table.template, table.anchor.node, witnesses, np.unique(hits.row))
+    if bindings is None or not len(bindings.documents):
+        return None
+    if table.residual or table.template.negated:
+        return _with_residual(table, witnesses, bindings, hits)
+    return _with_slices(table, bindings, hits)
+
+
+def holds(
+    condition: ConstantCondition | NegatedCondition, values: PathTable, rows: Ints, constants: Column
+) -> NDArray[np.bool_]:
+    """A condition on rows of a path, each with its constant."""
+    if condition.op == "contains":
+        return contain(values, rows, constants)
+    if condition.op in TEXT_CONDITIONS:
+        return _texts_hold(condition.op, take(values.texts, rows), constants)
+    op: Operator = condition.op  # type: ignore[assignment]
+    if condition.type == "number":
+        return compare(values.part(condition.part)[rows], op, constants)
+    return compare(take(values.texts, rows), op, constants)
+
+
+def _texts_hold(op: str, texts: pa.LargeStringArray, constants: pa.LargeStringArray) -> NDArray[np.bool_]:
+    """Text by text, each different pair once: what an index let through is little."""
+    pairs = list(zip(texts.to_pylist(), constants.to_pylist(), strict=True))
+    test = TEXT_CONDITIONS[op]
+    decided = {pair: test(*pair) for pair in set(pairs)}
+    return np.fromiter((decided[pair] for pair in pairs), np.bool_, len(pairs))
+
+
+def somewhere(
+    condition: NegatedCondition, witnesses: Mapping[Path, PathTable], documents: Ints, constants: Column
+) -> NDArray[np.bool_]:
+    """For each (document, constant): whether any node at the path satisfies the condition."""
+    found = np.zeros(len(documents), np.bool_)
+    values = witnesses.get(condition.path)
+    if values is None:
+        return found
+    order = np.argsort(values.documents, kind="stable")
+    starts, ends = (np.searchsorted(values.documents[order], documents, side) for side in ("left", "right"))
+    candidate, at = expand(starts, ends)
+    if condition.op == "exists":
+        found[candidate] = True
+        return found
+    found[candidate[holds(condition, values, order[at], take(constants, candidate))]] = True
+    return found
+
+
+def _with_slices(table: Table, bindings: Bindings, hits: Slices) -> Matches:
+    """Nothing left to check: a binding's queries are the slices of its anchor's value."""
+    documents, nodes = bindings.documents, outputs(table.template, bindings)
+    rows, group = distinct(documents, nodes, bindings.anchor_rows)
+    documents, nodes, anchors = documents[rows], nodes[rows], bindings.anchor_rows[rows]
+    order = np.argsort(hits.row, kind="stable")
+    hits = Slices(hits.row[order], hits.lo[order], hits.hi[order])
+    row, at = expand(np.searchsorted(hits.row, anchors, "left"), np.searchsorted(hits.row, anchors, "right"))
+    lo, hi = hits.lo[at], hits.hi[at]
+    if len(np.unique(group)) == len(group):
+        ends = np.searchsorted(row, np.arange(len(documents) + 1))
+        none = np.zeros(len(documents) + 1, np.int64)
+        return Matches(documents, nodes, 2 * ends, np.stack([lo, hi], 1).ravel(), none, np.empty(0, np.int64))
+    source, positions = expand(lo, hi)
+    return with_members(documents, nodes, group, row[source], table.members[positions])
+
+
+def _with_residual(
+    table: Table, witnesses: Mapping[Path, PathTable], bindings: Bindings, hits: Slices
+) -> Matches | None:
+    """Candidates (binding, position) from the slices, then each condition left over on all of them."""
+    order = np.argsort(hits.row, kind="stable")
+    starts = np.searchsorted(hits.row[order], bindings.anchor_rows, "left")
+    ends = np.searchsorted(hits.row[order], bindings.anchor_rows, "right")
+    row, at = expand(starts, ends)
+    source, positions = expand(hits.lo[order][at], hits.hi[order][at])
+    rows = row[source]
+    for i in table.residual:
+        condition = table.template.constants[i]
+        values = witnesses[table.template.path(condition.node)]
+        keep = holds(condition, values, bindings.at[condition.node][rows], table.constants_at(i, positions))
+        rows, positions = rows[keep], positions[keep]
+    for i, negated in enumerate(table.template.negated, len(table.template.constants)):
+        keep = ~somewhere(negated, witnesses, bindings.documents[rows], table.constants_at(i, positions))
+        rows, positions = rows[keep], positions[keep]
+    if not len(rows):
+        return None
+    documents, nodes = bindings.documents, outputs(table.template, bindings)
+    _, group = distinct(documents, nodes)
+    return with_members(documents, nodes, group, rows, table.members[positions])
+
+
+def with_members(documents: Ints, nodes: Ints, group: Ints, rows: Ints, members: Ints) -> Matches:
+    """One row per distinct output with the sorted list of its queries."""
+    keys = np.sort((group[rows] << 32) | members)  # one sort of numbers; query numbers stay below 2**31
+    keys = keys[np.append(True, keys[1:] != keys[:-1])]
+    groups, members = keys >> 32, keys & 0xFFFFFFFF
+    found, starts = np.unique(groups, return_index=True)
+    first = np.zeros(group.max() + 1, np.int64)
+    first[group[::-1]] = np.arange(len(group))[::-1]
+    where = first[found]
+    none = np.zeros(len(found) + 1, np.int64)
+    ends = np.append(starts, len(members)).astype(np.int64)
+    return Matches(documents[where], nodes[where], none, np.empty(0, np.int64), ends, members)
+
+
+def outputs(template: Template, bindings: Bindings) -> Ints:
+    """The output nodes; what stood above a split is represented by the document element."""
+    columns = [np.maximum(bindings.nodes[node], 0) for node in template.outputs]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(bindings.documents), 0), np.int64)
+
+
+def distinct(documents: Ints, nodes: Ints, *more: Ints) -> tuple[Ints, Ints]:
+    """First rows of the distinct (document, nodes, more), and for each row kept the number of its
+    distinct (document, nodes); without `more` all rows are kept."""
+    group = number_rows(documents, *nodes.T)
+    if not more:
+        return np.arange(len(group)), group
+    _, rows = np.unique(number_rows(group, *more), return_index=True)
+    return rows, group[rows]
+
+
+def to_lists(offsets: Ints, values: NDArray[np.integer[Any]]) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int64()))

@@ -1,0 +1,238 @@
+"""Matching a pool: a batch of documents joined with the regions of all its queries.
+
+In: a pool and the path tables of a batch. Out: Matches with lists of queries, several where the pairs are many.
+First the pattern is bound (once for all tables of the pool), then the bindings' values are joined with the regions
+(boxes/), then what a query has besides its region is checked on the pairs that are left: the refinement of Spatial Join
+CQ 5.1, table by table on whole arrays.
+
+A tuple may satisfy a tenth of 100,000 queries, so the pairs of a batch are never all there: a block has about `PAIRS`,
+and no binding's row is torn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.normal import Template
+from fishweir.evaluate.arrays import Ints, expand, take
+from fishweir.evaluate.jit import kernel
+from fishweir.evaluate.select.bindings import bind, compare
+from fishweir.evaluate.select.boxes import Matches as Pairs
+from fishweir.evaluate.select.match import Matches, distinct, holds, outputs, somewhere, with_members
+from fishweir.evaluate.select.regions import Pooled, required, sides
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+
+PAIRS = 1 << 20
+FIRST = 1024
+"""Bindings of the first block; the next ones follow from what it has given."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Bindings of a pool: documents, output nodes, by place the path table and the row in it (see Pooled.values), and
+    which bindings have the same output; None where none have."""
+
+    documents: Ints
+    nodes: Ints
+    tables: list[PathTable | None]
+    at: list[Ints | None]
+    group: Ints | None
+
+    def rows(self, place: int, bindings: Ints) -> Ints:
+        at = self.at[place]
+        return bindings if at is None else at[bindings]
+
+
+def match_pool(pool: Pooled, witnesses: Mapping[Path, PathTable]) -> Iterator[Matches]:
+    """The matches of all queries of a pool, in blocks."""
+    bound = _bind_flat(pool, witnesses) if pool.flat else _bind_pattern(pool, witnesses)
+    if bound is None:
+        return
+    values = pool.values(bound.tables, bound.at, len(bound.documents))
+    group = np.arange(len(values)) if bound.group is None else bound.group
+    left = np.arange(len(values)) if bound.group is None else np.argsort(group, kind="stable")
+    undone, size, room = np.ones(len(values), np.bool_), FIRST, PAIRS
+    while len(left):
+        part = left[: np.searchsorted(group[left], group[left[min(size, len(left)) - 1]], "right")]
+        pairs = pool.index.match(values[part], room)
+        whole = _whole_groups(group[part], pairs.tuples)
+        if not len(whole):
+            room *= 2
+            continue
+        size = max(1, int(room * len(pairs) / max(1, len(pairs.numbers))))
+        undone[part[pairs.tuples[whole]]] = False
+        left = left[undone[left]]
+        matches = _matches(pool, bound, witnesses, part[pairs.tuples], whole, pairs)
+        if matches is not None:
+            yield matches
+
+
+def _whole_groups(group: Ints, done: Ints) -> Ints:
+    """Rows of what was done whose whole group was; outputs are put out with all their queries at once."""
+    if len(done) == len(group):
+        return np.arange(len(done))
+    missing = np.ones(len(group), np.bool_)
+    missing[done] = False
+    return np.flatnonzero(~np.isin(group[done], group[missing]))
+
+
+def _matches(
+    pool: Pooled, bound: Bound, witnesses: Mapping[Path, PathTable], bindings: Ints, whole: Ints, pairs: Pairs
+) -> Matches | None:
+    """Row i of the pairs is of `bindings[i]`; rows that are not `whole` are left for the next block."""
+    if len(whole) < len(pairs):
+        keep = np.zeros(len(pairs), np.bool_)
+        keep[whole] = True
+        pairs = pairs.kept(np.repeat(keep, np.diff(pairs.offsets)))
+    pairs = _refined(pool, bound, witnesses, bindings, pairs)
+    if not len(pairs.numbers):
+        return None
+    name_queries(pairs.numbers, pool.numbers)
+    members = pairs.numbers
+    if bound.group is not None or pool.repeats:
+        rows = np.repeat(bindings, np.diff(pairs.offsets))
+        group = np.arange(len(bound.documents)) if bound.group is None else bound.group
+        return with_members(bound.documents, bound.nodes, group, rows, members.astype(np.int64))
+    some = np.flatnonzero(np.diff(pairs.offsets))
+    offsets = np.append(pairs.offsets[some], pairs.offsets[-1])
+    none = np.zeros(len(some) + 1, np.int64)
+    at = bindings[some]
+    return Matches(bound.documents[at], bound.nodes[at], none, np.empty(0, np.int64), offsets, members)
+
+
+@kernel
+def name_queries(positions: NDArray[np.int32], queries: NDArray[np.int32]) -> None:
+    """The query at each position, in its place: an index of 32 bits is widened first where NumPy does this."""
+    for i in range(len(positions)):
+        positions[i] = queries[positions[i]]
+
+
+def _refined(pool: Pooled, bound: Bound, witnesses: Mapping[Path, PathTable], bindings: Ints, pairs: Pairs) -> Pairs:
+    """What a query has besides its region, for the tables that have something left over."""
+    if not pool.refined or not len(pairs.numbers):
+        return pairs
+    rows, keep = np.repeat(bindings, np.diff(pairs.offsets)), np.ones(len(pairs.numbers), np.bool_)
+    order, bounds = _by_table(pool, pairs)
+    for i in pool.refined:
+        chosen = order[bounds[i] : bounds[i + 1]]
+        positions = pairs.numbers[chosen] - pool.starts[i]
+        keep[chosen] = _satisfied(pool, i, bound, witnesses, rows[chosen], positions)
+    return pairs.kept(keep)
+
+
+def _by_table(pool: Pooled, pairs: Pairs) -> tuple[Ints, Ints]:
+    """The pairs in the order of their tables, and where each table begins."""
+    if len(pool.tables) == 1:
+        return np.arange(len(pairs.numbers)), np.array([0, len(pairs.numbers)])
+    kind = np.uint16 if len(pool.tables) < 1 << 16 else np.uint32
+    table = np.repeat(np.arange(len(pool.tables), dtype=kind), np.diff(pool.starts))[pairs.numbers]
+    ends = np.cumsum(np.bincount(table, minlength=len(pool.tables)))
+    return np.argsort(table, kind="stable"), np.append(0, ends)
+
+
+def _satisfied(
+    pool: Pooled, i: int, bound: Bound, witnesses: Mapping[Path, PathTable], rows: Ints, positions: Ints
+) -> NDArray[np.bool_]:
+    """For pairs (binding, query of table i): whether all that is left over holds."""
+    table, template = pool.tables[i], pool.tables[i].template
+    pair = np.arange(len(rows))
+    if pool.flat:
+        for node in required(template):
+            pair = pair[bound.rows(pool.place(template, node), rows[pair]) >= 0]
+        for join in template.joins:
+            pair = pair[_compared(pool, template, (join.left, join.right), join.op, bound, rows[pair])]
+    for number, condition in enumerate(template.constants):
+        if number not in sides(template):
+            place = pool.place(template, condition.node)
+            values, at = bound.tables[place], bound.rows(place, rows[pair])
+            if values is None:
+                pair = pair[:0]
+            else:
+                constants = take(table.columns[condition.slot], positions[pair])
+                pair = pair[holds(condition, values, at, constants)]
+    for negated in template.negated:
+        constants = take(table.columns[negated.slot], positions[pair])
+        pair = pair[~somewhere(negated, witnesses, bound.documents[rows[pair]], constants)]
+    keep = np.zeros(len(rows), np.bool_)
+    keep[pair] = True
+    return keep
+
+
+def _compared(
+    pool: Pooled, template: Template, nodes: tuple[int, int], op: str, bound: Bound, rows: Ints
+) -> NDArray[np.bool_]:
+    """`x > y` within a binding: equality as texts, order as numbers."""
+    columns = []
+    for node in nodes:
+        place = pool.place(template, node)
+        table = bound.tables[place]
+        if table is None:
+            return np.zeros(len(rows), np.bool_)
+        columns.append(take(table.texts if op in ("=", "!=") else table.numbers, bound.rows(place, rows)))
+    return compare(columns[0], op, columns[1])  # type: ignore[arg-type]
+
+
+def _bind_pattern(pool: Pooled, witnesses: Mapping[Path, PathTable]) -> Bound | None:
+    """All bindings of the one template of a pool."""
+    template = pool.tables[0].template
+    start = template.constants[sides(template)[0]].node
+    values = witnesses.get(template.path(start))
+    if values is None:
+        return None
+    bindings = bind(template, start, witnesses, np.arange(len(values)))
+    if bindings is None or not len(bindings.documents):
+        return None
+    nodes = outputs(template, bindings)
+    _, group = distinct(bindings.documents, nodes)
+    places = range(len(template.nodes))
+    return Bound(
+        bindings.documents,
+        nodes,
+        [witnesses.get(template.path(node)) for node in places],
+        [bindings.at.get(node) for node in places],
+        group if group.max() + 1 < len(group) else None,
+    )
+
+
+def _bind_flat(pool: Pooled, witnesses: Mapping[Path, PathTable]) -> Bound | None:
+    """Each document with all of the pool's paths, -1 where it has none. Where a document has a path several times it
+    has a binding for each choice."""
+    tables = [witnesses.get(path) for path in pool.paths]
+    there = [table for table in tables if table is not None and len(table)]
+    if not there:
+        return None
+    exists = np.zeros(max(int(table.documents.max()) for table in there) + 1, np.bool_)
+    for some in there:
+        exists[some.documents] = True
+    documents = np.flatnonzero(exists)
+    at: list[Ints | None] = []
+    binding, alone = documents, True
+    for table in tables:
+        if table is None or not len(table):
+            at.append(np.full(len(binding), -1))
+        elif table.single:
+            at.append(_rows_of(table, binding, alone))
+        else:
+            order = np.argsort(table.documents, kind="stable")
+            lo, hi = (np.searchsorted(table.documents[order], binding, side) for side in ("left", "right"))
+            row, position = expand(lo, np.maximum(hi, lo + 1))
+            absent = (hi == lo)[row]
+            at = [row if rows is None else rows[row] for rows in at]
+            at.append(np.where(absent, -1, order[np.where(absent, 0, position)]))
+            binding, alone = binding[row], False
+    nodes = np.zeros((len(binding), 1), np.int64)
+    group = None if alone else np.searchsorted(documents, binding)
+    return Bound(binding, nodes, tables, at, group)
+
+
+def _rows_of(table: PathTable, documents: Ints, alone: bool) -> Ints | None:
+    """The row of each document in a table that has each at most once."""
+    if alone and len(table) == len(documents):
+        return None
+    row = np.searchsorted(table.documents, documents)
+    row[row == len(table)] = 0
+    return np.where(table.documents[row] == documents, row, -1)

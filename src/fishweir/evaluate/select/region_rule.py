@@ -1,0 +1,125 @@
+"""Pools: which tables of a segment are evaluated together as boxes, and by which strategy.
+
+In: the tables of a segment, the statistics. Out: pools. A table behind one anchor enumerates all queries that the
+anchor lets through and checks their other conditions one pair at a time; a pool compares a tuple with the regions of
+all its queries on all attributes at once (pooled.py, boxes/).
+
+The rule. A table can be pooled if it has sides of regions on two attributes at least. Flat templates of one source
+(tuples, and items without nesting) go into one pool, whatever attributes and operators they have, since a region is
+free to have no condition on an attribute; any other template is a pool of its own. Of those that can be,
+
+- a table of `SMALL` queries or more stays behind its anchor if that lets through fewer than `FEW` queries a value, as
+  equality with one of many constants does;
+- the others are pooled if they are `SMALL` queries together and the pool costs less: `NS_PER_TABLE` a table and
+  `NS_PER_CANDIDATE` for each query that its anchor lets through, against `NS_PER_ATTRIBUTE` and what the grid of
+  bitmaps, which is the dearer kernel where few queries match, takes for the size of the pool.
+
+How many an anchor lets through is estimated from the statistics; where there are none, equality from the number of
+different constants, the rest by operator. The strategy is then chosen by `boxes/choose.py`, with tuples drawn from the
+sampled values of each path, or from the constants where some path has not been seen. Queries are pooled anew whenever
+their segment is written, which changes how they are evaluated and not in which group they are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from fishweir.algebra.normal import Template, dotted
+from fishweir.evaluate.select.anchors import selectivity
+from fishweir.evaluate.select.boxes import SJBatch, SJImmediate
+from fishweir.evaluate.select.boxes.choose import SAMPLE, choose, grid_work, sample_from_queries
+from fishweir.evaluate.select.boxes.hilbert import hilbert_order
+from fishweir.evaluate.select.boxes.regions import Floats, tuple_keys
+from fishweir.evaluate.select.boxes.sj_batch import cheapest_size
+from fishweir.evaluate.select.constant_tables import Table
+from fishweir.evaluate.select.regions import Pooled, attribute_count, is_flat
+from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
+from fishweir.evaluate.witnesses.path_tables import PathTable
+
+SMALL = 512
+FEW = 8
+NS_PER_TABLE = 300.0
+NS_PER_CANDIDATE = 60.0
+NS_PER_ATTRIBUTE = 150.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Tables by their places in the segment."""
+
+    tables: tuple[int, ...]
+    strategy: str
+
+    def of(self, tables: Sequence[Table]) -> Pooled:
+        return Pooled(tuple(tables[i] for i in self.tables), self.tables, self.strategy)
+
+
+def pool_tables(tables: Sequence[Table], statistics: Statistics, strategy: str | None = None) -> tuple[Pool, ...]:
+    """The pools that pay; with a given strategy, all that are possible, evaluated by it."""
+    grouped: dict[Hashable, list[int]] = defaultdict(list)
+    for i, table in enumerate(tables):
+        if attribute_count(table.template) > 1:
+            grouped[_together(table.template)].append(i)
+    if strategy is not None:
+        return tuple(Pool(tuple(some), strategy) for some in grouped.values())
+    pools = (_paying(tables, some, statistics) for some in grouped.values())
+    return tuple(pool for pool in pools if pool is not None)
+
+
+def _together(template: Template) -> Hashable:
+    return (template.source, template.columns) if is_flat(template) else template
+
+
+def _paying(tables: Sequence[Table], indexes: Sequence[int], statistics: Statistics) -> Pool | None:
+    if sum(tables[i].size for i in indexes) < SMALL:
+        return None
+    let_through = {i: candidates(tables[i], statistics) for i in indexes}
+    chosen = tuple(i for i in indexes if tables[i].size < SMALL or let_through[i] >= FEW)
+    if not chosen or sum(tables[i].size for i in chosen) < SMALL:
+        return None
+    pool = Pool(chosen, "grid").of(tables)
+    behind_anchors = sum(NS_PER_TABLE + NS_PER_CANDIDATE * let_through[i] for i in chosen)
+    attributes = len(pool.attributes)
+    if behind_anchors < NS_PER_ATTRIBUTE * attributes + grid_work(pool.size, attributes):
+        return None
+    return Pool(chosen, choose(pool.boxes, sampled(pool, statistics)).strategy)
+
+
+def candidates(table: Table, statistics: Statistics) -> float:
+    """How many queries the anchor of a table lets through for one value."""
+    template, anchor = table.template, table.anchor
+    if not anchor.conditions:
+        return float(table.size)
+    known = statistics.get(path_key(template.source, dotted(template.path(anchor.node))), PathStatistics())
+    if not known.count and [template.constants[i].op for i in anchor.conditions] == ["="]:
+        return table.size / len(table.anchor_constants)
+    return table.size * selectivity(anchor, template, list(table.columns), statistics)
+
+
+def cluster_size(pool: Pooled, statistics: Statistics) -> int | None:
+    """Ndc of SJ-Batch for a batch of sampled tuples; a batch that comes may have another. None for other strategies."""
+    if not isinstance(pool.index, SJBatch):
+        return 1 if isinstance(pool.index, SJImmediate) else None
+    values = sampled(pool, statistics)
+    keys = tuple_keys(sample_from_queries(pool.boxes) if values is None else values, len(pool.attributes))
+    return cheapest_size(pool.index.index, np.ascontiguousarray(keys[hilbert_order(keys)][:, pool.index.index.used]))
+
+
+def sampled(pool: Pooled, statistics: Statistics) -> Floats | None:
+    """Tuples as they may come: of each path the sampled values, each drawn independently."""
+    known = [statistics.get(path_key(pool.source, dotted(path)), PathStatistics()) for path in pool.paths]
+    if not all(known[attribute.place].sample for attribute in pool.attributes):
+        return None
+    random = np.random.default_rng(0)
+    tables = [_values(random.choice(some.sample, SAMPLE).tolist() if some.sample else []) for some in known]
+    return pool.values(tables, [None] * len(tables), SAMPLE)
+
+
+def _values(texts: list[str]) -> PathTable:
+    nodes = np.zeros((len(texts), 1), np.int64)
+    return PathTable(np.arange(len(texts)), nodes, pa.array(texts, pa.large_string()))

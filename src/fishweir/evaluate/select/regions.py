@@ -1,0 +1,204 @@
+"""A pool of tables as one set of query regions (Spatial Join CQ 4.1): what is looked up for all of them at once.
+
+In: tables of one source, whose templates may condition different attributes. Out: `Pooled`: the attributes, the
+regions of all queries over them, and the kernel that joins a batch of bindings with the regions (boxes/). A query has
+no condition on an attribute that its own template does not mention. A position is a query of a table, the tables one
+after the other.
+
+A side of a region is `< <= = >= >` with a constant on a number, on a part of a date, or on a string by its
+order-preserving code; several on one attribute intersect. All else is left over and checked on the pairs that the
+regions let through (pool_match.py). What is absent or no number is NaN and satisfies no side. Shared: everything is
+built when first used, once per process, from the columns of the tables; a segment keeps it as long as it is cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from fishweir.algebra.nodes import Source
+from fishweir.algebra.normal import ANY_ROOT, ConstantCondition, Template, dotted
+from fishweir.evaluate.arrays import Column, Ints
+from fishweir.evaluate.select.bindings import bound_nodes
+from fishweir.evaluate.select.boxes import STRATEGIES, Boxes, Index, StringCodes
+from fishweir.evaluate.select.boxes.regions import HIGHEST, LOWEST, Floats, Keys, float_keys
+from fishweir.evaluate.select.constant_tables import Table
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+
+SIDES = ("<", "<=", "=", ">=", ">")
+LEAST, MOST = (int(key) for key in float_keys([-np.inf, np.inf]))
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An axis of the regions: what is compared of the node at a place. Places are nodes of the pattern, or paths."""
+
+    place: int
+    type: str
+    part: str
+
+
+def is_side(condition: ConstantCondition) -> bool:
+    return condition.op in SIDES and condition.type in ("number", "string")
+
+
+def is_flat(template: Template) -> bool:
+    """Conditions on the document element and what is right below it, each path once: all tuples, most items.
+
+    Such templates are bound together: each path is joined if it is there, and the document is all that is put out.
+    """
+    paths = [template.path(node) for node in range(1, len(template.nodes))]
+    below = all(node.parent == 0 for node in template.nodes[1:])
+    return template.nodes[0].step == ANY_ROOT and below and len(set(paths)) == len(paths) and template.outputs == (0,)
+
+
+def sides(template: Template) -> tuple[int, ...]:
+    """The conditions that are sides of a region."""
+    return tuple(i for i, condition in enumerate(template.constants) if is_side(condition))
+
+
+def attribute_count(template: Template) -> int:
+    picked = (template.constants[i] for i in sides(template))
+    return len({(c.node, c.type, c.part) for c in picked})
+
+
+def required(template: Template) -> set[int]:
+    """Nodes that must be there though no side of a region is on them."""
+    return set(bound_nodes(template)) - {template.constants[i].node for i in sides(template)} - {0}
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The tables of a pool; `indexes` are their places in the segment, `strategy` a key of STRATEGIES."""
+
+    tables: tuple[Table, ...]
+    indexes: tuple[int, ...]
+    strategy: str
+
+    @property
+    def source(self) -> Source:
+        return self.tables[0].template.source
+
+    @cached_property
+    def flat(self) -> bool:
+        return is_flat(self.tables[0].template)
+
+    @cached_property
+    def paths(self) -> tuple[Path, ...]:
+        """The path of each place."""
+        first = self.tables[0].template
+        if not self.flat:
+            return tuple(first.path(node) for node in range(len(first.nodes)))
+        found = (t.template.path(n) for t in self.tables for n in bound_nodes(t.template))
+        return tuple(dict.fromkeys(found))
+
+    def place(self, template: Template, node: int) -> int:
+        return self.paths.index(template.path(node)) if self.flat else node
+
+    @cached_property
+    def attributes(self) -> dict[Attribute, int]:
+        found = (self._attribute(t.template, t.template.constants[i]) for t in self.tables for i in sides(t.template))
+        return {attribute: number for number, attribute in enumerate(dict.fromkeys(found))}
+
+    def _attribute(self, template: Template, condition: ConstantCondition) -> Attribute:
+        return Attribute(self.place(template, condition.node), condition.type, condition.part)
+
+    @cached_property
+    def starts(self) -> Ints:
+        """The first position of each table, and at the end the number of queries."""
+        return np.cumsum([0, *(table.size for table in self.tables)])
+
+    @cached_property
+    def refined(self) -> tuple[int, ...]:
+        """The tables whose queries ask for more than their regions say."""
+        return tuple(i for i, table in enumerate(self.tables) if self._left_over(table.template))
+
+    def _left_over(self, template: Template) -> bool:
+        regional = len(sides(template)) == len(template.constants)
+        return not regional or bool(template.negated) or (self.flat and bool(template.joins or required(template)))
+
+    @property
+    def size(self) -> int:
+        return int(self.starts[-1])
+
+    @cached_property
+    def numbers(self) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        """The query at each position; 32 bits are enough and half the traffic."""
+        return np.concatenate([table.numbers for table in self.tables]).astype(np.int32)
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Some query is there several times, by several of its conjunctions."""
+        ordered = np.sort(self.numbers)
+        return bool((ordered[1:] == ordered[:-1]).any())
+
+    @cached_property
+    def codes(self) -> dict[Attribute, StringCodes]:
+        constants: dict[Attribute, list[pa.Array]] = {a: [] for a in self.attributes if a.type == "string"}
+        ordered: set[Attribute] = set()
+        for table in self.tables:
+            for i in sides(table.template):
+                condition = table.template.constants[i]
+                attribute = self._attribute(table.template, condition)
+                if attribute in constants:
+                    constants[attribute].append(table.columns[condition.slot])
+                    ordered |= {attribute} if condition.op != "=" else set()
+        return {
+            a: StringCodes(pa.chunked_array(some).unique().to_pylist(), a in ordered) for a, some in constants.items()
+        }
+
+    @cached_property
+    def boxes(self) -> Boxes:
+        low = np.full((self.size, len(self.attributes)), LOWEST, dtype=np.int64)
+        high = np.full_like(low, HIGHEST)
+        for table, start, end in zip(self.tables, self.starts[:-1], self.starts[1:], strict=True):
+            for i in sides(table.template):
+                condition = table.template.constants[i]
+                attribute = self._attribute(table.template, condition)
+                axis = self.attributes[attribute]
+                keys = float_keys(self._coded(attribute, table.columns[condition.slot]))
+                _cut(low[start:end, axis], high[start:end, axis], condition.op, keys)
+        return Boxes.of_keys(low, high)
+
+    def _coded(self, attribute: Attribute, column: Column) -> Floats:
+        return column if isinstance(column, np.ndarray) else self.codes[attribute].encode(column)
+
+    @cached_property
+    def index(self) -> Index:
+        return STRATEGIES[self.strategy](self.boxes)
+
+    def values(self, tables: Sequence[PathTable | None], at: Sequence[Ints | None], size: int) -> Floats:
+        """The value of each binding on each attribute; `at` has by place the row of its path table, -1 where it is
+        absent, or None where row i is binding i's."""
+        found = np.full((size, len(self.attributes)), np.nan)
+        for attribute, axis in self.attributes.items():
+            table, rows = tables[attribute.place], at[attribute.place]
+            if table is None or not len(table):
+                continue
+            if attribute.type == "string":
+                column = self.codes[attribute].encode(table.texts)
+            else:
+                column = table.part(attribute.part)
+            found[:, axis] = column if rows is None else np.where(rows < 0, np.nan, column[rows])
+        return found
+
+    @property
+    def signature(self) -> str:
+        """As a group has one: `box over x, y in R`."""
+        paths = [(dotted(self.paths[a.place]), a.part) for a in self.attributes]
+        shown = sorted({path if part == "value" else f"{part}({path})" for path, part in paths})
+        return f"box over {', '.join(shown)} in {self.source}"
+
+
+def _cut(low: Keys, high: Keys, op: str, keys: Keys) -> None:
+    """Intersects ranges with `op constant`, in place; a value that is none lies above all ends."""
+    np.maximum(low, LEAST, out=low)
+    np.minimum(high, MOST, out=high)
+    if op in (">", ">=", "="):
+        np.maximum(low, keys + (op == ">"), out=low)
+    if op in ("<", "<=", "="):
+        np.minimum(high, keys - (op == "<"), out=high)

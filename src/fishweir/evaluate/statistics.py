@@ -1,0 +1,94 @@
+"""Statistics of values per path: counted on the workers, merged on the driver, read by the grouping.
+
+`distinct` is estimated from the smallest hashes (KMV sketch), the distribution from a sample. Both
+merge, so a micro-batch's counters can be added in any order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.values import satisfies
+from fishweir.evaluate.witnesses.path_tables import PathTable
+
+SKETCH = 256
+SAMPLE = 256
+WORDS = 1024
+EVERY_OPERATOR = {
+    "=": 0.01, "contains": 0.02, "shares-link": 0.03, "references": 0.03, "extends": 0.04, "similar": 0.05,
+    "like": 0.06, "range": 0.1, "<": 0.33, "<=": 0.33, ">": 0.33, ">=": 0.33, "!=": 0.99,
+}  # fmt: skip
+"""Selectivities where nothing has been counted yet: equality first, then words, links and closed ranges."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathStatistics:
+    """What is known of the values on one path of one source."""
+
+    count: int = 0
+    smallest: tuple[int, ...] = ()
+    sample: tuple[str, ...] = ()
+    words: tuple[tuple[str, int], ...] = ()
+    """The commonest words and in how many values they are; counted where a condition asks for words."""
+    worded: int = 0
+    """How many values had their words counted."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @property
+    def distinct(self) -> float:
+        if len(self.smallest) < SKETCH:
+            return max(1, len(self.smallest))
+        return (SKETCH - 1) / (self.smallest[-1] / 2**64)
+
+    def merge(self, other: PathStatistics) -> PathStatistics:
+        """The newer sample pushes out the older one, so that the distribution follows the stream."""
+        smallest = tuple(sorted({*self.smallest, *other.smallest})[:SKETCH])
+        words = Counter(dict(self.words))
+        words.update(dict(other.words))
+        sample = (other.sample + self.sample)[:SAMPLE]
+        common, worded = tuple(words.most_common(WORDS)), self.worded + other.worded
+        return PathStatistics(self.count + other.count, smallest, sample, common, worded)
+
+    def fraction(self, op: str, constants: NDArray[np.generic] | list[str]) -> float:
+        """The share of sampled values that satisfy `value op constant`, averaged over the constants."""
+        pairs = [(v, c) for c in list(constants)[:16] for v in self.sample]
+        hits = sum(satisfies(v, op, c if isinstance(c, str) else float(c)) for v, c in pairs)  # type: ignore[arg-type]
+        return (hits + 0.5) / (len(pairs) + 1)
+
+
+def count_values(table: PathTable, words: bool = False) -> PathStatistics:
+    """The statistics of one batch; a spread-out sample, not the first rows."""
+    smallest = np.unique(table.hashes)[:SKETCH]
+    step = max(1, len(table) // 64)
+    sample = table.texts.take(np.arange(0, len(table), step)[:64]).to_pylist()
+    common = _count_words(table) if words else ()
+    texts = tuple(str(value)[:200] for value in sample)
+    return PathStatistics(len(table), tuple(int(h) for h in smallest), texts, common, len(table) if words else 0)
+
+
+def _count_words(table: PathTable) -> tuple[tuple[str, int], ...]:
+    dictionary, present = table.word_numbers
+    counts = np.bincount(present % max(len(dictionary), 1), minlength=len(dictionary))
+    top = np.argsort(-counts, kind="stable")[:WORDS]
+    return tuple(zip(dictionary.take(top).to_pylist(), counts[top].tolist(), strict=True))
+
+
+def statistics_from_json(raw: Mapping[str, Any]) -> PathStatistics:
+    words = tuple((word, count) for word, count in raw["words"])
+    return PathStatistics(raw["count"], tuple(raw["smallest"]), tuple(raw["sample"]), words, raw["worded"])
+
+
+Statistics = dict[str, PathStatistics]
+"""By source and path, as `path_key` writes them."""
+
+
+def path_key(source: object, dotted_path: str) -> str:
+    return f"{source}\t{dotted_path}"

@@ -1,0 +1,1 @@
+"""Witnesses: what the documents of a batch hold at the paths that queries read."""

@@ -1,0 +1,76 @@
+"""What the compiled walk knows of the automaton: transitions met so far, flags of states, names.
+
+In: transitions as they are missed. Out: the arrays that the kernel reads. The states stay the truth; this is a copy of
+what was asked of them, let go when they change.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fishweir.evaluate.witnesses.automaton.elements import Names
+from fishweir.evaluate.witnesses.automaton.states import State, States
+from fishweir.evaluate.witnesses.automaton.trie import OTHER
+from fishweir.evaluate.witnesses.automaton.walk_kernels import (
+    BY_ELEMENT,
+    BY_OTHER,
+    CLOSED,
+    MATCHED,
+    NOWHERE,
+    READS_ATTRIBUTES,
+    VALUED,
+    put_all,
+    put_step,
+)
+
+
+class Steps:
+    """The transitions of some states, by the numbers of names."""
+
+    def __init__(self, states: States) -> None:
+        self.states, self.names = states, Names()
+        self.forget()
+
+    def forget(self) -> None:
+        """For states that are no more what they were; names stay."""
+        self.keys, self.targets = np.full(1024, -1, np.int64), np.zeros(1024, np.int64)
+        self.flags = np.zeros(256, np.uint8)
+        self._known = self._seen = 0
+
+    def learn(self, state: int, kind: int, name: int) -> None:
+        """Asks the automaton where a name leads."""
+        own, text = self.states.all[state], self.names.names[name]
+        assert own is not None
+        if kind == BY_ELEMENT:
+            target = own[text]
+        else:
+            assert own.attributes is not None
+            target = own.attributes[OTHER + text if kind == BY_OTHER else text]
+        if 2 * self._known >= len(self.keys):
+            self._grow()
+        put_step(self.keys, self.targets, state, kind, name, NOWHERE if target is None else target.id)
+        self._known += 1
+        self._look()
+
+    def _grow(self) -> None:
+        keys, targets = self.keys, self.targets
+        self.keys, self.targets = np.full(4 * len(keys), -1, np.int64), np.zeros(4 * len(keys), np.int64)
+        put_all(self.keys, self.targets, keys, targets)
+
+    def _look(self) -> None:
+        """Takes the flags of new states."""
+        while len(self.flags) < len(self.states.all):
+            self.flags = np.append(self.flags, np.zeros_like(self.flags))
+        for state in self.states.all[self._seen :]:
+            if state is not None:
+                self.flags[state.id] = _flags(state)
+        self._seen = len(self.states.all)
+
+
+def _flags(state: State) -> int:
+    return (
+        (MATCHED if state.matched else 0)
+        | (VALUED if state.valued else 0)
+        | (CLOSED if state.closed else 0)
+        | (READS_ATTRIBUTES if state.attributes is not None else 0)
+    )

@@ -1,0 +1,178 @@
+"""Feeds as they really are to items: RSS of all versions, RSS 1.0/RDF, Atom, malformed ones too.
+
+In: the bytes of a feed. Out: its entries in order of time, each one flat document `<item>` with the
+common attributes of RSS and Atom under RSS's names, plain text, and whatever else the feed says in simple
+elements (RoSeS 3.2: a flat set of attributes, open to more). A link of an HTML text stays in its text,
+in parentheses behind the words that carry it, so that conditions on links find it.
+"""
+
+from __future__ import annotations
+
+import calendar
+import hashlib
+import io
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import feedparser
+from lxml import etree
+
+from fishweir.algebra.documents import xml_name
+
+BLOCKS = frozenset((
+    "address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "figure", "footer", "h1", "h2",
+    "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section", "table", "td",
+    "th", "tr", "ul",
+))  # fmt: skip
+HIDDEN = frozenset(("script", "style", "template", "noscript"))
+DATES = ("published", "updated", "created")
+KNOWN = frozenset((
+    "title", "link", "links", "summary", "content", "author", "authors", "contributors", "publisher", "tags",
+    "id", "guidislink", "language", "published", "updated", "created", "source", "enclosures", "comments",
+))  # fmt: skip
+HTML = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
+_UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An entry: `key` says whether it is new, `timestamp` is None where the feed gives no time."""
+
+    key: str
+    timestamp: float | None
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What a text gives: items, the oldest first; `problem` where it is no feed at all."""
+
+    items: tuple[Item, ...]
+    problem: str | None = None
+
+
+def parse_feed(body: bytes, url: str = "", content_type: str = "") -> Feed:
+    """The items of a feed; never raises."""
+    headers = {"content-location": url} | ({"content-type": content_type} if content_type else {})
+    try:
+        parsed = feedparser.parse(io.BytesIO(body), response_headers=headers)
+        entries = [to_item(dict(entry), dict(parsed.get("feed", {})), url) for entry in parsed.entries]
+    except Exception as error:  # a parser of anything that people write: what it trips over is the feed's fault
+        return Feed((), f"it cannot be read: {type(error).__name__}: {error}")
+    if not entries and not parsed.get("version"):
+        reason = parsed.get("bozo_exception")
+        return Feed((), "it is no feed" + (f": {reason}" if reason else ""))
+    late = float("inf")
+    entries.reverse()  # feeds list the newest first
+    entries.sort(key=lambda item: late if item.timestamp is None else item.timestamp)
+    return Feed(tuple({item.key: item for item in entries}.values()))
+
+
+def to_item(entry: Mapping[str, Any], channel: Mapping[str, Any], url: str) -> Item:
+    seconds = next((s for name in DATES if (s := _seconds(entry.get(f"{name}_parsed"))) is not None), None)
+    root = etree.Element("item")
+    for name, value in attributes(entry, channel, url, seconds):
+        child = etree.SubElement(root, name)
+        if isinstance(value, str):
+            child.text = value
+        else:
+            for key, text in value.items():
+                child.set(key, text)
+    body: bytes = etree.tostring(root, encoding="utf-8")
+    identity = str(entry.get("id") or entry.get("link") or "")
+    key = hashlib.blake2b(identity.encode("utf-8", "replace") or body, digest_size=8).hexdigest()
+    return Item(key, seconds, body)
+
+
+def attributes(
+    entry: Mapping[str, Any], channel: Mapping[str, Any], url: str, seconds: float | None
+) -> Iterator[tuple[str, str | dict[str, str]]]:
+    """Names and texts of the item's children; an enclosure has its own attributes."""
+    contents = [_plain(part) for part in entry.get("content", ())]
+    summary = _text(entry, "summary") if "summary_detail" in entry or not contents else None
+    single = {
+        "title": _text(entry, "title"),
+        "link": entry.get("link"),
+        "description": summary or next(iter(contents), None),
+        "pubdate": _iso(seconds) or next((entry[name] for name in DATES if entry.get(name)), None),
+        "updated": _iso(_seconds(entry.get("updated_parsed"))) if entry.get("published") else None,
+        "guid": entry.get("id"),
+        "comments": entry.get("comments"),
+        "language": entry.get("language") or channel.get("language"),
+    }
+    several = {
+        "author": [a.get("name") or a.get("email") for a in entry.get("authors", ())] or [entry.get("author")],
+        "category": [tag.get("term") or tag.get("label") for tag in entry.get("tags") or ()],
+        "content": [text for text in contents if text != summary] if summary else contents[1:],
+    }
+    others = {xml_name(k): v for k, v in entry.items() if k not in KNOWN and not k.endswith(("_detail", "_parsed"))}
+    whence = {"channel": _text(channel, "title"), "channel_url": url}
+    pairs = [*single.items(), *((n, v) for n, vs in several.items() for v in vs), *others.items(), *whence.items()]
+    yield from ((name, fit) for name, value in pairs if isinstance(value, str) and (fit := _fit(value)))
+    for link in entry.get("links", ()):
+        if link.get("rel") == "enclosure" and link.get("href"):
+            yield (
+                "enclosure",
+                {
+                    name: _fit(str(link[key]))
+                    for name, key in (("url", "href"), ("type", "type"), ("length", "length"))
+                    if link.get(key)
+                },
+            )
+
+
+def _text(part: Mapping[str, Any], name: str) -> str | None:
+    value = part.get(name)
+    return None if not isinstance(value, str) else _plain(part.get(f"{name}_detail") or {"value": value})
+
+
+def _plain(detail: Mapping[str, Any]) -> str:
+    value = str(detail.get("value", ""))
+    return html_to_text(value) if "html" in str(detail.get("type", "")) else value
+
+
+def html_to_text(html: str) -> str:
+    """The words of an HTML text in one line, each link's address behind what it is on."""
+    if "<" not in html and "&" not in html:
+        return _SPACE.sub(" ", html).strip()
+    root = etree.HTML(_fit(html) or " ", HTML)
+    return "" if root is None else _SPACE.sub(" ", "".join(_words(root))).strip()
+
+
+def _words(root: Any) -> Iterator[str]:
+    """Texts in order, without recursion: real HTML is nested deeply."""
+    for event, element in etree.iterwalk(root, events=("start", "end")):
+        tag = element.tag if isinstance(element.tag, str) else ""
+        if event == "start":
+            hidden = tag in HIDDEN or any(above.tag in HIDDEN for above in element.iterancestors())
+            yield " " if tag in BLOCKS else ""
+            yield "" if hidden else element.text or ""
+            continue
+        href = element.get("href", "") if tag == "a" else ""
+        if href.startswith(("http://", "https://")) and href not in "".join(element.itertext()):
+            yield f" ({href})"
+        yield " " if tag in BLOCKS else ""
+        yield element.tail or "" if element is not root else ""
+
+
+def _fit(text: str) -> str:
+    """Without the characters that XML cannot have."""
+    return _UNFIT.sub("", text).strip()
+
+
+def _seconds(moment: Any) -> float | None:
+    try:
+        return None if moment is None else float(calendar.timegm(moment))
+    except (ValueError, OverflowError, TypeError):
+        return None
+
+
+def _iso(seconds: float | None) -> str | None:
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return None

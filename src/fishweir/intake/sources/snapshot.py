@@ -1,0 +1,71 @@
+"""The last version of a changing file, kept beside the log: keys, digests and where the rows are."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fishweir.algebra.documents import parse_document
+from fishweir.intake.log import StreamLog
+from fishweir.intake.sources.rows import RowReader
+
+Version = tuple[int, int]
+"""A file's time of change in nanoseconds, and its size."""
+
+
+@dataclass
+class Snapshot:
+    """The state that the log's entries up to number `head` lead to.
+
+    `rows` maps a key to the digest of its row and the number of the entry that holds it; `version` is
+    the last one whose changes and problems are all in the log.
+    """
+
+    head: int = 0
+    version: Version | None = None
+    rows: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def apply(self, change: str, key: str, digest: str, number: int) -> None:
+        if change == "deleted":
+            self.rows.pop(key, None)
+        else:
+            self.rows[key] = digest, number
+        self.head = number
+
+
+def load_snapshot(path: Path) -> Snapshot:
+    """The saved state, or an empty one: the log has everything from its beginning."""
+    try:
+        saved = json.loads(path.read_bytes())
+        version = tuple(saved["version"]) if saved["version"] else None
+        rows = {key: (digest, number) for key, (digest, number) in saved["rows"].items()}
+        return Snapshot(saved["head"], version, rows)
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return Snapshot()
+
+
+def save_snapshot(snapshot: Snapshot, path: Path) -> None:
+    """Replace the saved state at once: a reader sees the old one or the new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("w") as file:
+        json.dump({"head": snapshot.head, "version": snapshot.version, "rows": snapshot.rows}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def replay(snapshot: Snapshot, log: StreamLog, reader: RowReader) -> int:
+    """Bring a saved state up to the log's head; the number of changes that were behind."""
+    changes = 0
+    for cursor in log.cursors(snapshot.head):
+        snapshot.version = tuple(cursor["version"])
+    for first, batch in log.read(snapshot.head, log.head()):
+        entries = zip(batch.column("change").to_pylist(), batch.column("body").to_pylist(), strict=True)
+        for number, (change, body) in enumerate(entries, first):
+            if change is not None:
+                row = reader.row(parse_document(body, comments=True))
+                snapshot.apply(change, row.key or "", row.digest, number)
+                changes += 1
+    return changes

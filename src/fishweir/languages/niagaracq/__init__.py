@@ -1,0 +1,1 @@
+"""NiagaraCQ: XML-QL queries with actions and schedules."""

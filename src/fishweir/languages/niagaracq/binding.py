@@ -1,0 +1,230 @@
+"""Binding of XML-QL: syntax nodes to the algebra's shape, with a slot for every constant.
+
+A constant in a pattern becomes an anonymous variable `_1`, `_2`, ... that is compared with a slot. A
+variable's second occurrence becomes an anonymous one that equals the first: within a document
+that is a selection, between two it is a join (the paper's section 3.5).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Literal, TypeVar
+
+from lark import Token
+
+from fishweir.algebra.nodes import (
+    MIRRORED,
+    OPERATORS,
+    Block,
+    Comparison,
+    Constant,
+    ElementOutput,
+    Operator,
+    Output,
+    PatternNode,
+    Shape,
+    Slot,
+    Source,
+    Step,
+    TextOutput,
+    VariableOutput,
+    Window,
+)
+from fishweir.languages.lexical import OPENING_QUOTES, to_constant, unquote
+from fishweir.languages.niagaracq.syntax import (
+    Attributes,
+    ElementSyntax,
+    OutputSyntax,
+    PatternSyntax,
+    PredicateSyntax,
+    QuerySyntax,
+    local_tag,
+)
+from fishweir.languages.parsed import ConstantPlace, LiteralKind, ParsedQuery
+from fishweir.languages.pieces import Rejected
+
+Part = TypeVar("Part")
+Binding = Literal["element", "content"]
+OutputAttributes = tuple[tuple[str, VariableOutput | TextOutput], ...]
+_KINDS: dict[str, LiteralKind] = {"STRING": "quoted", "NUMBER": "number", "TEXT": "text"}
+_XML_NAME = re.compile(r"[^\W\d][\w.-]*")
+
+
+def bind(query: QuerySyntax) -> ParsedQuery:
+    """The query's shape and constants; Rejected for unknown variables and the like."""
+    return _Binder().bind(query)
+
+
+class _Binder:
+    """Walks one query in the order of its text, so that slots are numbered as the reader meets them."""
+
+    def __init__(self) -> None:
+        self._variables: dict[str, Binding] = {}
+        self._anonymous = 0
+        self._conditions: list[Comparison] = []
+        self._used: list[Token] = []
+        self._constants: list[Constant] = []
+        self._slots: list[Slot] = []
+        self._places: list[ConstantPlace] = []
+
+    def bind(self, query: QuerySyntax) -> ParsedQuery:
+        blocks: list[Block] = []
+        for item in query.items:
+            if isinstance(item, PatternSyntax):
+                blocks.append(Block(_source(item.source), self._pattern(item.element)))
+            else:
+                self._predicate(item)
+        for variable in self._used:
+            self._known(variable)
+        if not blocks:
+            assert isinstance(query.items[0], PredicateSyntax)
+            reason = 'the query reads nothing: expected a pattern <...> in "..."'
+            raise Rejected(reason, _at(query.items[0].left))
+        output = tuple(self._output(part) for part in query.output)
+        window = self._endless() if len(blocks) == 2 else None
+        shape = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), "niagaracq", window)
+        return ParsedQuery(shape, tuple(self._constants), tuple(self._places), query.clauses)
+
+    def _endless(self) -> Window:
+        """Documents of two sources wait for each other without end."""
+        slot = Slot(len(self._slots), "number")
+        self._slots.append(slot)
+        self._constants.append(math.inf)
+        self._places.append(ConstantPlace(0, 0, "keyword"))
+        return Window(slot, slot)
+
+    def _pattern(self, element: ElementSyntax) -> PatternNode:
+        children = [self._attribute(name, value) for name, value in element.attributes]
+        variables: list[str] = []
+        for part in element.content:
+            if isinstance(part, ElementSyntax):
+                children.append(self._pattern(part))
+            else:
+                variables.append(self._term(part))
+        variables += [self._declare(variable, "element") for variable in element.bindings]
+        return PatternNode(Step(local_tag(element.tag)), tuple(variables), tuple(children))
+
+    def _attribute(self, name: Token, value: Token) -> PatternNode:
+        return PatternNode(Step(local_tag(name), "attribute"), (self._term(value),))
+
+    def _term(self, token: Token) -> str:
+        """The variable of a place in a pattern: its own, or an anonymous one that equals the constant."""
+        if token.type == "VARIABLE":
+            return self._declare(token, "content")
+        variable = self._new_variable()
+        self._conditions.append(Comparison(variable, "=", self._slot(token)))
+        return variable
+
+    def _declare(self, token: Token, binding: Binding) -> str:
+        name = token[1:]
+        if name not in self._variables:
+            self._variables[name] = binding
+            return name
+        again = self._new_variable()
+        self._conditions.append(Comparison(name, "=", again))
+        return again
+
+    def _new_variable(self) -> str:
+        self._anonymous += 1
+        return f"_{self._anonymous}"
+
+    def _slot(self, token: Token) -> Slot:
+        kind: LiteralKind = _KINDS[token.type]
+        slot = Slot(len(self._slots), "number" if kind == "number" else "string")
+        self._slots.append(slot)
+        self._constants.append(_constant(token, kind))
+        self._places.append(ConstantPlace(_at(token), _at(token) + len(token.rstrip()), kind))
+        return slot
+
+    def _predicate(self, predicate: PredicateSyntax) -> None:
+        left, right, op = predicate.left, predicate.right, _operator(predicate.op)
+        if left.type != "VARIABLE":
+            if right.type != "VARIABLE":
+                raise Rejected("a comparison of two constants: one side must be a $variable", _at(left))
+            left, right, op = right, left, MIRRORED[op]
+        self._used.append(left)
+        if right.type == "VARIABLE":
+            self._used.append(right)
+        other = right[1:] if right.type == "VARIABLE" else self._slot(right)
+        self._conditions.append(Comparison(left[1:], op, other))
+
+    def _known(self, variable: Token) -> Binding:
+        if variable[1:] not in self._variables:
+            known = ", ".join(f"${name}" for name in self._variables) or "none"
+            raise Rejected(f"no pattern binds {variable}; bound variables: {known}", _at(variable))
+        return self._variables[variable[1:]]
+
+    def _output(self, part: OutputSyntax | Token) -> Output:
+        if isinstance(part, OutputSyntax):
+            children = tuple(self._output(child) for child in spaced(part.content))
+            return ElementOutput(_output_name(part.tag), self._output_attributes(part.attributes), children)
+        if part.type == "VARIABLE":
+            return VariableOutput(part[1:], content=self._known(part) == "content")
+        return TextOutput(str(part) if part.type == "OUT_TEXT" else unquote(part))
+
+    def _output_attributes(self, attributes: Attributes) -> OutputAttributes:
+        found: dict[str, VariableOutput | TextOutput] = {}
+        for name, value in attributes:
+            if _output_name(name) in found:
+                raise Rejected(f"the attribute '{name}' is given twice", _at(name))
+            if value.type == "VARIABLE":
+                self._known(value)
+                found[_output_name(name)] = VariableOutput(value[1:], content=True)
+            else:
+                found[_output_name(name)] = TextOutput(unquote(value))
+        return tuple(found.items())
+
+
+def _source(words: tuple[Token, ...]) -> Source:
+    """`"quotes.xml"`, or `"*" conforms to "quotes.dtd"`; a line break inside is not part of a URL."""
+    place, dtd = _place(words[0]), _place(words[-1]) if len(words) > 1 else None
+    if not place or dtd == "":
+        raise Rejected("the source has no name", _at(words[0]))
+    if place == "*" and dtd is None:
+        raise Rejected("expected 'conforms to' and the name of a DTD after \"*\"", _at(words[0]))
+    if place != "*" and dtd is not None:
+        raise Rejected(f'\'conforms to\' goes with the source "*", not with "{place}"', _at(words[-1]))
+    return Source(place) if dtd is None else Source(dtd, dtd=True)
+
+
+def _place(word: Token) -> str:
+    text = unquote(word) if word[0] in OPENING_QUOTES else str(word)
+    return re.sub(r"\s*\n\s*", "", text).strip()
+
+
+def _operator(token: Token) -> Operator:
+    text = "!=" if token == "<>" else str(token)
+    return OPERATORS[[str(op) for op in OPERATORS].index(text)]
+
+
+def _constant(token: Token, kind: LiteralKind) -> Constant:
+    if kind != "number":
+        return unquote(token) if kind == "quoted" else token.strip()
+    number = to_constant(token)
+    if number is None:
+        raise Rejected(f"the number {token} is too large", _at(token))
+    return number
+
+
+def spaced(content: tuple[Part | Token, ...]) -> list[Part | Token]:
+    """Bare text with one space where it had any towards its neighbours, none at the tag's ends."""
+    parts: list[Part | Token] = []
+    for index, part in enumerate(content):
+        if isinstance(part, Token) and part.type == "OUT_TEXT":
+            before = " " if index > 0 and part[0].isspace() else ""
+            after = " " if index < len(content) - 1 and part[-1].isspace() else ""
+            part = part.update(value=f"{before}{part.strip()}{after}")
+        parts.append(part)
+    return parts
+
+
+def _output_name(tag: Token) -> str:
+    name = local_tag(tag)
+    if not _XML_NAME.fullmatch(name):
+        raise Rejected(f"'{name}' is no name for an XML element or attribute", _at(tag))
+    return name
+
+
+def _at(token: Token) -> int:
+    return token.start_pos or 0

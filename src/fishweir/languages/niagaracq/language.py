@@ -1,0 +1,105 @@
+"""NiagaraCQ's command language: XML-QL with an action and times (the paper's section 2).
+
+In comes the text of a query from `where` on, out comes a ParsedQuery. The transformer makes syntax
+nodes that still know their tokens; `niagaracq_binding` turns them into algebra.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lark import Token, v_args
+
+from fishweir.languages.grammar import Grammar
+from fishweir.languages.niagaracq.binding import bind
+from fishweir.languages.niagaracq.syntax import (
+    Attributes,
+    ElementSyntax,
+    OutputSyntax,
+    PatternSyntax,
+    PredicateSyntax,
+    QuerySyntax,
+    local_tag,
+)
+from fishweir.languages.parsed import ParsedQuery
+from fishweir.languages.pieces import Piece, Rejected
+from fishweir.languages.schedule import Clauses, ScheduleTransformer
+
+
+@v_args(inline=True)
+class NiagaraTransformer(ScheduleTransformer):
+    """Trees of niagaracq.lark to syntax nodes."""
+
+    def start(
+        self,
+        _where: Token,
+        items: tuple[PatternSyntax | PredicateSyntax, ...],
+        _construct: Token,
+        parts: tuple[OutputSyntax | Token, ...],
+        clauses: Clauses,
+    ) -> QuerySyntax:
+        return QuerySyntax(items, parts, clauses)
+
+    def items(self, *items: PatternSyntax | PredicateSyntax) -> tuple[PatternSyntax | PredicateSyntax, ...]:
+        return items
+
+    def pattern(self, element: ElementSyntax, _in: Token, source: tuple[Token, ...]) -> PatternSyntax:
+        return PatternSyntax(element, source)
+
+    def bound(self, element: ElementSyntax, *bindings: Token) -> ElementSyntax:
+        return replace(element, bindings=bindings[1::2])
+
+    def element(
+        self,
+        tag: Token,
+        attributes: Attributes,
+        content: tuple[ElementSyntax | Token, ...] = (),
+        closing: Token | None = None,
+    ) -> ElementSyntax:
+        _check_closing(tag, closing)
+        return ElementSyntax(tag, attributes, content)
+
+    def attributes(self, *attributes: tuple[Token, Token]) -> Attributes:
+        return attributes
+
+    def attribute(self, name: Token, value: Token) -> tuple[Token, Token]:
+        return name, value
+
+    def content(self, *content: ElementSyntax | Token) -> tuple[ElementSyntax | Token, ...]:
+        return content
+
+    def source(self, *words: Token) -> tuple[Token, ...]:
+        return words
+
+    def predicate(self, left: Token, op: Token, right: Token) -> PredicateSyntax:
+        return PredicateSyntax(left, op, right)
+
+    def parts(self, *parts: OutputSyntax | Token) -> tuple[OutputSyntax | Token, ...]:
+        return parts
+
+    def out_element(
+        self,
+        tag: Token,
+        attributes: Attributes,
+        content: tuple[OutputSyntax | Token, ...] = (),
+        closing: Token | None = None,
+    ) -> OutputSyntax:
+        _check_closing(tag, closing)
+        return OutputSyntax(tag, attributes, content)
+
+    def out_content(self, *content: OutputSyntax | Token) -> tuple[OutputSyntax | Token, ...]:
+        return content
+
+
+def _check_closing(tag: Token, closing: Token | None) -> None:
+    if closing is not None and local_tag(closing) != local_tag(tag):
+        reason = f"expected '</>' or '</{tag}>' to close '<{tag}>', found '</{closing}>'"
+        raise Rejected(reason, closing.start_pos or 0, syntax=True)
+
+
+GRAMMAR = Grammar("niagaracq/niagaracq.lark", NiagaraTransformer())
+
+
+def parse_query(piece: Piece) -> ParsedQuery:
+    """A query from `where` to its schedule; Rejected with the place where it does not parse or bind."""
+    return bind(GRAMMAR.parse(piece))

@@ -1,0 +1,241 @@
+"""Binding of RoSeS: syntax nodes to the algebra's feeds, with a slot for every constant of a condition.
+
+A condition without variable is about the whole from clause, one without attribute about the whole item.
+`shares-link` with several URLs is an `or` of one URL each, so that equal links are one atom. A quoted
+ISO date under < <= > >=, and a bare one under any comparison, compares as a time, in seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import cast
+
+from lark import Token
+
+from fishweir.algebra.feeds import (
+    WHOLE,
+    FeedJoin,
+    FeedName,
+    FeedQuery,
+    FeedUnion,
+    FeedWindow,
+    JoinCondition,
+    VariableCondition,
+)
+from fishweir.algebra.formula import And, Atom, AtomOperator, Formula, Not, Or, Part, RelativePath
+from fishweir.algebra.nodes import MIRRORED, Operator, Slot, Step
+from fishweir.languages.pieces import Rejected
+from fishweir.languages.roses.literals import Constants, Kind, Parsed, to_seconds
+from fishweir.languages.roses.syntax import (
+    AtomSyntax,
+    BooleanSyntax,
+    ConditionSyntax,
+    FeedSyntax,
+    JoinSyntax,
+    OperandSyntax,
+    PairSyntax,
+    PublicationSyntax,
+    UnionSyntax,
+    WhereSyntax,
+    WindowSyntax,
+    start_of,
+)
+from fishweir.languages.schedule import Clauses, plain
+from fishweir.languages.times import BadTime, parse_interval
+
+_PARTS = ("year", "month", "day", "hour")
+_KINDS: dict[str, Kind] = {"CONTAINS": "words", "SIMILAR": "words"}
+_ORDER = ("<", "<=", ">", ">=")
+
+
+def bind(publication: PublicationSyntax, clauses: Clauses) -> Parsed[FeedQuery]:
+    """The query's shape and constants; Rejected for unknown variables and the like."""
+    return _Binder(publication).bind(clauses)
+
+
+def named(token: Token, what: str) -> str:
+    """The text of a name, quoted or bare; Rejected where it is empty."""
+    name = plain(token).strip()
+    if not name:
+        raise Rejected(f"{what} has no name", start_of(token))
+    return name
+
+
+class _Binder:
+    """Walks one publication in the order of its text, so that slots are numbered as the reader meets them."""
+
+    def __init__(self, publication: PublicationSyntax) -> None:
+        self._publication = publication
+        self._constants = Constants()
+        self._variables: dict[str, Token] = {}
+
+    def bind(self, clauses: Clauses) -> Parsed[FeedQuery]:
+        publication = self._publication
+        main = self._union(publication.main)
+        primary = set(self._variables)
+        whole = main.variable or WHOLE
+        if _speaks_of_all(publication) and main.variable is None:
+            main = replace(main, variable=whole)
+        joins = tuple(self._join(join, primary, whole) for join in publication.joins)
+        where = tuple(self._where(condition, whole) for condition in publication.where)
+        return self._constants.parsed(lambda slots: FeedQuery(main, joins, where, slots), clauses)
+
+    def _union(self, union: UnionSyntax) -> FeedUnion | FeedName:
+        """A union of one feed is that feed."""
+        members = tuple(self._feed(member) for member in union.members)
+        return members[0] if len(members) == 1 else FeedUnion(members)
+
+    def _feed(self, feed: FeedSyntax) -> FeedUnion | FeedName:
+        if isinstance(feed.content, Token):
+            return FeedName(named(feed.content, "the feed"), self._declared(feed.variable))
+        inner = self._union(feed.content)
+        variable = self._declared(feed.variable)
+        if variable is None:
+            return inner
+        return replace(inner, variable=variable) if inner.variable is None else FeedUnion((inner,), variable)
+
+    def _declared(self, token: Token | None) -> str | None:
+        if token is None:
+            return None
+        name = str(token[1:])
+        if name in self._variables:
+            raise Rejected(f"the variable ${name} names two feeds", start_of(token))
+        self._variables[name] = token
+        return name
+
+    def _known(self, token: Token, among: set[str]) -> str:
+        if token[1:] not in among:
+            known = ", ".join(f"${name}" for name in self._variables if name in among) or "none"
+            raise Rejected(f"no feed is named {token}; named are: {known}", start_of(token))
+        return str(token[1:])
+
+    def _join(self, join: JoinSyntax, primary: set[str], whole: str) -> FeedJoin:
+        window = _window(join.window)
+        secondary = self._union(join.secondary)
+        variable = whole if join.variable is None else self._known(join.variable, primary)
+        return FeedJoin(window, secondary, variable, tuple(self._pair(pair) for pair in join.pairs))
+
+    def _pair(self, pair: PairSyntax) -> JoinCondition:
+        left, right, op = pair.left, pair.right, _operator(pair.op)
+        if not _is_window(right) and _is_window(left) and pair.op.type in ("OP", "SIMILAR"):
+            left, right, op = right, left, MIRRORED.get(cast(Operator, op), op)
+        if _is_window(left) or not _is_window(right):
+            reason = "a join compares an attribute of the item with one of the window, such as title = window.title"
+            raise Rejected(reason, start_of(pair.left))
+        threshold = None if pair.threshold is None else self._slot(pair.threshold, "share")
+        return JoinCondition(_attribute(left), op, _path(right, right.partition(".")[2]), threshold)
+
+    def _where(self, where: WhereSyntax, whole: str) -> VariableCondition:
+        variable = whole if where.variable is None else self._known(where.variable, set(self._variables))
+        return VariableCondition(variable, self._condition(where.condition))
+
+    def _condition(self, condition: ConditionSyntax) -> Formula:
+        match condition:
+            case BooleanSyntax("not", (part,)):
+                return Not(self._condition(part))
+            case BooleanSyntax(connective, parts):
+                bound = tuple(self._condition(part) for part in parts)
+                return And(bound) if connective == "and" else Or(bound)
+            case _:
+                return self._atom(condition)
+
+    def _atom(self, atom: AtomSyntax) -> Formula:
+        match atom.op.type:
+            case "OP":
+                return self._comparison(atom)
+            case "EXISTS" | "HAS":
+                assert atom.operand is not None
+                return Atom(_some_attribute(atom.operand.attribute, atom.op), "exists")
+        path: RelativePath = ()
+        if atom.operand is not None:
+            if atom.operand.part is not None:
+                raise Rejected(f"'{atom.op}' is about text, not about a part of a date", start_of(atom.op))
+            path = _attribute(atom.operand.attribute)
+        op = cast(AtomOperator, _operator(atom.op))
+        threshold = None if atom.threshold is None else self._slot(atom.threshold, "share")
+        kind = _KINDS.get(atom.op.type, "link")
+        atoms = tuple(Atom(path, op, self._slot(word, kind), threshold=threshold) for word in atom.constants)
+        return atoms[0] if len(atoms) == 1 else Or(atoms)
+
+    def _comparison(self, atom: AtomSyntax) -> Atom:
+        assert atom.operand is not None
+        op, (constant,) = cast(Operator, _operator(atom.op)), atom.constants
+        path, part = _part(atom.operand, atom.op)
+        if part != "value":
+            if constant.type != "NUMBER":
+                raise Rejected(f"expected a number to compare the {part} with, found {constant}", start_of(constant))
+            return Atom(path, op, self._slot(constant, "number"), part)
+        if constant.type == "NUMBER":
+            return Atom(path, op, self._slot(constant, "number"))
+        if constant.type == "ISO_TIME" or (op in _ORDER and to_seconds(plain(constant)) is not None):
+            return Atom(path, op, self._slot(constant, "time"), "time")
+        return Atom(path, op, self._slot(constant, "untimed" if op in _ORDER else "quoted"))
+
+    def _slot(self, token: Token, kind: Kind) -> Slot:
+        return self._constants.slot(str(token), start_of(token), kind)
+
+
+def _speaks_of_all(publication: PublicationSyntax) -> bool:
+    joins, where = publication.joins, publication.where
+    return any(join.variable is None for join in joins) or any(part.variable is None for part in where)
+
+
+def _window(window: WindowSyntax) -> FeedWindow:
+    """Items are counted, all else is time."""
+    amount, unit = window.amount, window.unit
+    if unit is not None and unit.lower() in ("item", "items"):
+        items = 1.0 if amount is None else float(amount)
+        if items < 1 or not items.is_integer():
+            raise Rejected(f"a window holds whole items, at least one, not {amount}", start_of(window.first))
+        return FeedWindow(None, int(items))
+    try:
+        seconds = parse_interval(" ".join(str(word) for word in (amount, unit) if word is not None))
+    except BadTime as error:
+        reason = str(error) + (", or items" if "unit of time" in str(error) else "")
+        raise Rejected(reason, start_of(unit or window.first)) from None
+    if seconds == 0:
+        raise Rejected("the window is empty", start_of(window.first))
+    return FeedWindow(seconds, None)
+
+
+def _operator(token: Token) -> str:
+    if token.type == "OP":
+        return "!=" if token == "<>" else str(token)
+    return token.lower().replace("_", "-")
+
+
+def _is_window(attribute: Token) -> bool:
+    return re.match(r"window\.", attribute, re.IGNORECASE) is not None
+
+
+def _part(operand: OperandSyntax, op: Token) -> tuple[RelativePath, Part]:
+    """`year(pubdate)` and `pubdate.year` are the same."""
+    attribute = operand.attribute
+    if operand.part is not None:
+        return _some_attribute(attribute, op), cast(Part, operand.part.lower())
+    name, _, last = attribute.rpartition(".")
+    if name and last.lower() in _PARTS:
+        return _some_attribute(attribute.update(value=name), op), cast(Part, last.lower())
+    return _some_attribute(attribute, op), "value"
+
+
+def _some_attribute(attribute: Token, op: Token) -> RelativePath:
+    path = _attribute(attribute)
+    if not path:
+        raise Rejected(f"'{op}' needs an attribute; the whole item has words and links only", start_of(attribute))
+    return path
+
+
+def _attribute(attribute: Token) -> RelativePath:
+    """The path of `title`, `dc:creator` or `enclosure/@url`; empty for `item` and `*`, the whole item."""
+    return () if attribute == "*" or attribute.lower() == "item" else _path(attribute, str(attribute))
+
+
+def _path(token: Token, text: str) -> RelativePath:
+    names = text.split("/")
+    if not all(names) or any(name.startswith("@") for name in names[:-1]):
+        raise Rejected(f"'{text}' is no attribute: write title, author/name or enclosure/@url", start_of(token))
+    return tuple(
+        Step(name.lstrip("@").rpartition(":")[2], "attribute" if name.startswith("@") else "child") for name in names
+    )

@@ -1,0 +1,193 @@
+"""Conditions of SQL to formulas that are true exactly where SQL's three-valued logic says true.
+
+A formula's Not makes an unknown atom true, SQL's does not. So negation moves inward here, by De Morgan's
+laws, which hold for three values, and ends in the opposite comparison: `not (x > 5)` is `x <= 5`, false
+on NULL as both atoms are. Where there is no opposite (`like`), the value must exist.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.tokens import TokenType
+
+from fishweir.algebra.formula import FALSE, TRUE, And, Atom, Formula, Not, Or, RelativePath
+from fishweir.algebra.nodes import MIRRORED, Operator, Slot
+from fishweir.languages.pieces import Rejected
+from fishweir.languages.roses.literals import Constants, Kind
+from fishweir.languages.sql.columns import AGGREGATES, Columns, is_column
+
+_OPERATORS: dict[type[exp.Expr], Operator] = {
+    exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
+_OPPOSITE: dict[Operator, Operator] = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_TIMES = {exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.DATETIME, exp.DType.TIMESTAMPTZ}
+_BOOLEANS = (TokenType.TRUE, TokenType.FALSE)
+_UNKNOWN: tuple[tuple[tuple[type, ...], str], ...] = (
+    ((exp.AggFunc,), AGGREGATES),
+    ((exp.Connector, exp.Not), "a condition stands where a column or a constant is expected"),
+    ((exp.Escape,), "'escape' is not supported by this version"),
+    ((exp.ILike,), "'ilike' is not supported by this version: write 'like'"),
+    ((exp.NullSafeEQ, exp.NullSafeNEQ), "this comparison is not supported: expected = != < <= > or >="),
+    ((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg), "arithmetic is not supported by this version"),
+    ((exp.Func,), "functions are not supported by this version"),
+)
+_UNDERSTOOD = {"this", "expression", "expressions", "low", "high", "negate"}
+"""Arguments of sqlglot's nodes that are read here; one with any other (`between symmetric`) is refused."""
+
+_CONDITION = "a condition, such as x > 5"
+Side = RelativePath | Slot | None
+"""A column, a constant or NULL."""
+
+
+class Conditions:
+    """Binds the conditions of one query; constants get their slots in the order of the text."""
+
+    def __init__(self, scope: Columns, constants: Constants) -> None:
+        self._scope, self._constants = scope, constants
+        self._booleans = iter([token for token in scope.query.tokens if token.token_type in _BOOLEANS])
+
+    def bind(self, node: exp.Expr, positive: bool = True) -> Formula:
+        """The formula that is true where the condition is true, or, negated, where it is false."""
+        if {key for key, value in node.args.items() if value} - _UNDERSTOOD:
+            raise self._unknown(node, _CONDITION)
+        positive = positive != bool(node.args.get("negate"))
+        match node:
+            case exp.Paren():
+                return self.bind(node.this, positive)
+            case exp.Not():
+                return self.bind(node.this, not positive)
+            case exp.And() | exp.Or():
+                parts = tuple(self.bind(part, positive) for part in node.flatten(unnest=False))
+                return And(parts) if isinstance(node, exp.And) == positive else Or(parts)
+            case exp.Boolean():
+                next(self._booleans)
+                return TRUE if bool(node.this) == positive else FALSE
+            case exp.Null():
+                return FALSE
+            case exp.Between():
+                return self._between(node, positive)
+            case exp.In():
+                return self._in(node, positive)
+            case exp.Is():
+                return self._is(node, positive)
+            case exp.Like():
+                return self._like(node, positive)
+        if type(node) in _OPERATORS:
+            return self._chain(node, positive)
+        raise self._unknown(node, _CONDITION)
+
+    def _chain(self, node: exp.Expr, positive: bool) -> Formula:
+        """`11 < y < 15`: neighbours are compared, all comparisons must hold."""
+        operands, operators = _unchained(node)
+        sides = [self._side(operand) for operand in operands]
+        pairs = zip(sides, operators, sides[1:], operands, strict=False)
+        return _joined([self._compare(a, op, b, positive, at) for a, op, b, at in pairs], positive)
+
+    def _between(self, node: exp.Between, positive: bool) -> Formula:
+        value, low, high = (self._side(node.args[key]) for key in ("this", "low", "high"))
+        ends = [self._compare(value, op, end, positive, node) for op, end in ((">=", low), ("<=", high))]  # type: ignore[arg-type]
+        return _joined(ends, positive)
+
+    def _in(self, node: exp.In, positive: bool) -> Formula:
+        """One comparison an element; a NULL in the list makes `not in` unknown wherever it is not false."""
+        if not node.expressions:
+            raise Rejected("expected a list of constants after 'in', such as (1, 2)", self._place(node))
+        value = self._side(node.this)
+        parts = [self._compare(value, "=", self._side(element), positive, node) for element in node.expressions]
+        return _joined(parts, not positive)
+
+    def _is(self, node: exp.Is, positive: bool) -> Formula:
+        path = self._column(node.this, "is")
+        if isinstance(node.expression, exp.Null):
+            exists = Atom(path, "exists")
+            return Not(exists) if positive else exists
+        if isinstance(node.expression, exp.Boolean):
+            holds = Atom(path, "=", self._boolean())
+            return holds if positive else Not(holds)
+        raise Rejected("expected null, true or false after 'is'", self._place(node.expression))
+
+    def _like(self, node: exp.Like, positive: bool) -> Formula:
+        path, pattern = self._column(node.this, "like"), node.expression
+        if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+            raise Rejected("expected quoted text after 'like'", self._place(pattern))
+        atom = Atom(path, "like", self._literal(pattern))
+        return atom if positive else And((Atom(path, "exists"), Not(atom)))
+
+    def _compare(self, left: Side, op: Operator, right: Side, positive: bool, at: exp.Expr) -> Formula:
+        if left is None or right is None:
+            return FALSE
+        op = op if positive else _OPPOSITE[op]
+        if isinstance(left, Slot):
+            left, op, right = right, MIRRORED[op], left
+        if isinstance(left, Slot):
+            raise Rejected("a comparison of two constants: one side must be a column", self._place(at))
+        if not isinstance(right, Slot):
+            return Atom(left, op, right)
+        kind = self._constants.places[right.index].kind
+        if kind == "keyword" and op not in ("=", "!="):
+            raise Rejected("true and false have no order: expected = or != before it", self._place(at))
+        return Atom(left, op, right, "time" if kind == "date" else "value")
+
+    def _side(self, node: exp.Expr) -> Side:
+        match node:
+            case exp.Null():
+                return None
+            case exp.Boolean():
+                return self._boolean()
+            case exp.Literal():
+                return self._literal(node)
+            case exp.Neg(this=exp.Literal(is_string=False)):
+                return self._number(node.this)
+            case exp.Cast() if isinstance(node.this, exp.Literal) and node.this.is_string and node.to.this in _TIMES:
+                return self._literal(node.this, "date")
+        if isinstance(node, exp.Paren):
+            return self._side(node.this)
+        if is_column(node):
+            return self._scope.path(node)
+        raise self._unknown(node, "a column or a constant")
+
+    def _literal(self, node: exp.Expr, kind: Kind = "string") -> Slot:
+        if not node.is_string:
+            return self._number(node)
+        start, end = node.meta["start"], node.meta["end"]
+        return self._constants.slot(self._scope.query.at(start, end), start, kind)
+
+    def _number(self, node: exp.Expr) -> Slot:
+        """A number with the sign before it."""
+        query, start, sign = self._scope.query, node.meta["start"], ""
+        number = query.at(start, node.meta["end"])
+        if isinstance(node.parent, exp.Neg):
+            start, sign = len(query.masked[:start].rstrip()) - 1, "-"
+        return self._constants.slot(sign + number, start, "number")
+
+    def _boolean(self) -> Slot:
+        """sqlglot does not say where `true` and `false` stand, but they are met in the order of the text."""
+        token = next(self._booleans)
+        return self._constants.slot(token.text.lower(), token.start, "keyword")
+
+    def _column(self, node: exp.Expr, word: str) -> RelativePath:
+        if not is_column(node):
+            raise Rejected(f"expected a column before '{word}'", self._place(node))
+        return self._scope.path(node)
+
+    def _place(self, node: exp.Expr) -> int:
+        return self._scope.place(node)
+
+    def _unknown(self, node: exp.Expr, expected: str) -> Rejected:
+        reason = next((reason for kinds, reason in _UNKNOWN if isinstance(node, kinds)), f"expected {expected}")
+        return Rejected(reason, self._place(node))
+
+
+def _unchained(node: exp.Expr) -> tuple[list[exp.Expr], list[Operator]]:
+    """Operands and operators of a chain in the order of the text."""
+    op = _OPERATORS.get(type(node))
+    if op is None:
+        return [node], []
+    left, right = _unchained(node.this), _unchained(node.expression)
+    return left[0] + right[0], [*left[1], op, *right[1]]
+
+
+def _joined(parts: list[Formula], conjunction: bool) -> Formula:
+    if len(parts) == 1:
+        return parts[0]
+    return And(tuple(parts)) if conjunction else Or(tuple(parts))

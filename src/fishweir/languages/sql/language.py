@@ -1,0 +1,137 @@
+"""SQL over one stream or several: `select columns from R where ...` (Spatial Join CQ, sections 2 and 6).
+
+In comes the text of a query, out comes a Selection, or the Shape of a join, with its constants. sqlglot parses;
+`sql_text` prepares the text and refuses what is not built yet, `sql_columns`, `sql_conditions` and `sql_joins` bind.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lark import v_args
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.parser import Parser
+from sqlglot.tokens import TokenType
+
+from fishweir.algebra.feeds import Filter, Selection
+from fishweir.algebra.formula import TRUE, Formula
+from fishweir.algebra.nodes import Shape
+from fishweir.languages.grammar import Grammar
+from fishweir.languages.pieces import Piece, Rejected
+from fishweir.languages.roses.literals import Constants, Parsed
+from fishweir.languages.schedule import Clauses, ScheduleTransformer
+from fishweir.languages.sql.columns import Scope, scope_of
+from fishweir.languages.sql.conditions import Conditions
+from fishweir.languages.sql.joins import bind_join
+from fishweir.languages.sql.text import SqlText, read_text
+
+_KNOWN = {"expressions", "from_", "from", "where", "kind", "hint", "joins"}
+_END = "the end of the statement"
+_MISSING = re.compile(r"Required keyword: '(\w+)' missing for <class '[\w.]*?(\w+)'>")
+_EXPECTING = re.compile(r"Expect(?:ing|ed) (\S+)$")
+
+
+@v_args(inline=True)
+class ClausesTransformer(ScheduleTransformer):
+    """Trees of sql_clauses.lark to Clauses."""
+
+    def start(self, clauses: Clauses) -> Clauses:
+        return clauses
+
+
+CLAUSES = Grammar("sql/clauses.lark", ClausesTransformer())
+
+
+def parse_query(piece: Piece) -> Parsed[Selection] | Parsed[Shape]:
+    """A query and the clauses after it; Rejected with the place where it does not parse or bind."""
+    query = read_text(piece.text)
+    select = _parse(query)
+    source = _source(select, query)
+    constants = Constants()
+    if select.args.get("joins"):
+        join = bind_join(select, source, query, constants)
+        clauses = _clauses(piece, query.end)
+        return constants.parsed(join, clauses)
+    scope = scope_of(source, query)
+    if query.brackets:
+        reason = "a window is for joins: a query of one stream gets each tuple as it comes"
+        raise Rejected(reason, query.brackets[0].start)
+    output = scope.output(select.expressions)
+    formula = _formula(select, scope, constants)
+    clauses = _clauses(piece, query.end)
+    return constants.parsed(lambda slots: Selection((Filter(scope.source, formula),), output, slots), clauses)
+
+
+def _formula(select: exp.Select, scope: Scope, constants: Constants) -> Formula:
+    where = select.args.get("where")
+    return TRUE if where is None else Conditions(scope, constants).bind(where.this)
+
+
+def _parse(query: SqlText) -> exp.Select:
+    parser = Parser(error_level=ErrorLevel.IMMEDIATE, error_message_context=len(query.text) + 1)
+    try:
+        (tree,) = parser.parse(list(query.tokens), query.masked)
+    except ParseError as error:
+        raise _unparsed(error, query) from None
+    except ValueError:
+        raise Rejected("expected one query", 0, syntax=True) from None
+    if not isinstance(tree, exp.Select):
+        raise Rejected("expected 'select'", 0, syntax=True)
+    return tree
+
+
+def _source(select: exp.Select, query: SqlText) -> exp.Expr:
+    """The query's first source; everything but columns, source and condition has been refused before."""
+    unknown = {key for key, value in select.args.items() if value} - _KNOWN
+    if unknown:
+        raise Rejected(f"'{min(unknown)}' is not supported by this version", 0)
+    source = select.find(exp.From)
+    if source is None:
+        raise Rejected("expected 'from' and the name of a stream", query.end, syntax=True)
+    if not select.expressions:
+        keyword = query.first(TokenType.FROM)
+        at = keyword.start if keyword else 0
+        raise Rejected("expected '*' or columns, found 'from'", at, syntax=True)
+    found: exp.Expr = source.this
+    return found
+
+
+def _clauses(piece: Piece, end: int) -> Clauses:
+    try:
+        clauses: Clauses = CLAUSES.parse(piece.rest(end))
+    except Rejected as rejected:
+        raise Rejected(rejected.reason, rejected.at + end, rejected.syntax) from None
+    return Clauses(clauses.action, clauses.start, clauses.every, clauses.expire, clauses.expire_at + end)
+
+
+def _unparsed(error: ParseError, query: SqlText) -> Rejected:
+    """sqlglot's error in our words: where the text stops making sense and what could have stood there."""
+    found = error.errors[0]
+    description, at, word = found["description"] or "", len(found["start_context"] or ""), found["highlight"] or ""
+    missing, expecting = _MISSING.match(description), _EXPECTING.match(description)
+    if (missing or expecting or "table name" in description) and query.tokens and at >= query.tokens[-1].start:
+        at, word = len(query.masked.rstrip()), ""
+    if expecting:
+        expected = f"'{expecting[1]}'"
+    elif "table name" in description:
+        expected = "the name of a stream"
+    elif missing:
+        expected = "a condition" if missing[2] == "Where" else "a column or a constant"
+    else:
+        expected = _continuation(query, at)
+    return Rejected(f"expected {expected}, found {_seen(word)}", at, syntax=True)
+
+
+def _continuation(query: SqlText, at: int) -> str:
+    """What may follow a complete part of a query, by the clause that the place is in."""
+    where, source = query.first(TokenType.WHERE), query.first(TokenType.FROM)
+    if where is not None and where.start < at:
+        return "a comparison, 'and', 'or' or the end of the query"
+    if source is not None and source.start < at:
+        return "'where' or the end of the query"
+    return "',' or 'from'"
+
+
+def _seen(word: str) -> str:
+    return f"'{word}'" if word else _END

@@ -1,0 +1,230 @@
+"""`create stream`: in comes the statement's text, out comes a StreamDefinition that makes sense."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from lark import Token, v_args
+
+from fishweir.algebra.documents import parse_path
+from fishweir.algebra.nodes import StreamDefinition
+from fishweir.errors import QueryError
+from fishweir.languages.grammar import Grammar
+from fishweir.languages.pieces import Piece, Rejected
+from fishweir.languages.schedule import ScheduleTransformer, plain
+
+_ALIASES = {
+    "int": "int integer long bigint smallint tinyint",
+    "double": "double float real decimal numeric",
+    "string": "string text varchar char",
+    "boolean": "boolean bool",
+    "timestamp": "timestamp datetime",
+}
+TYPES = {alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()}
+FORMATS = ("xml", "csv", "json", "parquet", "feed")
+LATER_FORMATS = ("kafka",)
+_EXTENSIONS = {".jsonl": "json", ".ndjson": "json", ".rss": "feed", ".atom": "feed"} | {
+    f".{name}": name for name in FORMATS if name != "feed"
+}
+
+
+@dataclass(slots=True)
+class StreamSyntax:
+    """The parts of a statement as written; `at` says where each stands."""
+
+    name: Token
+    values: dict[str, Any] = field(default_factory=dict)
+    at: dict[str, int] = field(default_factory=dict)
+
+    def add(self, clause: Token, values: dict[str, Any]) -> None:
+        """Take a clause's values; each clause may be given once."""
+        keyword = clause.lower().split()[0]
+        if keyword in self.at:
+            raise Rejected(f"'{keyword}' is given twice", _at(clause), syntax=True)
+        self.at[keyword] = _at(clause)
+        self.values |= values
+
+
+Clause = tuple[Token, dict[str, Any]]
+
+
+@v_args(inline=True)
+class StreamTransformer(ScheduleTransformer):
+    """Trees of streams.lark to StreamSyntax."""
+
+    def start(self, _create: Token, _stream: Token, name: Token, *clauses: Clause) -> StreamSyntax:
+        syntax = StreamSyntax(name)
+        for keyword, values in clauses:
+            syntax.add(keyword, values)
+        return syntax
+
+    def columns(self, *columns: tuple[Token, str]) -> Clause:
+        names = [plain(name) for name, _ in columns]
+        for index, (name, _) in enumerate(columns):
+            if names[index] in names[:index]:
+                raise Rejected(f"the column '{names[index]}' is given twice", _at(name))
+        first = columns[0][0]
+        return first.update(value="columns"), {"columns": tuple((plain(n), t) for n, t in columns)}
+
+    def column(self, name: Token, type_name: Token) -> tuple[Token, str]:
+        known = TYPES.get(type_name.partition("(")[0].strip().lower())
+        if known is None:
+            choices = ", ".join(_ALIASES)
+            raise Rejected(f"'{type_name}' is no type: expected {choices}", _at(type_name))
+        if not plain(name).strip():
+            raise Rejected("the column has no name", _at(name))
+        return name, known
+
+    def source(self, keyword: Token, path: Token, *rest: Any) -> Clause:
+        if not plain(path).strip():
+            raise Rejected("the path is empty", _at(path))
+        found: dict[str, Any] = {"path": plain(path)}
+        for word, value in zip(rest[::2], rest[1::2], strict=True):
+            found[word.lower()] = _format(value) if word.type == "FORMAT" else value
+        return keyword, found
+
+    def rows(self, keyword: Token, path: Token, *rest: Any) -> Clause:
+        found: dict[str, Any] = {"rows": _path(path, element=True)}
+        for word, value in zip(rest[::2], rest[1::2], strict=True):
+            found[word.lower()] = _path(value) if word.type == "KEY" else value
+        return keyword, found
+
+    def split(self, keyword: Token, _on: Token, path: Token) -> Clause:
+        return keyword, {"split": _path(path, element=True)}
+
+    def timestamp(self, keyword: Token, path: Token) -> Clause:
+        return keyword, {"timestamp": plain(path)}
+
+    def conforms(self, keyword: Token, dtd: Token) -> Clause:
+        if not plain(dtd).strip():
+            raise Rejected("the DTD has no name", _at(dtd))
+        return keyword, {"dtd": plain(dtd)}
+
+    def shed(self, keyword: Token, _allowed: Token) -> Clause:
+        return keyword, {"shed_allowed": True}
+
+
+def _format(word: Token) -> str:
+    name = word.lower()
+    if name in LATER_FORMATS:
+        raise Rejected(f"the format '{name}' is not supported by this version", _at(word))
+    if name not in FORMATS:
+        raise Rejected(f"'{word}' is no format: expected {', '.join(FORMATS)}", _at(word))
+    return name
+
+
+def _path(token: Token, element: bool = False) -> str:
+    """The text of a valid path; with `element`, one that ends at an element."""
+    try:
+        path = parse_path(plain(token))
+    except QueryError as error:
+        raise Rejected(error.reason, _at(token)) from None
+    if element and path.steps[-1].axis == "attribute":
+        raise Rejected(f"'{plain(token)}' names an attribute: expected a path to elements", _at(token))
+    return plain(token)
+
+
+def _at(token: Token) -> int:
+    return token.start_pos or 0
+
+
+GRAMMAR = Grammar("streams/streams.lark", StreamTransformer())
+
+
+def parse_stream(piece: Piece) -> StreamDefinition:
+    """The definition that a `create stream` statement gives; Rejected where it contradicts itself."""
+    syntax: StreamSyntax = GRAMMAR.parse(piece)
+    if not plain(syntax.name).strip():
+        raise Rejected("the stream has no name", _at(syntax.name))
+    if "path" in syntax.values and "format" not in syntax.values:
+        syntax.values["format"] = _inferred_format(syntax)
+    stream = StreamDefinition(plain(syntax.name), **syntax.values)
+    for check in _CHECKS:
+        check(stream, syntax)
+    return stream
+
+
+def _inferred_format(syntax: StreamSyntax) -> str:
+    extension = PurePosixPath(urlsplit(syntax.values["path"]).path).suffix.lower()
+    if extension in _EXTENSIONS:
+        return _EXTENSIONS[extension]
+    if "columns" in syntax.values:
+        reason = f"the format of '{syntax.values['path']}' is not clear: add format csv, json or parquet"
+        raise Rejected(reason, syntax.at["from"])
+    return "xml"
+
+
+def _check_format(stream: StreamDefinition, syntax: StreamSyntax) -> None:
+    if stream.format == "xml" and stream.columns:
+        reason = "a stream of XML documents has no columns; columns go with csv, json or parquet"
+        raise Rejected(reason, syntax.at["columns"])
+    if stream.format == "feed":
+        _check_feed(stream, syntax)
+    elif stream.format not in (None, "xml") and not stream.columns:
+        reason = f"the format '{stream.format}' needs columns: create stream {stream.name} (COLUMN TYPE, ...)"
+        raise Rejected(reason, syntax.at["from"])
+
+
+def _check_feed(stream: StreamDefinition, syntax: StreamSyntax) -> None:
+    for clause in ("columns", "split", "rows"):
+        if clause in syntax.at:
+            raise Rejected(f"a feed has items of its own form: '{clause}' does not go with it", syntax.at[clause])
+    reason = bad_place(stream.path or "")
+    if reason:
+        raise Rejected(reason, syntax.at["from"])
+
+
+def bad_place(place: str) -> str | None:
+    """What is wrong with a place where a feed is to be found, or None."""
+    try:
+        url = urlsplit(place)
+        url.port  # noqa: B018 (it raises)
+    except ValueError as error:
+        return f"'{place}' is no URL: {error}"
+    if "://" not in place or (url.scheme == "file" and url.netloc in ("", "localhost")):
+        return None
+    if url.scheme not in ("http", "https"):
+        return f"'{place}' cannot be fetched: expected http, https or file"
+    return None if url.hostname else f"'{place}' names no host"
+
+
+def _check_rows(stream: StreamDefinition, syntax: StreamSyntax) -> None:
+    for clause in ("split", "rows"):
+        if clause in syntax.at and stream.columns:
+            raise Rejected(f"'{clause}' is for XML; a stream with columns has none", syntax.at[clause])
+    if stream.rows is None:
+        if stream.every is not None and stream.format != "feed":
+            raise Rejected(
+                "'every' goes with 'rows' or with format feed; other files are taken as they appear", syntax.at["from"]
+            )
+        return
+    if stream.key is None:
+        raise Rejected("'rows' needs 'key' and the path of the rows' key", syntax.at["rows"])
+    if stream.path is None:
+        raise Rejected("'rows' needs 'from': it watches a file that changes", syntax.at["rows"])
+    if stream.split is not None:
+        raise Rejected("'split on' and 'rows' exclude each other: rows are split already", syntax.at["split"])
+
+
+def _check_timestamp(stream: StreamDefinition, syntax: StreamSyntax) -> None:
+    if stream.timestamp is None:
+        return
+    if not stream.columns:
+        try:
+            parse_path(stream.timestamp)
+        except QueryError as error:
+            raise Rejected(error.reason, syntax.at["timestamp"]) from None
+    elif stream.timestamp not in dict(stream.columns):
+        names = ", ".join(name for name, _ in stream.columns)
+        raise Rejected(f"'{stream.timestamp}' is no column; the columns are {names}", syntax.at["timestamp"])
+
+
+_CHECKS: tuple[Callable[[StreamDefinition, StreamSyntax], None], ...] = (
+    _check_format,
+    _check_rows,
+    _check_timestamp,
+)

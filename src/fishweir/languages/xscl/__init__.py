@@ -1,0 +1,1 @@
+"""XSCL: tree patterns and joins between documents."""

@@ -1,0 +1,79 @@
+"""Several joins in one XSCL query: each but the last is a query of its own, whose results the next one reads.
+
+`A JOIN{p, T} B JOIN{q, U} C` is a join of A and B, published under a name of its own, and a join of that stream with
+C. A document of the first has a child for each variable that is wanted later; inside is the element itself, or
+the text of the attribute, so that values, paths below it and outputs are what they were. Its time is that of the
+later of its two documents. The name is made of the text, so queries that begin alike share the stream.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lark import Token
+
+from fishweir.algebra.nodes import DERIVED, Step
+from fishweir.languages.xscl.binding import variable_name
+from fishweir.languages.xscl.syntax import ComparisonSyntax, ElementSyntax, QuerySyntax, RelativeSyntax
+
+ROOT = "result"
+"""The new root of the default output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A variable in the document of a join: the tag around it, and whether only its text is there."""
+
+    tag: str
+    variable: str
+    is_text: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What a join of a chain publishes; `lasts` are the variables at the ends of the blocks, each with the place of
+    that end, `names` all variables so far, kept or not."""
+
+    source: str
+    kept: tuple[Kept, ...]
+    lasts: tuple[tuple[str, Token], ...]
+    names: tuple[str, ...]
+
+
+def derived_name(text: str) -> str:
+    return DERIVED + hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def holder(name: str) -> Step:
+    return Step(name, namespace=None if name == "*" else "")
+
+
+def mentioned_after(query: QuerySyntax, number: int) -> dict[str, Token]:
+    """The variables that later joins and the select clause mention, each with its first mention."""
+    found: dict[str, Token] = {}
+    for join in query.joins[number + 1 :]:
+        for condition in join.conditions:
+            for token in _compared(condition):
+                found.setdefault(variable_name(token), token)
+    for item in query.select or ():
+        for token in _selected(item):
+            found.setdefault(variable_name(token), token)
+    return found
+
+
+def _compared(condition: ComparisonSyntax) -> Iterator[Token]:
+    for side in (condition.left, condition.right):
+        if isinstance(side, RelativeSyntax):
+            yield side.start
+
+
+def _selected(item: ElementSyntax | Token) -> Iterator[Token]:
+    if isinstance(item, Token):
+        if item.type in ("VAR", "VARIABLE"):
+            yield item
+        return
+    yield from (value for _, value in item.attributes if value.type == "VARIABLE")
+    for inner in item.content:
+        yield from _selected(inner)

@@ -1,0 +1,1 @@
+"""What the experiments share: data, timing, tables, plots."""

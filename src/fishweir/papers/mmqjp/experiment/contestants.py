@@ -1,0 +1,139 @@
+"""The strategies that take part, and the proof that they find the same.
+
+A contestant registers queries, then takes documents in batches and says how many results each query got by a batch.
+`seconds["join"]` is the time it spent on joins alone, without finding and loading witnesses and without keeping state,
+which is what the paper's figures show; what it does not tell apart it counts as join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from fishweir.algebra.join_oracle import evaluate_join
+from fishweir.papers.experiment.contestants import Disagreement
+from fishweir.papers.mmqjp.experiment.engines import DuckDBEngine
+from fishweir.papers.mmqjp.experiment.fast import NAME as FAST
+from fishweir.papers.mmqjp.experiment.fast import Fast
+from fishweir.papers.mmqjp.mmqjp import Mmqjp, Views
+from fishweir.papers.mmqjp.relational import Counts, JoinQuery, RelationalJoin
+from fishweir.papers.mmqjp.relations import Arrival
+from fishweir.papers.mmqjp.sequential import Sequential, SequentialSql
+
+
+class Contestant(Protocol):
+    """What a strategy has to offer to take part."""
+
+    name: str
+
+    @property
+    def seconds(self) -> Mapping[str, float]: ...
+
+    def register(self, queries: Sequence[JoinQuery]) -> None: ...
+
+    def process(self, documents: Sequence[Arrival], keep: bool = True) -> Counts:
+        """The number of results that these documents add to each query, by the order of registration. Unless they are
+        kept the state is then as it was before."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How a contestant is made. `sample`: how many queries it can be given at a time, the time of all is then
+    extrapolated. `only`: the points it is tried at, by experiment; unless said, at all."""
+
+    name: str
+    make: Callable[[bool], Contestant]
+    sample: int | None = None
+    only: Mapping[str, tuple[float, ...]] | None = None
+
+    def takes_part(self, experiment: str, x: float) -> bool:
+        return self.only is None or x in self.only.get(experiment, ())
+
+
+class Relational:
+    """A strategy on an engine."""
+
+    def __init__(self, name: str, strategy: RelationalJoin, close: Callable[[], None]) -> None:
+        self.name, self.strategy, self._close = name, strategy, close
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        return self.strategy.seconds
+
+    def register(self, queries: Sequence[JoinQuery]) -> None:
+        self.strategy.register(queries)
+
+    def process(self, documents: Sequence[Arrival], keep: bool = True) -> Counts:
+        return self.strategy.count(documents, keep)
+
+    def close(self) -> None:
+        self._close()
+
+
+def on_duckdb(name: str, views: Views) -> Callable[[bool], Contestant]:
+    def make(share_equal: bool) -> Contestant:
+        engine = DuckDBEngine()
+        return Relational(name, Mmqjp(engine, views, share_equal), engine.connection.close)
+
+    return make
+
+
+def on_spark(name: str, views: Views, session: Any) -> Callable[[bool], Contestant]:
+    def make(share_equal: bool) -> Contestant:
+        from fishweir.pipeline.spark.mmqjp_spark import SparkEngine
+
+        engine = SparkEngine(session)
+        return Relational(name, Mmqjp(engine, views, share_equal), engine.close)
+
+    return make
+
+
+def sequential(share_equal: bool) -> Contestant:
+    return Relational(SEQUENTIAL, Sequential(share_equal), lambda: None)
+
+
+def sequential_sql(share_equal: bool) -> Contestant:
+    engine = DuckDBEngine()
+    return Relational(SEQUENTIAL_SQL, SequentialSql(engine, share_equal), engine.connection.close)
+
+
+SEQUENTIAL, SEQUENTIAL_SQL = "Sequential", "Sequential, DuckDB"
+PLAIN, VIEWS = "MMQJP, DuckDB", "MMQJP with views, DuckDB"
+SPARK_PLAIN, SPARK_VIEWS = "MMQJP, Spark SQL", "MMQJP with views, Spark SQL"
+
+
+def entries(sample: int, session: Any = None, spark_at: Mapping[str, tuple[float, ...]] | None = None) -> list[Entry]:
+    """All who take part. Sequential gets a hundred times the sample of the one that sends statements. Spark SQL is
+    there where there is a session, at some points: a statement takes it a second or two, and a template is one."""
+    found = [
+        Entry(FAST, lambda _: Fast()),
+        Entry(VIEWS, on_duckdb(VIEWS, "recomputed")),
+        Entry(PLAIN, on_duckdb(PLAIN, "none")),
+        Entry(SEQUENTIAL, sequential, 100 * sample),
+        Entry(SEQUENTIAL_SQL, sequential_sql, sample),
+    ]
+    if session is not None:
+        found += [
+            Entry(SPARK_PLAIN, on_spark(SPARK_PLAIN, "none", session), None, spark_at),
+            Entry(SPARK_VIEWS, on_spark(SPARK_VIEWS, "recomputed", session), None, spark_at),
+        ]
+    return found
+
+
+def oracle_counts(queries: Sequence[JoinQuery], documents: Sequence[Arrival]) -> Counts:
+    given = [document for _, document in documents]
+    return np.array([len(evaluate_join(shape, constants, given, given)) for shape, constants in queries], np.int64)
+
+
+def compare(what: str, name: str, given: Counts, expected: Counts) -> None:
+    """Raises Disagreement unless the counts are equal; the expected ones may be of the first queries only."""
+    same = given[: len(expected)] == expected[: len(given)]
+    if not same.all():
+        query = int(np.flatnonzero(~same)[0])
+        raise Disagreement(f"{what}: {name} finds {given[query]:,} results of query {query}, not {expected[query]:,}")

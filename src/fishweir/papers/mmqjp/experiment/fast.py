@@ -1,0 +1,100 @@
+"""Fishweir's own strategy as a contestant: sorted runs, anchors, remembered edge sets (sharing/joins/stage.py).
+
+Registration makes the tables of the join templates; a batch is walked, kept as a run and joined with the runs retained,
+which are merged as the job merges them. Results are counted query by query, from the counts of the sets.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from fishweir.algebra.clauses import constants_of
+from fishweir.algebra.joins import to_join
+from fishweir.algebra.nodes import Constant, Source
+from fishweir.evaluate.join.edges import Contained
+from fishweir.evaluate.join.meeting import Block, find_pairs
+from fishweir.evaluate.join.stage import Joins, JoinStage, batch_run
+from fishweir.evaluate.join.state import Run
+from fishweir.evaluate.join.tables import build_join
+from fishweir.evaluate.statistics import Statistics
+from fishweir.evaluate.witnesses.shared_paths import SharedPaths
+from fishweir.papers.mmqjp.relational import Counts, JoinQuery
+from fishweir.papers.mmqjp.relations import Arrival
+
+NAME = "Fishweir"
+MOST_RUNS = 8
+
+
+class Fast:
+    name = NAME
+
+    def __init__(self, statistics: Statistics | None = None) -> None:
+        self.seconds = {"join": 0.0}
+        self.statistics = statistics or {}
+        self.runs: list[Run] = []
+        self.documents = self.queries = 0
+
+    def register(self, queries: Sequence[JoinQuery]) -> None:
+        grouped: dict[object, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
+        for number, (shape, constants) in enumerate(queries):
+            normal = to_join(shape)
+            numbers, rows = grouped[normal.template]
+            numbers.append(number)
+            rows.append(constants_of(normal, tuple(constants)))
+        tables = [build_join(template, *both, self.statistics) for template, both in grouped.items()]  # type: ignore[arg-type]
+        self.queries = len(queries)
+        self.stage = JoinStage([Joins(tables)])
+        self.paths: dict[Source, SharedPaths] = {}
+        for source in {source for table in tables for source in table.sources}:
+            self.paths[source] = SharedPaths()
+            self.paths[source].hold({"all": self.stage.paths([source])})
+
+    def process(self, documents: Sequence[Arrival], keep: bool = True) -> Counts:
+        new = self._run(documents)
+        began = time.perf_counter()
+        counts = count_blocks(find_pairs(self.stage, new, self.runs), self.queries)
+        self.seconds["join"] += time.perf_counter() - began
+        if not keep:
+            self.documents -= len(documents)
+            return counts
+        self.runs.append(new)
+        if len(self.runs) > MOST_RUNS:
+            self.runs = [self.stage.merged(self.runs)]
+        return counts
+
+    def _run(self, documents: Sequence[Arrival]) -> Run:
+        runs = []
+        for stream, (source, paths) in enumerate(self.paths.items()):
+            walk, numbers, times = paths.start(), list[int](), list[float]()
+            for own, document in documents:
+                if own == source:
+                    walk.add(len(numbers), document.root, document.context)
+                    numbers.append(self.documents + len(numbers))
+                    times.append(document.timestamp)
+            runs.append(batch_run(self.stage, [source], stream, numbers, times, 0, walk.tables()))
+        self.documents += len(documents)
+        return runs[0] if len(runs) == 1 else self.stage.merged(runs)
+
+    def close(self) -> None:
+        self.runs = []
+
+
+def count_blocks(blocks: Iterable[Block], queries: int) -> Counts:
+    """Results per query. A set's counts are added up first: it comes with many pairs."""
+    counts = np.zeros(queries, np.int64)
+    sets: dict[int, tuple[Contained, Counts]] = {}
+    for block in blocks:
+        if block.wanted is None:
+            counts += np.bincount(block.members, minlength=queries)
+            continue
+        wanted, seen = sets.setdefault(
+            id(block.wanted), (block.wanted, np.zeros(len(block.wanted.members) + 1, np.int64))
+        )
+        seen += np.bincount(block.counts, np.diff(block.partner_starts), len(seen)).astype(np.int64)
+    for wanted, seen in sets.values():
+        counts[wanted.members] += seen[::-1].cumsum()[::-1][1:]
+    return counts

@@ -1,0 +1,202 @@
+"""One measured point, and how it is measured.
+
+Registration is timed apart; of a document or batch the time of the join alone counts, as in the paper, without the
+witnesses, their loading and the upkeep of the state (`rest_seconds`). A document without a common value comes first,
+of a stream its first two, so that nobody is timed at his first statement. Of two documents the second is processed
+again and again, as in the paper, the state restored each time: `cold_seconds` is the first time, `seconds` the mean of
+the others (what was learnt of the pair, a plan or a set of edges, is then known). Who gets only a sample of the queries
+is extrapolated to all.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+import numpy as np
+
+from fishweir.papers.experiment.contestants import Disagreement
+from fishweir.papers.mmqjp.experiment.contestants import Contestant, Entry, Relational, compare, oracle_counts
+from fishweir.papers.mmqjp.experiment.work import Items, Work
+from fishweir.papers.mmqjp.relational import Counts, JoinQuery
+from fishweir.papers.mmqjp.relations import Arrival
+from fishweir.papers.mmqjp.templates import up_to_exchange
+
+CHECKED = 40
+"""Queries that are compared with the oracle."""
+REPETITIONS = 10
+LONG = 2.0
+"""Seconds after which the second document is not processed once more; twice it is in any case."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Of one contestant at one work; `x` is what the figure varies."""
+
+    experiment: str
+    x: float
+    queries: int
+    contestant: str
+    register_seconds: float
+    seconds: float
+    """For the second document, or for all items of the stream."""
+    rest_seconds: float
+    results: int
+    extrapolated: bool = False
+    documents: int = 1
+    templates: int | None = None
+    templates_exchanged: int | None = None
+    views_seconds: float | None = None
+    cold_seconds: float | None = None
+    repetitions: int = 1
+    """How often `seconds` was measured; it is the mean."""
+
+    @property
+    def documents_a_second(self) -> float:
+        return self.documents / self.seconds if self.seconds else float("inf")
+
+
+def measure_work(experiment: str, x: float, work: Work, entries: Sequence[Entry]) -> list[Point]:
+    """All contestants at one work; the first one is compared with the oracle, the others with the first."""
+    expected = oracle_counts(work.queries[:CHECKED], [work.first, work.second])
+    points = []
+    for entry in entries:
+        if not entry.takes_part(experiment, x):
+            continue
+        contestant, queries, registered = _registered(entry, work.queries, False)
+        try:
+            contestant.process([work.first])
+            contestant.process([work.other])
+            times = _repeated(contestant, work.second)
+        finally:
+            contestant.close()
+        counts = times[0].counts
+        compare(f"{experiment}, {work.name}, {x:g}", entry.name, counts, expected)
+        expected = counts if len(counts) == len(work.queries) else expected
+        point = _point(experiment, x, entry, contestant, queries, work.queries, registered, _mean(times[1:]))
+        cold = times[0].join * len(work.queries) / len(queries)
+        points.append(replace(point, cold_seconds=cold, repetitions=len(times) - 1))
+    return points
+
+
+def measure_items(
+    experiment: str,
+    queries: Sequence[JoinQuery],
+    items: Items,
+    batch: int,
+    entries: Sequence[Entry],
+    share_equal: bool,
+    sample: int,
+) -> list[Point]:
+    """The stream in batches, all of it; who takes a sample of the queries takes `sample`."""
+    batches = [items.arrivals[i : i + batch] for i in range(0, len(items.arrivals), batch)]
+    points: list[Point] = []
+    expected: Counts | None = None
+    for entry in entries:
+        if not entry.takes_part(experiment, len(queries)):
+            continue
+        few = entry if entry.sample is None else replace(entry, sample=sample)
+        contestant, taken, registered = _registered(few, queries, share_equal)
+        try:
+            contestant.process(batches[0][:2], keep=False)
+            timed = _timed(contestant, batches)
+        finally:
+            contestant.close()
+        if expected is not None:
+            compare(experiment, entry.name, timed.counts, expected)
+        expected = timed.counts if expected is None else expected
+        if share_equal:
+            share = _distinct(queries) / _distinct(taken) * len(taken) / len(queries)
+            timed = replace(timed, join=timed.join * share)
+        points.append(
+            _point(experiment, len(queries), few, contestant, taken, queries, registered, timed, len(items.arrivals))
+        )
+    return points
+
+
+def _distinct(queries: Sequence[JoinQuery]) -> int:
+    return len({id(shape) for shape, _ in queries})
+
+
+def _registered(
+    entry: Entry, queries: Sequence[JoinQuery], share_equal: bool
+) -> tuple[Contestant, Sequence[JoinQuery], float]:
+    contestant = entry.make(share_equal)
+    taken = queries if entry.sample is None else queries[: entry.sample]
+    began = time.perf_counter()
+    contestant.register(taken)
+    return contestant, taken, time.perf_counter() - began
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Seconds of the join, of all else, and for views."""
+
+    counts: Counts
+    join: float
+    rest: float
+    views: float | None
+
+
+def _repeated(contestant: Contestant, arrival: Arrival) -> list[Timed]:
+    """The first time, then the others."""
+    times: list[Timed] = []
+    began = time.perf_counter()
+    while len(times) < 2 or (len(times) <= REPETITIONS and time.perf_counter() - began < LONG):
+        times.append(_timed(contestant, [[arrival]], keep=False))
+        if not np.array_equal(times[-1].counts, times[0].counts):
+            raise Disagreement(f"{contestant.name} finds other results when the same document comes again")
+    return times
+
+
+def _mean(times: Sequence[Timed]) -> Timed:
+    views = [one.views for one in times if one.views is not None]
+    return Timed(
+        times[0].counts, fmean(t.join for t in times), fmean(t.rest for t in times), fmean(views) if views else None
+    )
+
+
+def _timed(contestant: Contestant, batches: Sequence[Sequence[Arrival]], keep: bool = True) -> Timed:
+    gc.collect()
+    join, views = contestant.seconds.get("join", 0.0), contestant.seconds.get("views")
+    began = time.perf_counter()
+    counts = contestant.process(batches[0], keep)
+    for some in batches[1:]:
+        counts += contestant.process(some, keep)
+    whole = time.perf_counter() - began
+    joined = contestant.seconds["join"] - join
+    made = None if views is None else contestant.seconds["views"] - views
+    return Timed(counts, joined, whole - joined, made)
+
+
+def _point(
+    experiment: str,
+    x: float,
+    entry: Entry,
+    contestant: Contestant,
+    taken: Sequence[JoinQuery],
+    queries: Sequence[JoinQuery],
+    registered: float,
+    timed: Timed,
+    documents: int = 1,
+) -> Point:
+    whole = len(taken) == len(queries)
+    templates = list(contestant.strategy.templates.relations) if isinstance(contestant, Relational) and whole else None
+    return Point(
+        experiment,
+        x,
+        len(queries),
+        entry.name,
+        registered,
+        timed.join * len(queries) / len(taken),
+        timed.rest,
+        int(timed.counts.sum()),
+        not whole,
+        documents,
+        None if templates is None else len(templates),
+        None if templates is None else len({up_to_exchange(t) for t in templates}),
+        timed.views,
+    )

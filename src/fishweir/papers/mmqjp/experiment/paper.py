@@ -1,0 +1,113 @@
+"""The experiments: figures 8 to 15 with two documents, figure 16 on the RSS stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fishweir.papers.mmqjp.experiment.contestants import Entry
+from fishweir.papers.mmqjp.experiment.measure import Point, measure_items, measure_work
+from fishweir.papers.mmqjp.experiment.through_spark import measure_retained, measure_whole
+from fishweir.papers.mmqjp.experiment.work import (
+    Items,
+    Work,
+    load_items,
+    rss_queries,
+    three_level,
+    two_level,
+    two_level_stream,
+)
+
+Say = Callable[[str], None]
+SMALL = 1_000
+"""Queries where the number of queries is not what varies, as in table 5."""
+
+
+SPARK_AT = {
+    "figure 8": (10, 1_000, 100_000), "figure 9": (2, 4, 8), "figure 11": (10, 100_000), "figure 12": (2, 3),
+    "figure 16": (10,),
+}  # fmt: skip
+"""Where MMQJP on Spark SQL takes part."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    queries: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000)
+    leaves: tuple[int, ...] = (2, 4, 6, 8)
+    joins: tuple[int, ...] = (2, 3, 4, 5)
+    zipf: tuple[float, ...] = (0.0, 0.8, 1.6)
+    small: int = SMALL
+    rss_queries: tuple[int, ...] = (10, 1_000, 100_000)
+    items: int = 4_000
+    batch: int = 1_000
+    sample: int = 20
+    """Queries that Sequential is timed with."""
+    stream_queries: int = 100_000
+    stream: int = 8_000
+    """Documents of the two-level stream."""
+    whole_queries: int = 100_000
+    whole_items: int = 64_000
+    whole_batch: int = 8_000
+    """The RSS stream through Spark."""
+    retained: int = 1_000_000
+    retained_batch: int = 25_000
+    spark_at: Mapping[str, tuple[float, ...]] = field(default_factory=SPARK_AT.copy)
+
+
+QUICK = Sizes(
+    queries=(10, 100), leaves=(4,), joins=(2, 3), zipf=(0.8,), small=50, rss_queries=(10, 50), items=120, batch=40,
+    sample=5, stream_queries=50, stream=60, whole_queries=50, whole_items=120, whole_batch=40, retained=400,
+    retained_batch=40,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Experiment:
+    name: str
+    """Figure and schema."""
+    across: str
+    x: float
+    make: Callable[[], Work]
+
+
+def experiments(sizes: Sizes) -> list[Experiment]:
+    """Figures 14 and 15 are the largest points of 8 and 11: with views and without."""
+    n, found = sizes.small, []
+    for count in sizes.queries:
+        found.append(Experiment("figure 8", "queries", count, lambda count=count: two_level(count)))  # type: ignore[misc]
+    for leaves in sizes.leaves:
+        found.append(Experiment("figure 9", "leaves", leaves, lambda leaves=leaves: two_level(n, leaves)))  # type: ignore[misc]
+    for zipf in sizes.zipf:
+        found.append(Experiment("figure 10", "Zipf", zipf, lambda zipf=zipf: two_level(n, zipf=zipf)))  # type: ignore[misc]
+    for count in sizes.queries:
+        found.append(Experiment("figure 11", "queries", count, lambda count=count: three_level(count)))  # type: ignore[misc]
+    for joins in sizes.joins:
+        found.append(Experiment("figure 12", "value joins", joins, lambda joins=joins: three_level(n, joins)))  # type: ignore[misc]
+    for zipf in sizes.zipf:
+        found.append(Experiment("figure 13", "Zipf", zipf, lambda zipf=zipf: three_level(n, zipf=zipf)))  # type: ignore[misc]
+    return found
+
+
+def run(sizes: Sizes, items: Items, entries: list[Entry], session: Any, say: Say) -> Iterator[list[Point]]:
+    """One step after the other, for a bar to follow: those of `steps`. Kernels are compiled before the first."""
+    measure_work("before", 0, two_level(10), entries[:1])
+    for one in experiments(sizes):
+        say(f"{one.name}: {one.across} = {one.x:g}")
+        yield measure_work(one.name, one.x, one.make(), entries)
+    for count in sizes.rss_queries:
+        say(f"figure 16: {count:,} queries over the RSS stream")
+        yield measure_items("figure 16", rss_queries(count), items, sizes.batch, entries, True, sizes.sample)
+    say(f"stream: {sizes.stream_queries:,} queries")
+    queries, documents = two_level(sizes.stream_queries).queries, two_level_stream(sizes.stream)
+    yield measure_items("stream", queries, documents, sizes.batch, entries, False, sizes.sample)
+    if session is not None:
+        say(f"through Spark: {sizes.whole_queries:,} queries over {sizes.whole_items:,} items")
+        whole = load_items(sizes.whole_items).arrivals
+        yield measure_whole(session, rss_queries(sizes.whole_queries), whole, sizes.whole_batch)
+        say(f"through Spark: up to {sizes.retained:,} documents retained")
+        yield measure_retained(session, sizes.retained, sizes.retained_batch)
+
+
+def steps(sizes: Sizes, session: Any) -> int:
+    return len(experiments(sizes)) + len(sizes.rss_queries) + (1 if session is None else 3)

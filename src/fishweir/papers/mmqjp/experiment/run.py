@@ -1,0 +1,80 @@
+"""The whole experiment: at each point all contestants are first found to agree, and timed in the same run.
+
+Tables on the terminal; CSV, JSON and a picture in the folder.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from fishweir.errors import FishweirError
+from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads
+from fishweir.papers.experiment.plot import load_pyplot
+from fishweir.papers.mmqjp.experiment import paper, plot, report
+from fishweir.papers.mmqjp.experiment.contestants import Entry, entries
+from fishweir.papers.mmqjp.experiment.work import load_items
+
+NAME = "mmqjp"
+
+
+def main(out: Path, quick: bool = False) -> None:
+    """The whole experiment; `quick` has small sizes, to see that it works, and leaves Spark out."""
+    load_pyplot()
+    if find_spec("duckdb") is None:
+        raise FishweirError("this experiment compares with a development dependency: pip install duckdb")
+    if quick:
+        run(out, quick, Console())
+        return
+    from fishweir.pipeline.spark.session import open_session
+
+    session = open_session("local[*]")
+    try:
+        outcome = run(out, quick, Console(), session)
+    finally:
+        session.stop()
+    if any(target.met is False for target in outcome.targets):
+        Console().print("Not all targets were met.", style="yellow")
+
+
+def run(
+    out: Path,
+    quick: bool,
+    console: Console,
+    session: Any = None,
+    more: tuple[Entry, ...] = (),
+    sizes: paper.Sizes | None = None,
+) -> Outcome:
+    """`more` are contestants beside MMQJP and Sequential; without a session Spark's are left out."""
+    pin_threads()
+    sizes = sizes or (paper.QUICK if quick else paper.Sizes())
+    items = load_items(sizes.items)
+    console.print(f"Data: generated documents; {items.source}", markup=False, soft_wrap=True)
+    outcome = Outcome(about_run(items.source, quick))
+    outcome.about["versions"] |= {"duckdb": version("duckdb")}
+    outcome.about["sequential"] = f"extrapolated from {100 * sizes.sample} queries, with statements from {sizes.sample}"
+    contestants = [*entries(sizes.sample, session, sizes.spark_at), *more]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=paper.steps(sizes, session))
+
+        def say(words: str) -> None:
+            progress.update(task, description=words)
+
+        for points in paper.run(sizes, items, contestants, session, say):
+            outcome.figures.extend(points)
+            outcome.write(out, NAME)
+            progress.advance(task)
+    outcome.about["load_after"] = os.getloadavg()[0]
+    outcome.targets = report.targets(outcome)
+    outcome.write(out, NAME)
+    plot.draw(outcome, out / f"{NAME}.png")
+    report.show(outcome, console)
+    console.print(f"Written: {out / NAME}.csv, .json, .png", markup=False)
+    return outcome

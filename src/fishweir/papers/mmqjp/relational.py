@@ -1,0 +1,178 @@
+"""What the strategies on a relational engine have in common: the engine's protocol, the state, which pairs can meet.
+
+In: join queries, then documents in batches. Out: per batch the results of each query, as rows or as counts. The state
+is three relations, Rbin, Rdoc and RdocTS; each batch is loaded into their W forms, evaluated, and then added to the
+state (algorithm 2). Beyond the paper, which has one FOLLOWED BY and documents in the order of their times: a pair is
+looked for with the left document retained and the right one new, the other way round, and with both new.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fishweir.algebra.nodes import Constant, Shape
+from fishweir.papers.mmqjp.conjunctive import CURRENT, STATE, SideTables, counted, within_window
+from fishweir.papers.mmqjp.relations import BIN, DOC, DOC_TS, Arrival, Relations, WitnessFinder
+from fishweir.papers.mmqjp.templates import QueryTemplate, QueryTemplates, Reach, TemplateRelation
+
+Counts = NDArray[np.int64]
+JoinQuery = tuple[Shape, Sequence[Constant]]
+
+
+class Engine(Protocol):
+    """What runs SQL: DuckDB, Spark."""
+
+    def create(self, name: str, table: pa.Table) -> None:
+        """A table of this content; one of that name is replaced."""
+
+    def append(self, name: str, table: pa.Table) -> None: ...
+
+    def materialize(self, name: str, query: str) -> None:
+        """A table of a query's rows; one of that name is replaced."""
+
+    def run(self, query: str) -> pa.Table: ...
+
+    def drop(self, name: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Where the documents of the left and of the right side are."""
+
+    left: SideTables
+    right: SideTables
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Rows of RoutT within the window: qid, docid1, docid2, the nodes that are shown."""
+
+    template: QueryTemplate
+    rows: pa.Table
+
+
+class RelationalJoin:
+    """Queries, state and one batch after the other; subclasses say how a batch is evaluated.
+
+    `share_equal`: equal queries are one row of RT and share their results; else each has its own, as published.
+    `seconds` has the time of each stage so far.
+    """
+
+    def __init__(self, engine: Engine, share_equal: bool = False) -> None:
+        self.engine = engine
+        self.templates = QueryTemplates()
+        self.finder = WitnessFinder(self.templates)
+        self.documents = 0
+        self.seconds: dict[str, float] = {}
+        self._share, self._ids = share_equal, dict[tuple[int, tuple[int, ...], tuple[float, ...]], int]()
+        self._rows: list[int] = []
+        self._span = (np.inf, -np.inf)
+        self._changed: dict[str, TemplateRelation] = {}
+        for name, schema in (("Rbin", BIN), ("Rdoc", DOC), ("RdocTS", DOC_TS)):
+            engine.create(name, schema.empty_table())
+
+    def register(self, queries: Iterable[JoinQuery]) -> None:
+        """Queries are numbered in the order they come in; they see documents from the next batch on."""
+        with self.timed("register"):
+            for shape, constants in queries:
+                relation, variables, ends = self.templates.place(shape, constants)
+                key = (relation.number, variables, ends)
+                row = self._ids.get(key) if self._share else None
+                if row is None:
+                    row = self._ids[key] = len(self._rows) if not self._share else len(self._ids)
+                    relation.rows.append((row, variables, ends))
+                    self._changed[relation.name] = relation
+                self._rows.append(row)
+            self.load_templates()
+
+    def load_templates(self) -> None:
+        """Brings the relations RT into the engine."""
+        for name, relation in self._changed.items():
+            self.engine.create(name, relation.to_arrow())
+        self._changed.clear()
+
+    @property
+    def query_rows(self) -> Counts:
+        """The row of RT that each registered query has."""
+        return np.array(self._rows, np.int64)
+
+    def process(self, arrivals: Sequence[Arrival], keep: bool = True) -> list[Found]:
+        """The results that a batch of documents adds; unless they are kept, the state is then as it was before."""
+        return list(self._process(arrivals, lambda query: query, keep))
+
+    def count(self, arrivals: Sequence[Arrival], keep: bool = True) -> Counts:
+        """How many results a batch adds to each registered query."""
+        totals = np.zeros(len(self._rows), np.int64)
+        for found in self._process(arrivals, counted, keep):
+            np.add.at(totals, found.rows["qid"].to_numpy(), found.rows["results"].to_numpy())
+        return totals[self.query_rows]
+
+    def _process(self, arrivals: Sequence[Arrival], head: Callable[[str], str], keep: bool) -> Iterator[Found]:
+        """Algorithm 1."""
+        with self.timed("witnesses"):
+            batch = self.finder.find(arrivals, self.documents)
+        with self.timed("load"):
+            self.load(batch)
+        with self.timed("join"):
+            found = [f for f in self.evaluate(batch, head) if len(f.rows)]
+        with self.timed("maintain"):
+            if keep:
+                self.maintain(batch)
+            else:
+                self.forget(batch)
+        yield from found
+
+    def load(self, batch: Relations) -> None:
+        for name, table in batch.named("W").items():
+            self.engine.create(name, table)
+
+    def evaluate(self, batch: Relations, head: Callable[[str], str]) -> Iterator[Found]:
+        raise NotImplementedError
+
+    def maintain(self, batch: Relations) -> None:
+        """Algorithm 2."""
+        for name, table in batch.named().items():
+            self.engine.append(name, table)
+        self.documents += len(batch.doc_ts)
+        low, high = _span(batch)
+        self._span = (min(self._span[0], low), max(self._span[1], high))
+
+    def forget(self, batch: Relations) -> None:
+        """Undoes what loading a batch did to the state."""
+
+    def roles(self, batch: Relations, reach: Reach) -> list[Role]:
+        """Where the two documents of a new result can be, by the times of those retained and of the batch."""
+        new, old = _span(batch), self._span
+        found = [Role(STATE, CURRENT)] if self.documents and can_meet(reach, old, new) else []
+        found += [Role(CURRENT, STATE)] if self.documents and can_meet(reach, new, old) else []
+        return found + ([Role(CURRENT, CURRENT)] if len(batch.doc_ts) > 1 else [])
+
+    def answer(self, query: str, template: QueryTemplate, role: Role, head: Callable[[str], str]) -> Found:
+        """RoutT of a conjunctive query, within the window."""
+        within = within_window(query, template.reach, role.left, role.right)
+        return Found(template, self.engine.run(head(within)))
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
+
+
+def can_meet(reach: Reach, left: tuple[float, float], right: tuple[float, float]) -> bool:
+    """Whether documents of these spans of time can be within some window of this kind."""
+    forward, backward = reach.left and left[0] < right[1], reach.right and right[0] < left[1]
+    return forward or backward or (not reach.strict and left[0] <= right[1] and right[0] <= left[1])
+
+
+def _span(batch: Relations) -> tuple[float, float]:
+    times = batch.doc_ts["timestamp"].to_numpy()
+    return (float(times.min()), float(times.max())) if len(times) else (np.inf, -np.inf)

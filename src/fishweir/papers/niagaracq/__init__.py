@@ -1,0 +1,1 @@
+"""NiagaraCQ: its experiment."""

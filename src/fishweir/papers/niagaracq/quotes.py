@@ -1,0 +1,155 @@
+"""NiagaraCQ's quotes.xml (figure 5.1) from real daily quotes, and rounds of changed rows.
+
+In: the quotes of some days and the companies. Out: one day's quotes of 5,000 symbols, and the same
+symbols' quotes of the next day, of which a round takes some. The data has no opening prices and no
+ranges, so `Open`, `Day's_range` and `52_week_range` are left out; `PrevCls` is price less change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+from lxml import etree
+
+from fishweir.algebra.documents import Element, parse_document
+from fishweir.algebra.values import to_text
+from fishweir.papers.experiment.data import data_folder
+
+FOLDER = "quotes_us_daily"
+SYMBOLS = 5_000
+CONTEXT = ("Quotes",)
+"""What stood above a row before the file was split."""
+
+DTD = """\
+<!ELEMENT Quotes (Quote)*>
+<!ELEMENT Quote (Symbol, Sector, Industry, Current_Price, PrevCls, Volume, Change_Ratio)>
+<!ELEMENT Symbol (#PCDATA)>
+<!ELEMENT Sector (#PCDATA)>
+<!ELEMENT Industry (#PCDATA)>
+<!ELEMENT Current_Price (#PCDATA)>
+<!ELEMENT PrevCls (#PCDATA)>
+<!ELEMENT Volume (#PCDATA)>
+<!ELEMENT Change_Ratio (#PCDATA)>
+"""
+
+
+class Quote(NamedTuple):
+    """One row; the fields are the elements in the DTD's order."""
+
+    symbol: str
+    sector: str
+    industry: str
+    price: float
+    previous: float
+    volume: int
+    ratio: float
+
+
+TAGS = ("Symbol", "Sector", "Industry", "Current_Price", "PrevCls", "Volume", "Change_Ratio")
+
+
+@dataclass(frozen=True)
+class Market:
+    """A day's quotes and the next day's, symbol by symbol in the same order; symbols in random order."""
+
+    source: str
+    today: tuple[Quote, ...]
+    tomorrow: tuple[Quote, ...]
+
+    def changed(self, count: int) -> tuple[Quote, ...]:
+        """A round: the next day's quotes of `count` symbols."""
+        return self.tomorrow[:count]
+
+
+def load_market(symbols: int = SYMBOLS, seed: int = 7) -> Market:
+    """Real quotes where they are, else generated ones."""
+    folder = data_folder(FOLDER)
+    days = _real_days(folder) if folder else _generated_days(symbols, seed)
+    source = f"real quotes of {folder}" if folder else f"generated quotes (no {FOLDER} found)"
+    today, tomorrow = days
+    both = sorted(symbol for symbol in today.keys() & tomorrow.keys() if today[symbol] != tomorrow[symbol])
+    chosen = np.random.default_rng(seed).permutation(len(both))[:symbols]
+    names = [both[i] for i in chosen]
+    return Market(source, tuple(today[s] for s in names), tuple(tomorrow[s] for s in names))
+
+
+def _real_days(folder: Path) -> tuple[dict[str, Quote], dict[str, Quote]]:
+    """The first two days of the data."""
+    table = pq.read_table(folder / "quotes_40days.parquet")
+    days = pc.cast(table.column("snapshot"), "string")
+    first, second = sorted(pc.unique(days).to_pylist())[:2]
+    companies = csv.read_csv(folder / "companies.csv.gz").select(["symbol", "sector", "industry"]).to_pylist()
+    trades = {c["symbol"]: (c["sector"] or "", c["industry"] or "") for c in companies}
+    rows = [table.filter(pc.equal(days, day)).to_pylist() for day in (first, second)]
+    return _day(rows[0], trades), _day(rows[1], trades)
+
+
+def _day(rows: list[dict[str, Any]], trades: dict[str, tuple[str, str]]) -> dict[str, Quote]:
+    return {
+        row["symbol"]: Quote(
+            row["symbol"],
+            *trades.get(row["symbol"], ("", "")),
+            row["price"],
+            round(row["price"] - row["change"], 4),
+            row["volume"],
+            round(row["pct_change"] / 100, 7),
+        )
+        for row in rows
+        if row["pct_change"] is not None and row["price"] > 0
+    }
+
+
+def _generated_days(symbols: int, seed: int) -> tuple[dict[str, Quote], dict[str, Quote]]:
+    """Log-normal prices and normal changes, as the paper's artificial ones."""
+    draw = np.random.default_rng(seed)
+    prices = np.round(draw.lognormal(2.7, 1.4, symbols) + 0.05, 2)
+    return _generated_day(prices, draw), _generated_day(prices, draw)
+
+
+def _generated_day(prices: Any, draw: np.random.Generator) -> dict[str, Quote]:
+    ratios = np.round(draw.normal(0, 0.03, len(prices)), 7)
+    volumes = draw.integers(1_000, 10_000_000, len(prices))
+    names = [f"S{i:04d}" for i in range(len(prices))]
+    return {
+        name: Quote(
+            name,
+            f"Sector {i % 12}",
+            f"Industry {i % 100}",
+            round(float(price * (1 + ratio)), 4),
+            float(price),
+            int(volume),
+            float(ratio),
+        )
+        for i, (name, price, ratio, volume) in enumerate(zip(names, prices, ratios, volumes, strict=True))
+    }
+
+
+def quote_body(quote: Quote) -> bytes:
+    """One row as a document of its own."""
+    return etree.tostring(_element(quote))
+
+
+def quotes_document(quotes: tuple[Quote, ...]) -> bytes:
+    """quotes.xml: the rows under one element, with the DTD."""
+    root = etree.Element("Quotes")
+    root.extend([_element(quote) for quote in quotes])
+    kind = f"<!DOCTYPE Quotes [\n{DTD}]>"
+    return etree.tostring(root, encoding="UTF-8", xml_declaration=True, doctype=kind, pretty_print=True)
+
+
+def parsed_rows(quotes: tuple[Quote, ...]) -> list[Element]:
+    """The rows as the worker has them: each parsed by itself."""
+    return [parse_document(quote_body(quote)) for quote in quotes]
+
+
+def _element(quote: Quote) -> Element:
+    element = etree.Element("Quote")
+    for tag, value in zip(TAGS, quote, strict=True):
+        etree.SubElement(element, tag).text = value if isinstance(value, str) else to_text(value)
+    return element

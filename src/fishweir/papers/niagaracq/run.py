@@ -1,0 +1,109 @@
+"""`fishweir bench niagaracq`: section 5 of the NiagaraCQ paper on real quotes.
+
+Grouped against non-grouped by query type, number of queries and number of changed rows; registration
+in bulk and as text; and the whole way through Spark. First it checks that all contestants give the
+same results, then it measures; tables on the terminal, CSV, JSON and a picture in the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from fishweir.papers.experiment import plot
+from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads
+from fishweir.papers.niagaracq import kernel, report
+from fishweir.papers.niagaracq.quotes import Market, load_market, quotes_document
+from fishweir.papers.niagaracq.registration import measure_registration
+from fishweir.papers.niagaracq.workloads import CASES, TYPES
+
+NAME = "niagaracq"
+CHECKED, QUICK_CHECKED = (1_000, 10_000), (100, 500)
+REGISTERED, QUICK_REGISTERED = (10_000, 1_000_000), (200, 2_000)
+SCRIPT, QUICK_SCRIPT = 100_000, 1_000
+ROUNDS, QUICK_ROUNDS = 9, 2
+
+
+def main(out: Path, quick: bool = False) -> None:
+    """The whole experiment; `quick` has small sizes, to see that it works."""
+    plot.load_pyplot()
+    outcome = run(out, quick, Console(), engine=True)
+    if any(target.met is False for target in outcome.targets):
+        Console().print("Not all targets were met.", style="yellow")
+
+
+def run(out: Path, quick: bool, console: Console, engine: bool) -> Outcome:
+    """With `engine` False only the kernel's part, without Spark."""
+    pin_threads()
+    market = load_market()
+    size = f"{len(market.today):,} symbols, quotes.xml of {len(quotes_document(market.today)) / 1e6:.1f} MB"
+    console.print(f"Data: {market.source}; {size}", markup=False, soft_wrap=True)
+    outcome = Outcome(about_run(market.source, quick))
+    with _progress(console) as progress:
+        measure_kernel(outcome, market, quick, progress)
+        outcome.write(out, NAME)
+        if engine:
+            measure_engine(outcome, market, quick, progress)
+    outcome.about["load_after"] = os.getloadavg()[0]
+    outcome.targets = report.targets(outcome)
+    outcome.write(out, NAME)
+    plot.draw(outcome, out / f"{NAME}.png")
+    report.show(outcome, console)
+    console.print(f"Written: {out / NAME}.csv, .json, .png", markup=False)
+    return outcome
+
+
+def measure_kernel(outcome: Outcome, market: Market, quick: bool, progress: Progress) -> None:
+    checked = QUICK_CHECKED if quick else CHECKED
+    sizes = kernel.QUICK_SIZES if quick else kernel.SIZES
+    changes = kernel.QUICK_CHANGES if quick else kernel.CHANGES
+    steps = len(TYPES) * len(CASES) * (len(checked) + len(sizes)) + len(changes)
+    task = progress.add_task("kernel", total=steps)
+
+    def say(words: str) -> None:
+        progress.update(task, advance=1, description=words)
+
+    outcome.about["checked_pairs"] = kernel.check_all(market, checked, say)
+    outcome.figures += kernel.measure_queries(market, sizes, say)
+    outcome.figures += kernel.measure_changes(market, changes, say, 200 if quick else 2_000)
+    progress.update(task, description="kernel measured")
+
+
+def measure_engine(outcome: Outcome, market: Market, quick: bool, progress: Progress) -> None:
+    """Registration first; the whole way then runs on the homes it has left."""
+    from fishweir.papers.niagaracq.whole_way import COLD, measure_whole_way
+
+    rounds = QUICK_ROUNDS if quick else ROUNDS
+    with tempfile.TemporaryDirectory(prefix="fishweir-bench-") as folder:
+        homes = {n: Path(folder) / f"home-{n}" for n in (QUICK_REGISTERED if quick else REGISTERED)}
+        for n, home in homes.items():
+            done = _to(progress, progress.add_task(f"registering {n:,} in bulk", total=n))
+            outcome.figures.append(measure_registration("many", home, n, done))
+            done(n)
+        script = QUICK_SCRIPT if quick else SCRIPT
+        done = _to(progress, progress.add_task(f"registering {script:,} as text", total=script))
+        outcome.figures.append(measure_registration("script", Path(folder) / "script", script, done))
+        done(script)
+        for n, home in homes.items():
+            done = _to(progress, progress.add_task(f"Spark, {n:,} queries", total=COLD + rounds))
+            outcome.figures.append(measure_whole_way(home, n, market, kernel.CHANGED, rounds, done))
+
+
+def _to(progress: Progress, task: TaskID) -> Callable[[int], None]:
+    return lambda count: progress.update(task, completed=count)
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,} of {task.total:,}"),
+        TimeElapsedColumn(),
+        console=console,
+    )

@@ -1,0 +1,1 @@
+"""An experiment on XPath filters."""

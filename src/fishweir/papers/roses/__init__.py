@@ -1,0 +1,1 @@
+"""RoSeS: algorithms as published, and the experiment."""

@@ -1,0 +1,48 @@
+"""The whole experiment: checks that all contestants agree, then measures them in one run.
+
+Tables on the terminal; CSV, JSON and a picture in the folder.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rich.console import Console
+
+from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads
+from fishweir.papers.experiment.plot import load_pyplot
+from fishweir.papers.roses.experiment import report
+from fishweir.papers.roses.experiment.matching import measure_matching
+from fishweir.papers.roses.experiment.plans import measure_plans
+from fishweir.papers.roses.experiment.work import load_items
+
+NAME = "roses"
+ITEMS, QUICK_ITEMS = 20_000, 1_000
+
+
+def main(out: Path, quick: bool = False) -> None:
+    """The whole experiment; `quick` has small sizes, to see that it works."""
+    load_pyplot()
+    outcome = run(out, quick, Console())
+    if any(target.met is False for target in outcome.targets):
+        Console().print("Not all targets were met.", style="yellow")
+
+
+def run(out: Path, quick: bool, console: Console) -> Outcome:
+    pin_threads()
+    items = load_items(QUICK_ITEMS if quick else ITEMS)
+    console.print(f"Data: {items.source}", markup=False, soft_wrap=True)
+    outcome = Outcome(about_run(items.source, quick))
+    with console.status("") as status:
+        for measure in (measure_plans, measure_matching):
+            for figure in measure(items, quick, status.update):
+                outcome.figures.append(figure)
+            outcome.write(out, NAME)
+    outcome.about["load_after"] = os.getloadavg()[0]
+    outcome.targets = report.targets(outcome)
+    outcome.write(out, NAME)
+    report.draw(outcome, out / f"{NAME}.png")
+    report.show(outcome, console)
+    console.print(f"Written: {out / NAME}.csv, .json, .png", markup=False)
+    return outcome

@@ -1,0 +1,1 @@
+"""Spatial Join CQ: algorithms as published, and the experiment."""

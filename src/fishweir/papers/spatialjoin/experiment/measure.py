@@ -1,0 +1,131 @@
+"""One measured point, how it is timed, and how all of them are written down.
+
+Time is that of the processor for the one thread that works (Spark: of the clock), the least of several repetitions,
+since other work on the machine only ever adds. A contestant that would take longer than its limit gets fewer tuples;
+the time a tuple is then said to be extrapolated.
+"""
+
+from __future__ import annotations
+
+import csv
+import gc
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from fishweir.papers.experiment.figures import Target
+from fishweir.papers.spatialjoin.experiment.contestants import Contestant
+from fishweir.papers.spatialjoin.experiment.work import Floats
+
+FIRST = 8
+REPETITIONS = 7
+
+
+@dataclass(frozen=True)
+class Point:
+    """Of one contestant at one work. `extrapolated` where fewer tuples than the experiment's were matched."""
+
+    experiment: str
+    work: str
+    data: str
+    queries: int
+    attributes: int
+    contestant: str
+    build_seconds: float
+    seconds_a_tuple: float
+    matches_a_tuple: float
+    tuples: int
+    extrapolated: bool = False
+    repetitions: int = 1
+    rpred: float | None = None
+    rskew: float | None = None
+    ndc: int | None = None
+    batch: int | None = None
+    window: int | None = None
+    ratio: float | None = None
+    note: str = ""
+
+    @property
+    def microseconds(self) -> float:
+        return 1e6 * self.seconds_a_tuple
+
+
+@dataclass
+class Outcome:
+    """All that a run has found."""
+
+    about: dict[str, Any]
+    points: list[Point] = field(default_factory=list)
+    targets: list[Target] = field(default_factory=list)
+
+    def find(self, **wanted: Any) -> list[Point]:
+        return [p for p in self.points if all(getattr(p, key) == value for key, value in wanted.items())]
+
+    def write(self, out: Path, name: str) -> None:
+        out.mkdir(parents=True, exist_ok=True)
+        rows = [asdict(point) for point in self.points]
+        whole = {"about": self.about, "points": rows, "targets": [asdict(target) for target in self.targets]}
+        (out / f"{name}.json").write_text(json.dumps(whole, indent=1) + "\n")
+        with (out / f"{name}.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, [f.name for f in fields(Point)])
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+@dataclass(frozen=True)
+class Timed:
+    seconds_a_tuple: float
+    tuples: int
+    repetitions: int
+
+
+def time_label(seconds: float) -> str:
+    if seconds >= 1:
+        return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"
+    return f"{1e3 * seconds:.3g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.3g} µs"
+
+
+def timed_build(make: Callable[[], Contestant]) -> tuple[Contestant, float]:
+    """The contestant, and the seconds of the clock that registration took."""
+    began = time.perf_counter()
+    contestant = make()
+    return contestant, time.perf_counter() - began
+
+
+def time_matching(contestant: Contestant, tuples: Floats, limit: float, whole: bool = False) -> Timed:
+    """As many of the tuples as the limit's seconds allow, then as many repetitions; at least one of each.
+
+    `whole`: all tuples in any case, for whom a smaller batch would be another experiment.
+    """
+    contestant.match(tuples[:2])
+    count, seconds = len(tuples) if whole else min(FIRST, len(tuples)), 0.0
+    gc.collect()
+    gc.disable()
+    try:
+        seconds = once(contestant, tuples[:count])
+        while count < len(tuples) and seconds < limit / 4:
+            grown = int(count * limit / 2 / max(seconds, 1e-6))
+            count = min(len(tuples), grown, 8 * count)
+            seconds = once(contestant, tuples[:count])
+        best, repetitions, spent = seconds, 1, seconds
+        while repetitions < REPETITIONS and spent + seconds < limit:
+            seconds = once(contestant, tuples[:count])
+            best, repetitions, spent = min(best, seconds), repetitions + 1, spent + seconds
+    finally:
+        gc.enable()
+    return Timed(best / count, count, repetitions)
+
+
+def once(contestant: Contestant, tuples: Floats) -> float:
+    """Batch after batch, each batch's pairs let go before the next."""
+    clock, total = type(contestant).clock, 0.0
+    for start in range(0, len(tuples), contestant.batch):
+        batch = tuples[start : start + contestant.batch]
+        began = clock()
+        found = contestant.match(batch)
+        total += clock() - began
+        del found
+    return total

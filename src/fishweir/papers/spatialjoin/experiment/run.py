@@ -1,0 +1,73 @@
+"""The whole experiment: first checks that all contestants find the same pairs, then measures them in one run.
+
+Tables on the terminal; CSV, JSON and three pictures in the folder.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from fishweir.errors import FishweirError
+from fishweir.papers.experiment.figures import about_run, pin_threads
+from fishweir.papers.experiment.plot import load_pyplot
+from fishweir.papers.spatialjoin.experiment import contest, joins, paper, plot, report
+from fishweir.papers.spatialjoin.experiment.measure import Outcome
+from fishweir.papers.spatialjoin.experiment.work import load_climate
+
+NAME = "spatialjoin"
+OTHERS = ("duckdb", "polars", "shapely", "numba")
+
+
+def main(out: Path, quick: bool = False) -> None:
+    """The whole experiment; `quick` has small sizes, to see that it works."""
+    load_pyplot()
+    _need_others()
+    os.environ["POLARS_MAX_THREADS"] = "1"
+    from fishweir.pipeline.spark.session import open_session
+
+    session = open_session("local[1]")
+    try:
+        outcome = run(out, quick, Console(), session)
+    finally:
+        session.stop()
+    if any(target.met is False for target in outcome.targets):
+        Console().print("Not all targets were met.", style="yellow")
+
+
+def run(out: Path, quick: bool, console: Console, session: Any = None) -> Outcome:
+    """Without a session Spark's join is left out."""
+    pin_threads()
+    climate = load_climate()
+    console.print(f"Data: generated uniform and skewed tuples; {climate.source}", markup=False, soft_wrap=True)
+    outcome = Outcome(about_run(climate.source, quick))
+    outcome.about["versions"] |= {package: version(package) for package in OTHERS}
+    with console.status("") as status:
+        experiments: list[paper.Paper | joins.Joins | contest.Contest] = [
+            paper.Paper(paper.QUICK if quick else paper.Sizes(), climate, status.update),
+            joins.Joins(joins.QUICK if quick else joins.Sizes(), status.update),
+            contest.Contest(contest.QUICK if quick else contest.Sizes(), climate, status.update, session),
+        ]
+        for experiment in experiments:
+            outcome.points.extend(experiment.run())
+            outcome.write(out, NAME)
+    outcome.about["checked_pairs"] = sum(experiment.checked_pairs for experiment in experiments)
+    outcome.about["load_after"] = os.getloadavg()[0]
+    outcome.targets = report.targets(outcome)
+    outcome.write(out, NAME)
+    pictures = plot.draw(outcome, out, NAME)
+    report.show(outcome, console)
+    console.print(f"Written: {out / NAME}.csv, .json, {', '.join(str(p) for p in pictures)}", markup=False)
+    return outcome
+
+
+def _need_others() -> None:
+    from importlib.util import find_spec
+
+    missing = [package for package in OTHERS if find_spec(package) is None]
+    if missing:
+        raise FishweirError(f"this experiment compares with development dependencies: pip install {' '.join(missing)}")

@@ -1,0 +1,37 @@
+"""Sliding window joins of two streams of tuples as published: what the engine's joins by rows are compared with.
+
+`queries` says what comes in, `triples` what goes out; `join` is what the strategies share: probe, insert, invalidate
+over the retained tuples of each `side`. `sj_join` is the paper's, with `decompose`; `ibs_js` is its baseline, with
+`groups`; `oracle` is the naive one. The engine does not run these: its joins are those of sharing/joins.
+Paper: Spatial Join CQ, section 6.
+"""
+
+from collections.abc import Callable
+
+from fishweir.papers.spatialjoin.windows.ibs_js import IBSJS
+from fishweir.papers.spatialjoin.windows.join import Arrivals, SlidingJoin, State, WindowJoin
+from fishweir.papers.spatialjoin.windows.queries import ALL_ROWS, LEFT, OPERATORS, RIGHT, Comparisons, JoinQueries
+from fishweir.papers.spatialjoin.windows.sj_join import SJJoin
+from fishweir.papers.spatialjoin.windows.triples import Triples
+
+STRATEGIES: dict[str, Callable[[JoinQueries], SlidingJoin]] = {
+    "sj-join": SJJoin,
+    "ibs-js": IBSJS,
+}
+
+__all__ = [
+    "ALL_ROWS",
+    "IBSJS",
+    "LEFT",
+    "OPERATORS",
+    "RIGHT",
+    "STRATEGIES",
+    "Arrivals",
+    "Comparisons",
+    "JoinQueries",
+    "SJJoin",
+    "SlidingJoin",
+    "State",
+    "Triples",
+    "WindowJoin",
+]

@@ -1,0 +1,1 @@
+"""What runs on Spark: the session, the source, the job."""

@@ -1,0 +1,135 @@
+"""Joins of several streams without Spark: batches of documents through runs, and what the oracle says of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+
+from fishweir.algebra.clauses import constants_of, has_several, to_normals
+from fishweir.algebra.many_oracle import evaluate_many, in_time_order
+from fishweir.algebra.nodes import BlockWindow, Source
+from fishweir.evaluate.join.many.mjoin import find_many
+from fishweir.evaluate.join.many.tables import build_many, merge_many
+from fishweir.evaluate.join.meeting import Known
+from fishweir.evaluate.join.stage import Joins, JoinStage, batch_run
+from fishweir.evaluate.plan.source_plan import SourcePlan
+from fishweir.languages.script import parse_script
+
+
+def query_of(text):
+    """A join of any number of streams, two as well, as one of several."""
+    (statement,) = parse_script(text)
+    shape = statement.shape
+    if shape.window is not None:
+        ends = (
+            BlockWindow(shape.window.left, shape.window.left_rows),
+            BlockWindow(shape.window.right, shape.window.right_rows),
+        )
+        shape = replace(shape, window=None, windows=ends)
+    return shape, statement.constants
+
+
+def tables_of(queries):
+    grouped = {}
+    for number, (shape, constants) in enumerate(queries):
+        for normal in to_normals(shape):
+            numbers, rows = grouped.setdefault(normal.template, ([], []))
+            numbers.append(number)
+            rows.append(constants_of(normal, constants))
+    return [build_many(template, *both) for template, both in grouped.items()]
+
+
+def expected(queries, batches, in_force=lambda ids: True):
+    """(query, documents in time order) by the oracle: what each batch completes, of all that has come by then."""
+    found, come = Counter(), []
+    for batch in batches:
+        come += batch
+        fresh = {document.id for _, document in batch}
+        for number, (shape, constants) in enumerate(queries):
+            sides = [[d for source, d in come if source == block.source.name] for block in shape.blocks]
+            for some in evaluate_many(shape, constants, sides):
+                if fresh.intersection(d.id for d in some) and in_force([d.id for d in some]):
+                    found[number, tuple(d.id for d in some), tuple(in_time_order(some))] += 1
+    return found
+
+
+class Home:
+    """The stage of some queries, and the runs that it retains."""
+
+    def __init__(self, queries, merge=None, apart=False, keyed=None):
+        self.queries, self.merge, self.keyed = queries, merge, keyed
+        tables = tables_of(queries)
+        if apart:
+            tables = [
+                replace(t, numbers=t.numbers[i : i + 1], columns=tuple(c[i : i + 1] for c in t.columns))
+                for t in tables
+                for i in range(t.size)
+            ]
+        self.tables, self.retained, self.documents, self.found = tables, [], {}, []
+        self.sources = sorted({block.source.name for shape, _ in queries for block in shape.blocks})
+
+    def stage(self):
+        half = len(self.tables) // 2
+        return JoinStage([Joins(self.tables[:half]), Joins(self.tables[half:])])
+
+    def merge_tables(self, dead=()):
+        """As segments are merged: tables of one template become one."""
+        grouped = {}
+        for table in self.tables:
+            grouped.setdefault(table.template, []).append(table)
+        merged = [merge_many(some, np.array(dead, np.int64)) for some in grouped.values()]
+        self.tables = [table for table in merged if table is not None]
+
+    def run(self, stage, batch, version):
+        runs = []
+        for stream, source in enumerate(self.sources):
+            own = [d for s, d in batch if s == source]
+            plan = SourcePlan()
+            plan.by_segment["x"] = plan.paths = stage.paths([Source(source)])
+            walk = plan.start()
+            numbers = []
+            for i, document in enumerate(own):
+                walk.add(i, document.root)
+                numbers.append(len(self.documents))
+                self.documents[stream, numbers[-1]] = document
+            times = [document.timestamp for document in own]
+            arrivals = [float(document.id.partition("-")[2]) for document in own]
+            changes = []
+            if self.keyed and source == "R":
+                changes = [(n, a, self.keyed(d)) for n, a, d in zip(numbers, arrivals, own, strict=True)]
+            found = numbers, times, version, walk.tables(), arrivals, changes
+            runs.append(batch_run(stage, [Source(source)], stream, *found))
+        return stage.merged(runs)
+
+    def take(self, batch, version=0, parts=1, halves=False):
+        """One micro-batch; in `halves`, as by two tasks that each wrote a run."""
+        stage = self.stage()
+        pieces = [batch[: len(batch) // 2], batch[len(batch) // 2 :]] if halves else [batch]
+        new = [self.run(stage, piece, version) for piece in pieces if piece]
+        known = Known(stage, [*self.retained, *new])
+        for part in range(parts):
+            old = list(self.retained)
+            for run in new:
+                for block in find_many(stage, run, old, part, parts, known):
+                    self.found += self.rows(block)
+                old.append(run)
+        self.retained += new
+        if self.merge is not None:
+            self.retained = self.merge(stage, self.retained)
+
+    def rows(self, block):
+        for i in range(len(block)):
+            places = list(zip(block.streams[i].tolist(), block.numbers[i].tolist(), strict=True))
+            ids = [self.documents[place].id for place in places]
+            ordered = tuple(ids[side] for side in block.order[i].tolist())
+            assert block.times[i] == max(self.documents[place].timestamp for place in places)
+            for number in block.members[block.member_starts[i] : block.member_starts[i + 1]].tolist():
+                yield number, tuple(ids), ordered, int(block.since[i])
+
+    def results(self):
+        """Each once where several conjunctions of a query may hold, as readers have it."""
+        found = Counter(row[:3] for row in self.found)
+        several = {number for number, (shape, _) in enumerate(self.queries) if has_several(shape)}
+        return Counter({row: 1 if row[0] in several else count for row, count in found.items()})

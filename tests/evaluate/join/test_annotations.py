@@ -1,0 +1,213 @@
+"""Annotation joins equal the oracle: windows by time and count, late items, equal times, unions, all comparisons."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fishweir.algebra.feeds import Annotation, FeedWindow, Filter, JoinCondition, Selection
+from fishweir.algebra.formula import And, Atom, Not, Or
+from fishweir.algebra.nodes import Slot, Source, Step
+from fishweir.evaluate.join.annotations.tables import merge_annotations
+from tests.evaluate.join.annotation_support import SOURCES, arrivals, expected, found_by, table_of, through_files
+
+TITLE, LINK, ITEM = (Step("title"),), (Step("link"),), ()
+WORDS = ["rock", "Muse", "live"]
+LINKS = [
+    "http://a.org/x", "http://www.a.org/x/y", "see https://b.a.org/ or http://a.org/x?q=1", "a.org", "a.org/x", "3",
+]  # fmt: skip
+
+
+@st.composite
+def items(draw):
+    """Drawn by a seed, so that there are many that meet."""
+    pick, found = random.Random(draw(st.integers(0, 999))), []
+    for _ in range(draw(st.sampled_from([16, 8, 3]))):
+        titles = [" ".join(pick.choices(WORDS, k=pick.randint(0, 3))) for _ in range(pick.choice([1, 1, 1, 0, 2]))]
+        body = "".join(f"<title>{title}</title>" for title in titles)
+        body += f"<link>{pick.choice(LINKS)}</link>" if pick.random() < 0.6 else ""
+        body += f"<price>{pick.randint(1, 3)}</price>" if pick.random() < 0.6 else ""
+        found.append((pick.choice(SOURCES), f"<item>{body}</item>", float(pick.choice([0, 1, 1, 2, 3, 5]))))
+    cuts = sorted(draw(st.sets(st.integers(1, len(found)), max_size=4)))
+    return arrivals(found, cuts)
+
+
+class _Query:
+    """Constants in the order their slots are drawn."""
+
+    def __init__(self, draw):
+        self.draw, self.constants = draw, []
+
+    def slot(self, value):
+        self.constants.append(value)
+        return Slot(len(self.constants) - 1, "number" if isinstance(value, float) else "string")
+
+    def formula(self):
+        kind = self.draw(st.sampled_from(["all", "all", "all", "word", "not", "or"]))
+        if kind == "all":
+            return And()
+        atom = Atom(self.draw(st.sampled_from([TITLE, ITEM])), "contains", self.slot(self.draw(st.sampled_from(WORDS))))
+        if kind == "or":
+            return Or((atom, Atom(LINK, "exists")))
+        return Not(atom) if kind == "not" else atom
+
+    def filters(self, joins=()):
+        """Feeds of a union, some of them the same source."""
+        names = self.draw(st.permutations(SOURCES).map(lambda some: some + some[:1]))
+        names = names[: self.draw(st.sampled_from([3, 2, 4, 1]))]
+        under = st.sampled_from([tuple(joins)] * 3 + [tuple(joins)[:1], tuple(joins)[1:], ()])
+        return tuple(Filter(Source(name), self.formula(), self.draw(under)) for name in names)
+
+    def condition(self):
+        op = self.draw(
+            st.sampled_from(
+                [
+                    "=",
+                    "=",
+                    "similar",
+                    "similar",
+                    "similar",
+                    "!=",
+                    "<",
+                    "<=",
+                    ">",
+                    ">=",
+                    "contains",
+                    "references",
+                    "extends",
+                    "shares-link",
+                ]
+            )
+        )
+        if op == "similar":
+            share = self.draw(st.sampled_from([None, 0.0, 0.3, 2 / 3, 1.0, 1.5]))
+            paths = self.draw(st.sampled_from([(TITLE, TITLE), (ITEM, TITLE), (TITLE, ITEM)]))
+            return JoinCondition(paths[0], op, paths[1], None if share is None else self.slot(share))
+        if op in ("<", "<=", ">", ">="):
+            return JoinCondition((Step("price"),), op, (Step("price"),))
+        if op in ("references", "extends", "shares-link"):
+            return JoinCondition(self.draw(st.sampled_from([LINK, ITEM])), op, LINK)
+        path = self.draw(st.sampled_from([TITLE, LINK, (Step("price"),)]))
+        return JoinCondition(path, op, path)
+
+    def join(self):
+        window = self.draw(
+            st.sampled_from(
+                [
+                    FeedWindow(1.0, None),
+                    FeedWindow(2.0, None),
+                    FeedWindow(100.0, None),
+                    FeedWindow(None, 1),
+                    FeedWindow(None, 2),
+                    FeedWindow(None, 50),
+                ]
+            )
+        )
+        conditions = tuple(self.condition() for _ in range(self.draw(st.sampled_from([1, 1, 2]))))
+        shared = (Filter(Source("B"), And()), Filter(Source("C"), Atom(LINK, "exists")))
+        return Annotation(window, shared if self.draw(st.booleans()) else self.filters(), "x", conditions)
+
+
+@st.composite
+def queries(draw):
+    query = _Query(draw)
+    joins = tuple(query.join() for _ in range(draw(st.sampled_from([1, 1, 2]))))
+    filters = query.filters(range(len(joins)))
+    return Selection(filters, None, (), "roses", joins), tuple(query.constants)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(queries(), min_size=1, max_size=5), items(), st.sampled_from([1, 3]))
+def test_equal_to_the_oracle(some, arrived, parts):
+    assert found_by([table_of(some)], arrived, parts) == expected(some, arrived)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(queries(), min_size=2, max_size=5), items(), st.sampled_from([0.0, 2.0, 5.0]))
+def test_merged_tables_runs_and_files(tmp_path_factory, some, arrived, late):
+    """Runs merged after each micro-batch, without what left the windows; items that are not too late miss nothing."""
+    folder = tmp_path_factory.mktemp("files")
+    last = table_of(some)
+    alone = merge_annotations([last], np.arange(len(some) - 1), {})
+    merged = merge_annotations([through_files(folder, table_of(some[:-1])), alone], np.empty(0, np.int64), {})
+
+    def merge(stage, runs):
+        return [stage.merged(runs, max(run.newest for run in runs))]
+
+    found = found_by([through_files(folder, merged)], arrived, merge=merge, folder=folder, late=late)
+    assert _in_time(found, arrived, late) == _in_time(expected(some, arrived), arrived, late)
+
+
+def _in_time(found, arrived, late):
+    """Results of items that are at most so much older than the newest of the micro-batches before theirs."""
+    chosen = set()
+    for one in arrived:
+        before = [other.document.timestamp for other in arrived if other.batch < one.batch]
+        if one.document.timestamp >= max(before, default=0.0) - late:
+            chosen.add(one.document.id)
+    return [row for row in found if row[1] in chosen]
+
+
+def test_windows_over_the_same_items_are_one():
+    """An item is in one window, however many queries join it with whatever; the window goes with the last of them."""
+    window, similar = (Filter(Source("B"), And()),), (JoinCondition(TITLE, "similar", TITLE, Slot(1, "number")),)
+    some = [
+        (
+            Selection(
+                (Filter(Source("A"), Atom(TITLE, "contains", Slot(0, "string")), (0,)),),
+                None,
+                (),
+                "roses",
+                (Annotation(FeedWindow(*span), window, "x", similar),),
+            ),
+            (word, share),
+        )
+        for word in WORDS
+        for share in (0.3, 0.9)
+        for span in ((2.0, None), (None, 1), (None, 3))
+    ]
+    titles = ["rock live", "Muse live", "rock", "Muse rock live", "live"]
+    long = [("AB"[i % 2], f"<item><title>{titles[i % 5]}</title></item>", float(i)) for i in range(30)]
+    arrived = arrivals(long, [9, 18])
+    held = []
+
+    def merge(stage, runs):
+        merged = stage.merged(runs, max(run.newest for run in runs))
+        held.append(np.diff(merged.member_starts).tolist())
+        return [merged]
+
+    found = found_by([table_of(some)], arrived, merge=merge, late=0.0)
+    assert found == expected(some, arrived)
+    assert found
+    assert {count for counts in held for count in counts} == {1}
+    table = table_of(some)
+    for dead in range(len(some)):
+        left = [row for row in found if row[0] >= dead]
+        assert found_by([table], arrived) == left
+        assert len(np.unique(table.windows)) == 1
+        table = merge_annotations([table], np.array([dead]), {})
+    assert table is None
+
+
+def test_what_no_window_holds_is_left_out():
+    """A window of seconds and one of items, each over a long run: what is retained does not grow."""
+    equal = (JoinCondition(TITLE, "=", TITLE),)
+    joins = (
+        Annotation(FeedWindow(10_000.0, None), (Filter(Source("B"), And()),), "x", equal),
+        Annotation(FeedWindow(None, 4), (Filter(Source("C"), And()),), "x", equal),
+    )
+    query = Selection((Filter(Source("A"), And(), (0, 1)),), None, (), "roses", joins), ()
+    long = [(SOURCES[i % 3], "<item><title>x</title></item>", 1000.0 * i) for i in range(300)]
+    arrived = arrivals(long, range(0, 300, 9))
+    sizes = []
+
+    def merge(stage, runs):
+        merged = stage.merged(runs, max(run.newest for run in runs))
+        sizes.append(len(merged))
+        return [merged]
+
+    assert found_by([table_of([query])], arrived, merge=merge, late=0.0) == expected([query], arrived)
+    assert max(sizes) <= 4 + 4

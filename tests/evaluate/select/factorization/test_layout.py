@@ -1,0 +1,60 @@
+"""A batch of documents run through the arrays gives what the plan gives document by document."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fishweir.evaluate.select.factorization.cost import independent
+from fishweir.evaluate.select.factorization.layout import run, to_layout, to_units
+from fishweir.evaluate.select.factorization.plan import evaluate, naive_plan
+from fishweir.evaluate.select.factorization.vcb import vcb
+from tests.evaluate.select.factorization.strategies import predicates
+
+ATOMS = 10
+documents = st.lists(st.frozensets(st.integers(0, ATOMS - 1)), max_size=30)
+chances = st.lists(st.sampled_from([0.01, 0.1, 0.5, 0.9]), min_size=ATOMS, max_size=ATOMS).map(np.array)
+literals = st.tuples(st.integers(0, ATOMS - 1), st.booleans())
+disjunctions = st.lists(st.lists(literals, min_size=1, max_size=3, unique=True).map(tuple), max_size=4)
+
+
+def batch_of(facts):
+    offsets = np.cumsum([0, *map(len, facts)])
+    return offsets, np.array([atom for some in facts for atom in sorted(some)], np.int64)
+
+
+@settings(max_examples=150, deadline=None)
+@given(predicates(15), chances, disjunctions, documents, st.booleans(), st.data())
+def test_run_equals_evaluate(given_, chance, more, batch, shared, data):
+    units = to_units(ATOMS, more)
+    extra = st.frozensets(st.integers(ATOMS, len(units) - 1), max_size=2) if more else st.just(frozenset())
+    given_ = [predicate | data.draw(extra) for predicate in given_]
+    of_units = units.chances(chance)
+    plan = vcb(given_, independent(of_units)) if shared else naive_plan(given_)
+    for number in data.draw(st.sets(st.sampled_from(range(len(given_)))) if given_ else st.just(())):
+        plan.remove(number)
+    layout = to_layout(plan, units, of_units)
+    assert len(layout) == len(plan)
+    ends, nodes, checked = run(layout, *batch_of(batch))
+    assert checked >= 0
+    found = []
+    for document in range(len(batch)):
+        for node in nodes[ends[document] : ends[document + 1]]:
+            found += [(document, int(n)) for n in layout.ends[layout.end_offsets[node] : layout.end_offsets[node + 1]]]
+    assert len(found) == len(set(found))
+    true = [
+        facts | {u for u in range(ATOMS, len(units)) if any((a in facts) == sign for a, sign in units.of(u))}
+        for facts in batch
+    ]
+    assert set(found) == {(d, number) for d, facts in enumerate(true) for number in evaluate(plan, facts)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(predicates(15), chances)
+def test_a_node_stands_for_its_conjunction(given_, chance):
+    units = to_units(ATOMS, [])
+    layout = to_layout(vcb(given_, independent(chance)), units, units.chances(chance))
+    for node in range(len(layout)):
+        for number in layout.ends[layout.end_offsets[node] : layout.end_offsets[node + 1]]:
+            assert layout.units_of(node) == given_[number]

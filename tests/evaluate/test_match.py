@@ -1,0 +1,93 @@
+"""The shared plan fires exactly what the oracle finds, query by query and document by document."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fishweir.algebra.documents import Document, parse_document
+from fishweir.algebra.nodes import Source
+from fishweir.algebra.normal import to_normal
+from fishweir.algebra.oracle import evaluate
+from fishweir.evaluate.plan.segments import Segment, build_tables, read_segment, write_segment
+from fishweir.evaluate.plan.source_plan import plan_of
+from fishweir.evaluate.select.region_rule import pool_tables
+from tests.evaluate.support import queries as parsed
+from tests.generators import NAMES, documents, shapes
+
+
+def expected(queries, docs):
+    """(query, document, output nodes) by the oracle."""
+    found = set()
+    for number, (shape, constants) in enumerate(queries):
+        nodes = dict(to_normal(shape).variables)
+        for i, document in enumerate(docs):
+            for binding in evaluate(shape, constants, document):
+                ids = {nodes[name]: int(node.id.partition("@")[0]) for name, node in binding.items()}
+                found.add((number, i, tuple(ids.values())))
+    return found
+
+
+def matched(segments, docs):
+    """The same from the plan, with each query at most once per output."""
+    plan = plan_of(segments, [Source("S")])
+    walk = plan.start()
+    for i, document in enumerate(docs):
+        walk.add(i, document.root, document.context)
+    by_id = {s.id: s for s in segments}
+    found = []
+    for segment, index, matches in plan.match(walk.tables()):
+        members = by_id[segment].tables[index].members
+        for row in range(len(matches)):
+            spans = matches.slices[matches.slice_offsets[row] : matches.slice_offsets[row + 1]].reshape(-1, 2)
+            numbers = [int(n) for lo, hi in spans for n in members[lo:hi]]
+            numbers += matches.members[matches.member_offsets[row] : matches.member_offsets[row + 1]].tolist()
+            found += [(n, int(matches.documents[row]), tuple(matches.nodes[row].tolist())) for n in numbers]
+    assert len(found) == len(set(found)), "a result came twice"
+    return set(found)
+
+
+def rows(queries, first=0):
+    for number, (shape, constants) in enumerate(queries, first):
+        normal = to_normal(shape)
+        yield number, normal.template, [constants[i] for i in normal.slots]
+
+
+contexts = st.lists(st.sampled_from(NAMES), max_size=2).map(tuple)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.booleans().flatmap(lambda deep: st.lists(shapes(deep=deep), min_size=1, max_size=12)),
+    st.lists(st.tuples(documents(), contexts), min_size=1, max_size=4),
+)
+def test_plan_equals_oracle(queries, texts):
+    docs = [Document(str(i), 0.0, parse_document(t.encode()), c) for i, (t, c) in enumerate(texts)]
+    tables = build_tables(rows(queries), {})
+    for pools in ((), pool_tables(tables, {}, "packed"), pool_tables(tables, {}, "ibs")):
+        assert matched([Segment("1", tables, pools)], docs) == expected(queries, docs)
+
+
+@settings(max_examples=30, deadline=None)
+@given(queries=st.lists(shapes(), min_size=1, max_size=10), texts=st.lists(documents(), min_size=1, max_size=4))
+def test_segments_survive_their_file(tmp_path_factory, queries, texts):
+    folder: Path = tmp_path_factory.mktemp("plan")
+    docs = [Document(str(i), 0.0, parse_document(t.encode())) for i, t in enumerate(texts)]
+    half = len(queries) // 2
+    parts = [queries[:half], queries[half:]]
+    for i, part in enumerate(parts):
+        tables = build_tables(rows(part, i * half), {})
+        write_segment(folder, Segment(str(i), tables, pool_tables(tables, {}, "grid")))
+    segments = [read_segment(folder, str(i)) for i in range(2)]
+    assert matched(segments, docs) == expected(queries, docs)
+
+
+def test_a_name_alone_means_the_attribute_without_namespace_or_else_the_first():
+    texts = ['<a xmlns:p="u" xmlns:q="v" p:k="2" k="3"/>', '<a xmlns:p="u" xmlns:q="v" q:k="3" p:k="2"/>']
+    docs = [Document(str(i), 0.0, parse_document(t.encode())) for i, t in enumerate(texts)]
+    made = parsed(*(f"create Q where <a k=$v></> in 'S', $v = {n} construct $v" for n in (2, 3)))
+    queries = [(s.shape, s.constants) for s in made]
+    assert expected(queries, docs) == {(1, 0, (0,)), (1, 1, (0,))}
+    assert matched([Segment("1", build_tables(rows(queries), {}), ())], docs) == expected(queries, docs)

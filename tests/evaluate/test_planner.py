@@ -1,0 +1,220 @@
+"""The planner: few segments, small writes, and after any history the plan fires what the oracle does."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from bisect import bisect_right
+from pathlib import Path
+
+import pytest
+
+from fishweir.algebra.nodes import Constant, CreateQuery
+from fishweir.algebra.normal import Template, to_normal
+from fishweir.algebra.oracle import evaluate
+from fishweir.evaluate.plan.planner import SMALL, Planner
+from fishweir.evaluate.plan.segments import Segment, read_segment, segment_path
+from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
+from tests.evaluate.support import SOURCE, document, evaluated, queries
+
+SHAPES = [
+    "where <r><k>$k</><v>$v</></> in 's', $k = 'k{a}' construct $v",
+    "where <r><k>$k</><v>$v</></> in 's', $k = 'k{a}', $v > {b} construct $v",
+    "where <r><v>$v</></> in 's', $v >= {a}, $v < {b} construct $v",
+    "where <r><v>$v</></> element_as $r in 's', $v != {a} construct $r",
+    "where <r><k/></> element_as $r in 's' construct $r",
+]
+
+
+class Registered:
+    """An in-memory catalog: queries by number, with the changes that added and dropped them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.version = folder, 0
+        self.queries: list[CreateQuery] = []
+        self.added: list[int] = []
+        self.gone: dict[int, int] = {}
+        self.asked: list[tuple[int, int]] = []
+
+    def add(self, query: CreateQuery) -> int:
+        self.version += 1
+        self.queries.append(query)
+        self.added.append(self.version)
+        return len(self.queries)
+
+    def drop(self, number: int) -> None:
+        self.version += 1
+        self.gone[number] = self.version
+
+    def alive(self, after: int, upto: int) -> list[tuple[int, Template, list[Constant]]]:
+        self.asked.append((after, upto))
+        found = []
+        for number in self.numbers(after, upto):
+            query = self.queries[number - 1]
+            normal = to_normal(query.shape)
+            found.append((number, normal.template, [query.constants[i] for i in normal.slots]))
+        return found
+
+    def numbers(self, after: int, upto: int) -> list[int]:
+        first, last = bisect_right(self.added, after), bisect_right(self.added, upto)
+        return [number for number in range(first + 1, last + 1) if number not in self.gone]
+
+    def living(self, after: int, upto: int) -> int:
+        return len(self.numbers(after, upto))
+
+    def planner(self, strategy: str | None = None) -> Planner:
+        return Planner(self.folder, self.alive, lambda: self.gone, strategy)
+
+    def refresh(self, planner: Planner, statistics: Statistics | None = None) -> None:
+        planner.refresh(self.version, self.living, statistics or {})
+
+
+def drawn(pick: random.Random) -> CreateQuery:
+    text = pick.choice(SHAPES).format(a=pick.randint(0, 9), b=pick.randint(0, 9))
+    return queries(text)[0]
+
+
+def segments(planner: Planner) -> list[Segment]:
+    return [read_segment(planner.folder, id) for id in planner.segments]
+
+
+@pytest.fixture
+def registered(tmp_path: Path) -> Registered:
+    return Registered(tmp_path / "plan")
+
+
+def test_two_thousand_single_registrations(registered: Registered) -> None:
+    planner = registered.planner()
+    (query,) = queries(SHAPES[0].format(a=1))
+    most = 0
+    for _ in range(2_000):
+        registered.add(query)
+        registered.refresh(planner)
+        most = max(most, len(planner.segments))
+    assert most <= math.log2(2_000)
+    assert sum(piece.size for piece in planner.pieces) == 2_000
+    numbers = [n for s in segments(planner) for t in s.tables for n in t.numbers.tolist()]
+    assert sorted(numbers) == list(range(1, 2_001))
+
+
+def test_one_more_query_writes_a_small_file(registered: Registered) -> None:
+    planner, pick = registered.planner(), random.Random(3)
+    for _ in range(5_000):
+        registered.add(drawn(pick))
+    registered.refresh(planner)
+    (large,) = planner.segments
+    registered.add(drawn(pick))
+    registered.asked.clear()
+    registered.refresh(planner)
+    assert registered.asked == [(5_000, 5_001)], "the others are not read again"
+    first, second = planner.segments
+    assert first == large
+    sizes = [segment_path(planner.folder, id).stat().st_size for id in (first, second)]
+    assert sizes[1] < 5_000 < 100_000 < sizes[0]
+
+
+def test_dropping_most_rewrites_the_segment(registered: Registered) -> None:
+    planner, pick = registered.planner(), random.Random(4)
+    for _ in range(1_000):
+        registered.add(drawn(pick))
+    registered.refresh(planner)
+    before = planner.segments
+    for number in range(1, 401):
+        registered.drop(number)
+    registered.refresh(planner)
+    assert planner.segments == before, "less than half is gone: the dead are left out when sets are expanded"
+    for number in range(401, 901):
+        registered.drop(number)
+    registered.refresh(planner)
+    assert planner.segments != before
+    left = [n for s in segments(planner) for t in s.tables for n in t.numbers.tolist()]
+    assert sorted(left) == list(range(901, 1_001))
+    assert sum(piece.size for piece in planner.pieces) == 100
+
+
+def test_dropping_all_leaves_no_segment(registered: Registered) -> None:
+    planner = registered.planner()
+    registered.add(drawn(random.Random(5)))
+    registered.refresh(planner)
+    registered.drop(1)
+    registered.refresh(planner)
+    assert planner.segments == ()
+    registered.add(drawn(random.Random(5)))
+    registered.refresh(planner)
+    assert len(planner.segments) == 1
+
+
+def test_a_restart_reads_the_list(registered: Registered) -> None:
+    planner, pick = registered.planner(), random.Random(6)
+    for _ in range(600):
+        registered.add(drawn(pick))
+    registered.refresh(planner)
+    again = registered.planner()
+    assert (again.pieces, again.version) == (planner.pieces, 600)
+    assert json.loads((registered.folder / "current.json").read_text())[0]["size"] == 600
+    registered.asked.clear()
+    registered.refresh(again)
+    assert registered.asked == [], "at the same version there is nothing to do"
+
+
+def test_the_tail_is_what_is_not_planned_yet(registered: Registered) -> None:
+    planner, pick = registered.planner(), random.Random(7)
+    registered.add(drawn(pick))
+    registered.refresh(planner)
+    registered.add(drawn(pick))
+    tail = planner.tail(registered.version, {})
+    assert [n for t in tail.tables for n in t.numbers.tolist()] == [2]
+    assert planner.version == 1
+
+
+@pytest.mark.parametrize("size", [3, SMALL + 50])
+def test_earlier_queries_are_not_regrouped(registered: Registered, size: int) -> None:
+    """Also where their segment is merged with the new one."""
+    planner = registered.planner()
+    text = "where <r><k>$k</><v>$v</></> in 's', $k = 'a', $v > {low}, $v < {high} construct $v"
+    for i in range(size):
+        registered.add(queries(text.format(low=i, high=i + 1))[0])
+    registered.refresh(planner)
+    rare: Statistics = {
+        path_key(SOURCE, "r.k"): PathStatistics(1000, (1, 2), ("a", "b") * 50),
+        path_key(SOURCE, "r.v"): PathStatistics(1000, tuple(range(200)), tuple(map(str, range(200)))),
+    }
+    registered.add(queries(text.format(low=5, high=6))[0])
+    registered.refresh(planner, rare)
+    groups = {t.anchor.signature(t.template): t.size for s in segments(planner) for t in s.tables}
+    assert groups == {"r.k = constant in s": size, "r.v > number and r.v < number in s": 1}
+
+
+@pytest.mark.parametrize("strategy", [None, "grid", "sj-batch"])
+@pytest.mark.parametrize("seed", range(6))
+def test_any_history_gives_what_the_oracle_finds(
+    registered: Registered, seed: int, strategy: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fishweir.evaluate.plan.planner.SMALL", 4)
+    pick, planner = random.Random(seed), registered.planner(strategy)
+    texts = [f"<r><k>k{pick.randint(0, 9)}</k><v>{pick.randint(0, 9)}</v></r>" for _ in range(12)]
+    for _ in range(8):
+        for _ in range(pick.randint(0, 15)):
+            registered.add(drawn(pick))
+        for number in pick.sample(
+            range(1, len(registered.queries) + 1), min(len(registered.queries), pick.randint(0, 9))
+        ):
+            if number not in registered.gone:
+                registered.drop(number)
+        if pick.random() < 0.3:
+            planner = registered.planner(strategy)
+        registered.refresh(planner)
+        found = [one for one in evaluated(segments(planner), texts) if one[0] not in registered.gone]
+        assert found == sorted(expected(registered, texts))
+
+
+def expected(registered: Registered, texts: list[str]) -> list[tuple[int, int, tuple[int, ...]]]:
+    return [
+        (number, i, tuple(int(node.id) for node in binding.values()))
+        for number in registered.numbers(0, registered.version)
+        for i, text in enumerate(texts)
+        for binding in evaluate(
+            registered.queries[number - 1].shape, registered.queries[number - 1].constants, document(text)
+        )
+    ]

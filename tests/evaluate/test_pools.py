@@ -1,0 +1,109 @@
+"""Which tables become boxes, and in how large blocks their matches come."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from fishweir.algebra.clauses import constants_of, to_normals
+from fishweir.algebra.nodes import CreateQuery, Source
+from fishweir.evaluate.plan.segments import Segment, build_tables
+from fishweir.evaluate.plan.source_plan import plan_of
+from fishweir.evaluate.select.constant_tables import Table
+from fishweir.evaluate.select.region_rule import SMALL, cluster_size, pool_tables
+from fishweir.evaluate.statistics import Statistics, count_values, path_key
+from fishweir.evaluate.witnesses.path_tables import PathTable, tuple_tables
+from fishweir.languages.script import parse_script
+
+STREAM = "create stream R (x double, y double, name string);"
+SOURCE = Source("R")
+
+
+def tables(*wheres: str) -> tuple[Table, ...]:
+    text = STREAM + "".join(f"create query q{i} as select * from R where {w};" for i, w in enumerate(wheres))
+    created = [q for q in parse_script(text) if isinstance(q, CreateQuery)]
+    rows = [
+        (number, normal.template, constants_of(normal, query.constants))
+        for number, query in enumerate(created)
+        for normal in to_normals(query.shape)
+    ]
+    return build_tables(rows, {})
+
+
+def ranges(count: int = SMALL) -> list[str]:
+    return [f"x > {i} and x < {i + 100} and y > {i}" for i in range(count)]
+
+
+def counted(texts: list[str]) -> PathTable:
+    return PathTable(np.arange(len(texts)), np.zeros((len(texts), 2), np.int64), pa.array(texts, pa.large_string()))
+
+
+def statistics_of(**columns: list[str]) -> Statistics:
+    return {path_key(SOURCE, name): count_values(counted(texts)) for name, texts in columns.items()}
+
+
+def test_many_queries_on_several_attributes_are_boxes() -> None:
+    (pool,) = pool_tables(tables(*ranges()), {})
+    assert pool.strategy in ("grid", "packed")
+
+
+def test_few_queries_stay_behind_their_anchor() -> None:
+    assert pool_tables(tables(*ranges(SMALL - 1)), {}) == ()
+
+
+def test_one_attribute_stays_behind_its_anchor() -> None:
+    assert pool_tables(tables(*(f"x > {i} and x < {i + 1}" for i in range(SMALL))), {}) == ()
+
+
+def test_equality_stays_where_its_constants_are_many() -> None:
+    assert pool_tables(tables(*(f"name = 'n{i}' and x > {i}" for i in range(SMALL))), {}) == ()
+    (pool,) = pool_tables(tables(*(f"name = 'n{i % 2}' and x > {i}" for i in range(SMALL))), {})
+    assert pool.tables == (0,)
+
+
+def test_statistics_overturn_the_operators() -> None:
+    """A range that hardly any value is in is a good anchor; equality with what most values are is a bad one."""
+    built = tables(*ranges())
+    far = statistics_of(x=[str(-i) for i in range(1000)], y=[str(-i) for i in range(1000)])
+    assert pool_tables(built, {}) != ()
+    assert pool_tables(built, far) == ()
+    names = tables(*(f"name = 'n{i}' and x > {i}" for i in range(SMALL)))
+    assert pool_tables(names, statistics_of(name=["n1"] * 500, x=["0"] * 500)) != ()
+
+
+def test_shapes_of_one_stream_are_one_pool() -> None:
+    """Each of them is too small to be one; the alternatives of a query count as queries."""
+    third = SMALL // 3 + 1
+    wheres = [f"x > {i} and y < {i}" for i in range(third)]
+    wheres += [f"x >= {i} and name < 'n{i}' and x > y" for i in range(third)]
+    wheres += [f"(y = {i} and x < {i}) or (x > {i} and y < {i})" for i in range(third)]
+    built = tables(*wheres)
+    (pool,) = pool_tables(built, {})
+    assert pool.tables == tuple(range(len(built)))
+    assert len(pool.of(built).attributes) == 3
+
+
+def test_cluster_size_of_the_papers_strategies() -> None:
+    built = tables(*ranges())
+    sizes = {s: cluster_size(pool_tables(built, {}, s)[0].of(built), {}) for s in ("grid", "sj-immediate", "sj-batch")}
+    assert sizes["grid"] is None
+    assert sizes["sj-immediate"] == 1
+    assert sizes["sj-batch"] is not None
+    assert sizes["sj-batch"] >= 1
+
+
+@pytest.mark.parametrize("strategy", ["grid", "packed", "sj-batch"])
+def test_blocks_are_bounded_by_their_pairs(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tuples that satisfy nothing first, then tuples that satisfy all."""
+    monkeypatch.setattr("fishweir.evaluate.select.region_match.PAIRS", 2000)
+    built = tables(*(f"x > {i} and y > {i}" for i in range(SMALL)))
+    segment = Segment("1", built, pool_tables(built, {}, strategy))
+    plan = plan_of([segment], [SOURCE])
+    column = pa.array([0.0] * 300 + [1000.0] * 100)
+    found = list(plan.match(tuple_tables("R", {"x": column, "y": column}, plan.paths)))
+    sizes = [len(matches.members) for _, _, matches in found]
+    assert sum(sizes) == 100 * SMALL
+    assert max(sizes) <= 2000 + SMALL + 64
+    documents = np.concatenate([matches.documents for _, _, matches in found])
+    assert sorted(documents.tolist()) == list(range(300, 400))

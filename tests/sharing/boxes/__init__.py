@@ -1,1 +1,0 @@
-"""Tests of fishweir.sharing.boxes."""
