@@ -15,7 +15,7 @@ from fishweir.evaluate.plan.segments import QueryRow, Segment
 from fishweir.evaluate.plan.source_plan import plan_of
 from fishweir.evaluate.select.anchors import Anchor
 from fishweir.evaluate.select.constant_tables import Table, build_table
-from fishweir.evaluate.select.match import Matches
+from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.witnesses.path_tables import PathTable
 from fishweir.languages.script import parse_script
 

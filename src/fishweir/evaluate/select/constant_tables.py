@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from fishweir.algebra.codec import to_json
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template
 from fishweir.evaluate.arrays import Column, Ints, take
@@ -28,6 +29,8 @@ from fishweir.evaluate.witnesses.path_tables import Path
 @dataclass(frozen=True)
 class Table:
     """`numbers` and `columns` have one row per query; `rows` leads from positions to rows."""
+
+    kind: ClassVar[str] = "selections"
 
     template: Template
     anchor: Anchor
@@ -47,8 +50,17 @@ class Table:
         return self.template.source
 
     @property
-    def paths(self) -> dict[Path, bool]:
+    def own_paths(self) -> dict[Path, bool]:
         return template_paths(self.template)
+
+    def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
+        return self.own_paths if self.source in sources else {}
+
+    def header(self) -> Any:
+        return [to_json(self.template), self.anchor.node, self.anchor.conditions]
+
+    def arrays(self) -> dict[str, Any]:
+        return table_arrays(self)
 
     @property
     def size(self) -> int:

@@ -8,9 +8,9 @@ and mapped from a segment file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from fishweir.algebra.predicates import AtomSignature, Predicate
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.index.atoms import AtomGroup, true_atoms
 from fishweir.evaluate.select.factorization.layout import Layout, Units, run
-from fishweir.evaluate.select.match import Matches
+from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 ROOT_PATH: Path = (ANY_ROOT,)
@@ -32,6 +32,8 @@ ROOT_PATH: Path = (ANY_ROOT,)
 class FilterTable:
     """Queries by the node they end at; `chances` are the atoms' selectivities that the plan was chosen by, `seen`
     how many items of the source had been counted then."""
+
+    kind: ClassVar[str] = "filters"
 
     source: Source
     groups: tuple[AtomGroup, ...]
@@ -49,9 +51,18 @@ class FilterTable:
         return len(self.members)
 
     @property
-    def paths(self) -> dict[Path, bool]:
+    def own_paths(self) -> dict[Path, bool]:
         """The paths read, and whether for their values; all documents come by their root."""
         return _paths(group.signature for group in self.groups)
+
+    def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
+        return self.own_paths if self.source in sources else {}
+
+    def header(self) -> Any:
+        return [to_json(self.source), [to_json(g.signature) for g in self.groups], self.seen]
+
+    def arrays(self) -> dict[str, Any]:
+        return filter_arrays(self)
 
     @property
     def worded(self) -> set[Path]:
@@ -109,10 +120,6 @@ def match_filters(table: FilterTable, witnesses: Mapping[Path, PathTable]) -> Ma
 # In and out of a segment file.
 
 
-def filter_header(table: FilterTable) -> list[Any]:
-    return ["filters", to_json(table.source), [to_json(g.signature) for g in table.groups], table.seen]
-
-
 def filter_arrays(table: FilterTable) -> dict[str, Any]:
     layout, units = table.layout, table.layout.units
     return {
@@ -129,8 +136,8 @@ def filter_arrays(table: FilterTable) -> dict[str, Any]:
     }
 
 
-def filters_from_arrays(header: list[Any], arrays: Mapping[str, Any]) -> FilterTable:
-    _, source, signatures, seen = header
+def filters_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> FilterTable:
+    source, signatures, seen = header
     groups: list[AtomGroup] = []
     first = 0
     for i, signature in enumerate(signatures):

@@ -9,8 +9,6 @@ common ancestors are sorted look-ups, and the rest is checked on whole arrays.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,24 +20,10 @@ from fishweir.algebra.texts import TEXT_CONDITIONS
 from fishweir.evaluate.arrays import Column, Ints, expand, number_rows, take
 from fishweir.evaluate.index.constants import Slices
 from fishweir.evaluate.index.words import contain
+from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.bindings import Bindings, bind, compare
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
-
-
-@dataclass(frozen=True)
-class Matches:
-    """Row i: document, output nodes, and its queries: slices or members between the offsets."""
-
-    documents: Ints
-    nodes: Ints
-    slice_offsets: Ints
-    slices: Ints
-    member_offsets: Ints
-    members: NDArray[np.integer[Any]]
-
-    def __len__(self) -> int:
-        return len(self.documents)
 
 
 def match_table(table: Table, witnesses: Mapping[Path, PathTable]) -> Matches | None:
@@ -168,7 +152,3 @@ def distinct(documents: Ints, nodes: Ints, *more: Ints) -> tuple[Ints, Ints]:
         return np.arange(len(group)), group
     _, rows = np.unique(number_rows(group, *more), return_index=True)
     return rows, group[rows]
-
-
-def to_lists(offsets: Ints, values: NDArray[np.integer[Any]]) -> pa.ListArray:
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int64()))

@@ -23,8 +23,7 @@ their segment is written, which changes how they are evaluated and not in which 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -48,46 +47,39 @@ NS_PER_CANDIDATE = 60.0
 NS_PER_ATTRIBUTE = 150.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """Tables by their places in the segment."""
-
-    tables: tuple[int, ...]
-    strategy: str
-
-    def of(self, tables: Sequence[Table]) -> Pooled:
-        return Pooled(tuple(tables[i] for i in self.tables), self.tables, self.strategy)
+Pool = tuple[tuple[int, ...], str]
+"""Tables by their places in the segment, and the kernel."""
 
 
-def pool_tables(tables: Sequence[Table], statistics: Statistics, strategy: str | None = None) -> tuple[Pool, ...]:
-    """The pools that pay; with a given strategy, all that are possible, evaluated by it."""
+def pool_tables(tables: Mapping[int, Table], statistics: Statistics, kernel: str | None = None) -> list[Pool]:
+    """The pools that pay; with a given kernel, all that are possible, evaluated by it."""
     grouped: dict[Hashable, list[int]] = defaultdict(list)
-    for i, table in enumerate(tables):
+    for place, table in tables.items():
         if attribute_count(table.template) > 1:
-            grouped[_together(table.template)].append(i)
-    if strategy is not None:
-        return tuple(Pool(tuple(some), strategy) for some in grouped.values())
-    pools = (_paying(tables, some, statistics) for some in grouped.values())
-    return tuple(pool for pool in pools if pool is not None)
+            grouped[_together(table.template)].append(place)
+    if kernel is not None:
+        return [(tuple(places), kernel) for places in grouped.values()]
+    pools = (_paying(tables, places, statistics) for places in grouped.values())
+    return [pool for pool in pools if pool is not None]
 
 
 def _together(template: Template) -> Hashable:
     return (template.source, template.columns) if is_flat(template) else template
 
 
-def _paying(tables: Sequence[Table], indexes: Sequence[int], statistics: Statistics) -> Pool | None:
-    if sum(tables[i].size for i in indexes) < SMALL:
+def _paying(tables: Mapping[int, Table], places: Sequence[int], statistics: Statistics) -> Pool | None:
+    if sum(tables[i].size for i in places) < SMALL:
         return None
-    let_through = {i: candidates(tables[i], statistics) for i in indexes}
-    chosen = tuple(i for i in indexes if tables[i].size < SMALL or let_through[i] >= FEW)
+    let_through = {i: candidates(tables[i], statistics) for i in places}
+    chosen = tuple(i for i in places if tables[i].size < SMALL or let_through[i] >= FEW)
     if not chosen or sum(tables[i].size for i in chosen) < SMALL:
         return None
-    pool = Pool(chosen, "grid").of(tables)
+    pool = Pooled(tuple(tables[i] for i in chosen), chosen, "grid")
     behind_anchors = sum(NS_PER_TABLE + NS_PER_CANDIDATE * let_through[i] for i in chosen)
     attributes = len(pool.attributes)
     if behind_anchors < NS_PER_ATTRIBUTE * attributes + grid_work(pool.size, attributes):
         return None
-    return Pool(chosen, choose(pool.boxes, sampled(pool, statistics)).strategy)
+    return chosen, choose(pool.boxes, sampled(pool, statistics)).strategy
 
 
 def candidates(table: Table, statistics: Statistics) -> float:

@@ -21,7 +21,7 @@ from fishweir.algebra.oracle import evaluate
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.plan.segments import AnyTable, Segment, build_tables
 from fishweir.evaluate.plan.source_plan import plan_of
-from fishweir.evaluate.select.match import Matches
+from fishweir.evaluate.matches import Matches
 from fishweir.languages.script import parse_script
 from fishweir.papers.niagaracq.quotes import CONTEXT
 from fishweir.papers.niagaracq.workloads import STREAM, Workload

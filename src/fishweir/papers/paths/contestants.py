@@ -21,7 +21,7 @@ from fishweir.algebra.normal import Template, to_normal
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.plan.segments import Segment, build_tables
 from fishweir.evaluate.plan.source_plan import plan_of
-from fishweir.evaluate.select.match import Matches
+from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.witnesses.automaton.automaton import PathAutomaton
 from fishweir.evaluate.witnesses.automaton.batch import Batch
 from fishweir.evaluate.witnesses.automaton.xpath import parse_xpath

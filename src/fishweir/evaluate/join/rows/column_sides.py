@@ -84,8 +84,8 @@ def column_side(tables: Sequence[JoinTable], side: int) -> ColumnSide:
     """How one side of tables with conditions there is looked up."""
     if len(tables) == 1:
         only = _indexed(tables[0], side)
-        pools = pool_tables([only], {})
-        return ColumnSide(() if pools else (only,), tuple(pool.of([only]) for pool in pools))
+        pools = pool_tables({0: only}, {})
+        return ColumnSide(() if pools else (only,), tuple(Pooled((only,), (0,), kernel) for _, kernel in pools))
     alone, pooled = list[Table](), list[Table]()
     for table in tables:
         template = _conditions_only(table.template.sides[side])

@@ -16,7 +16,8 @@ from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.join.state import Hashes, SideRows, combine
 from fishweir.evaluate.join.tables import JoinTable
 from fishweir.evaluate.select.constant_tables import Table
-from fishweir.evaluate.select.match import Matches, match_table
+from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.select.match import match_table
 from fishweir.evaluate.witnesses.path_tables import FirstValues, Path, PathTable, node_keys
 
 

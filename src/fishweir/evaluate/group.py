@@ -1,0 +1,243 @@
+"""What a plan holds, behind one protocol: kinds, groups, stages.
+
+A *group* is queries that are evaluated together. A *kind* builds its groups from query rows, merges them, writes and
+reads them, and explains them. A *stage* is all groups of one kind in the plan in force, ready to evaluate: it matches
+a batch of documents, keeps what later documents may join, probes what was kept, and says what is still needed of it.
+Which strategy evaluates which groups is decided by rules (plan/rules.py); a strategy
+makes an *operator* of the groups it takes. Kinds are listed in plan/registry.py. A kind that keeps no state, or matches nothing by itself, inherits the empty answers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.nodes import Constant, Source
+from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.results import ResultRows
+from fishweir.evaluate.statistics import Statistics
+from fishweir.evaluate.witnesses.counters import StreamCounters
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+
+QueryRow = tuple[int, Any, Sequence[Constant]]
+"""A query as the plan sees it: its number, its template, its constants in the template's order. A query may be several
+rows: one for each of its alternatives."""
+
+Paths = dict[Path, bool]
+"""Paths that documents are walked for, with whether their values are read."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Documents of one stream, ready to match. `sources` are what queries call the stream; `witnesses` are by path."""
+
+    stream: int
+    sources: tuple[Source, ...]
+    numbers: Ints
+    times: NDArray[np.float64]
+    witnesses: Mapping[Path, PathTable]
+    arrivals: NDArray[np.float64]
+    since: int | Sequence[int] = 0
+    """The version of the catalog when the documents arrived."""
+    changes: Sequence[tuple[int, float, str]] = ()
+    """Of a changing file: number, arrival and key of each row that was inserted, updated or deleted."""
+    origins: Sequence[int] = ()
+    """Which documents those are that a published query passed on, -1 for new ones."""
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+class Group(Protocol):
+    """Queries of one kind that are evaluated together; immutable, written to and mapped from a segment file."""
+
+    kind: ClassVar[str]
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def members(self) -> Ints:
+        """The query at each position; slices of result rows count positions."""
+
+    def paths(self, sources: Sequence[Source]) -> Paths:
+        """What documents of some sources are walked for."""
+
+    def header(self) -> Any:
+        """What is written as JSON; `arrays` are written as they are."""
+
+    def arrays(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Groups of a segment, by their places, that one strategy evaluates together."""
+
+    strategy: str
+    groups: tuple[int, ...]
+    parameter: str = ""
+    """What else the strategy has chosen, in its own words."""
+    module: str = ""
+    """Where the strategy is defined, if it is not among the default rules."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A bundle of a segment with its groups."""
+
+    segment: str
+    bundle: Bundle
+    groups: tuple[Group, ...]
+
+    @property
+    def first(self) -> int:
+        return self.bundle.groups[0]
+
+
+class State(Protocol):
+    """What a stage keeps of some documents: declared columns, immutable, written once and mapped by whoever probes it."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def newest(self) -> float:
+        """The time of the newest document."""
+
+    def arrays(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a stage keeps of a batch: `state` for later documents, `current` for this micro-batch only."""
+
+    state: State | None = None
+    current: State | None = None
+
+
+@dataclass(frozen=True)
+class Described:
+    """A group as `explain` lists it: its size, its signature, and more about it."""
+
+    size: int
+    signature: str
+    lines: list[str] = field(default_factory=list)
+
+
+class Needed(Protocol):
+    """What later documents may still join."""
+
+    def some(self, state: State) -> bool:
+        """Whether anything of a state is."""
+
+
+class Stage:
+    """All groups of one kind in a plan. The defaults are those of a kind that neither matches nor keeps anything."""
+
+    def matches(
+        self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]
+    ) -> Iterator[tuple[str, int, Matches]]:
+        """What the queries select from a batch, with the segment and the group that slices refer to."""
+        return iter(())
+
+    def counted(self, sources: Sequence[Source]) -> tuple[list[Path], set[Path]]:
+        """The paths whose values plans are made by, and those of them whose words are counted too."""
+        return [], set()
+
+    def reads(self, sources: Sequence[Source]) -> bool:
+        """Whether it keeps something of these sources' documents."""
+        return False
+
+    def keep(self, batch: Batch) -> Kept | None:
+        return None
+
+    def probe(self, new: Sequence[Kept], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
+        """What the new documents join, among themselves and with the old ones; one `part` of `parts` of it."""
+        return iter(())
+
+    def needed(self, states: Sequence[State], clock: float, dropped: Collection[int]) -> Needed:
+        """What documents may still join that come after these states; windows are measured from the newest document,
+        or from the `clock` where older ones are known to come."""
+        raise TypeError(f"{type(self).__name__} keeps no state")
+
+    def merged(self, states: Sequence[State], needed: Needed | None = None) -> State:
+        """One state of several, without what is not needed any more."""
+        raise TypeError(f"{type(self).__name__} keeps no state")
+
+    def together(self, current: Sequence[State]) -> State:
+        """One of several that are for this micro-batch only."""
+        raise TypeError(f"{type(self).__name__} keeps nothing for one micro-batch only")
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What `explain` tells of a query: the plan's groups and what has been counted."""
+
+    groups: Sequence[Group]
+    bundles: Sequence[Placed]
+    statistics: Statistics
+    walked: Mapping[Source, StreamCounters]
+    dropped: int | None
+
+
+class Strategy(ABC):
+    """One way to evaluate groups of a kind."""
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    module: ClassVar[str] = ""
+
+    @abstractmethod
+    def take(self, groups: Mapping[int, Any], statistics: Statistics) -> list[Bundle]:
+        """Which of the groups left of a segment, by their places, it evaluates, and which of them together."""
+
+    def bundle(self, groups: Iterable[int], parameter: str = "") -> Bundle:
+        return Bundle(self.name, tuple(groups), parameter, self.module)
+
+    @abstractmethod
+    def operator(self, placed: Placed) -> Any:
+        """What evaluates a bundle; made once per process and segment. The kind's stage says what it must do."""
+
+
+class Kind(ABC):
+    """One kind of group. `name` is in segment files, states and templates (`template.kind`)."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]: ...
+
+    @abstractmethod
+    def merge(self, groups: Sequence[Any], dropped: Ints, statistics: Statistics) -> list[Group]:
+        """The groups of several segments as those of one, without the dropped queries."""
+
+    @abstractmethod
+    def read(self, header: Any, arrays: Mapping[str, Any]) -> Group: ...
+
+    @abstractmethod
+    def stage(self, operators: Sequence[Any]) -> Stage:
+        """All of a plan's operators of this kind."""
+
+    def read_state(self, arrays: Mapping[str, Any]) -> State:
+        raise TypeError(f"groups of kind {self.name} keep no state")
+
+    def counted(self, group: Any, statistics: Statistics) -> int | None:
+        """How much has been counted of what a group's plan was chosen by; None for a plan that does not drift."""
+        return None
+
+    def replanned(self, group: Any, statistics: Statistics) -> Group | None:
+        """A better group of the same queries, where the statistics have drifted; else None."""
+        return None
+
+    @abstractmethod
+    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: Explained) -> list[str]:
+        """How a query with this template is evaluated, line by line."""
+
+    @abstractmethod
+    def describe(self, bundles: Sequence[Placed]) -> tuple[list[Described], list[str]]:
+        """All groups of the plan, and lines about plans that belong to no group alone."""

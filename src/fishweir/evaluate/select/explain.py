@@ -1,0 +1,135 @@
+"""`explain` of selections: the group of a query, how it is looked up, and what is left to check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fishweir.algebra.nodes import Constant, Source
+from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
+from fishweir.algebra.predicates import Predicate
+from fishweir.evaluate.group import Described, Explained, Placed
+from fishweir.evaluate.select.constant_tables import Table, template_paths
+from fishweir.evaluate.select.explain_filters import explain_filter
+from fishweir.evaluate.select.filters import FilterTable, predicate_paths
+from fishweir.evaluate.select.region_rule import cluster_size
+from fishweir.evaluate.select.regions import Pooled, sides
+from fishweir.evaluate.statistics import PathStatistics, path_key
+from fishweir.evaluate.witnesses.explain import explain_reached
+from fishweir.evaluate.witnesses.path_tables import Path
+
+
+def explain_selection(number: int, template: Template, constants: Sequence[Constant], about: Explained) -> list[str]:
+    """Group, signature, size, what is shared, and the conjuncts left over."""
+    lines = [f"  reads     {template.source}", f"  shape     {template}"]
+    placed = [(p, table) for p in about.bundles for table in p.groups if isinstance(table, Table)]
+    found = next(((p, t) for p, t in placed if t.template == template and number in t.numbers), None)
+    if found is None or about.dropped is not None:
+        return [*lines, f"  dropped   by change {about.dropped}"]
+    lines += _paths(template.source, template_paths(template), about)
+    if found[0].bundle.parameter:
+        return [*lines, *_box(found[1], found[0], constants, about)]
+    return [*lines, *_group(found[1], [table for _, table in placed], constants, about)]
+
+
+def explain_filters(number: int, predicate: Predicate, constants: Sequence[Constant], about: Explained) -> list[str]:
+    lines = [f"  reads     {predicate.source}", f"  shape     {predicate}"]
+    tables = [group for group in about.groups if isinstance(group, FilterTable)]
+    found = next((t for t in tables if t.source == predicate.source and number in t.members), None)
+    if found is None or about.dropped is not None:
+        return [*lines, f"  dropped   by change {about.dropped}"]
+    lines += _paths(predicate.source, predicate_paths(predicate), about)
+    return [*lines, *explain_filter(found, number, predicate, list(constants))]
+
+
+def _paths(source: Source, own: dict[Path, bool], about: Explained) -> list[str]:
+    """How many distinct paths there are over the source, how many of them the query reads, and what reached them."""
+    shared = {path for group in about.groups for path in group.paths([source])}
+    first = f"  paths     {len(set(own))} of the {len(shared)} that queries of {source} read"
+    return [first, *explain_reached(source, own, about.walked)]
+
+
+def _group(found: Table, tables: Sequence[Table], constants: Sequence[Constant], about: Explained) -> list[str]:
+    """The group of one conjunction of a query."""
+    signature = found.anchor.signature(found.template)
+    group = [t for t in tables if t.anchor.signature(t.template) == signature]
+    lines = ["  group", f"    signature {signature}", *_sizes(group), *_anchor(found, constants, about)]
+    return [*lines, _left_over(found.template, found.residual, constants)]
+
+
+def _box(found: Table, placed: Placed, constants: Sequence[Constant], about: Explained) -> list[str]:
+    """The box of one conjunction of a query, among the boxes it is looked up with."""
+    pool = _pooled(placed)
+    pools = [p for p in map(_pooled, _regional(about.bundles)) if p.signature == pool.signature]
+    template, picked = found.template, sides(found.template)
+    shown = " and ".join(_condition(template, template.constants[i], constants) for i in picked)
+    clusters = cluster_size(pool, about.statistics)
+    lines = ["  group", f"    signature {pool.signature}", *_box_sizes(pools), f"    sides     {shown}"]
+    lines.append(f"    strategy  {pool.strategy}{f', data clusters of {clusters} (Ndc)' if clusters else ''}")
+    left = tuple(i for i in range(len(template.constants)) if i not in picked)
+    return [*lines, _left_over(template, left, constants)]
+
+
+def describe_tables(bundles: Sequence[Placed]) -> list[Described]:
+    """All groups by signature, and all sets of boxes."""
+    groups: dict[str, list[Table]] = {}
+    pools: dict[str, list[Pooled]] = {}
+    for placed in bundles:
+        if placed.bundle.parameter:
+            pools.setdefault(_pooled(placed).signature, []).append(_pooled(placed))
+            continue
+        for table in placed.groups:
+            assert isinstance(table, Table)
+            groups.setdefault(table.anchor.signature(table.template), []).append(table)
+    found = [Described(sum(t.size for t in tables), s, _sizes(tables)) for s, tables in groups.items()]
+    return found + [Described(sum(p.size for p in some), s, _box_sizes(some)) for s, some in pools.items()]
+
+
+def _regional(bundles: Sequence[Placed]) -> list[Placed]:
+    return [placed for placed in bundles if placed.bundle.parameter and isinstance(placed.groups[0], Table)]
+
+
+def _pooled(placed: Placed) -> Pooled:
+    return Pooled(placed.groups, placed.bundle.groups, placed.bundle.parameter)  # type: ignore[arg-type]
+
+
+def _left_over(template: Template, conditions: Sequence[int], constants: Sequence[Constant]) -> str:
+    """What is checked after the look-up."""
+    left: list[ConstantCondition | NegatedCondition] = [template.constants[i] for i in conditions]
+    checks = [_condition(template, c, constants) for c in (*left, *template.negated)]
+    checks += [f"{dotted(template.path(j.left))} {j.op} {dotted(template.path(j.right))}" for j in template.joins]
+    return f"  left over {' and '.join(checks) or 'nothing'}"
+
+
+def _box_sizes(pools: Sequence[Pooled]) -> list[str]:
+    shapes = len({t.template for p in pools for t in p.tables})
+    return [
+        f"    size      queries: {sum(p.size for p in pools):,}, shapes: {shapes:,}",
+        "    shared    the walk of the document, the binding, one join of a tuple with the boxes of all queries",
+    ]
+
+
+def _sizes(group: Sequence[Table]) -> list[str]:
+    queries, outputs = sum(t.size for t in group), len(set().union(*(t.anchor_constants for t in group)))
+    shapes = len({t.template for t in group})
+    return [
+        f"    size      queries: {queries:,}, shapes: {shapes:,}, different constants: {outputs:,}",
+        "    shared    the walk of the document, one look-up per value, one output per constant",
+    ]
+
+
+def _anchor(table: Table, constants: Sequence[Constant], about: Explained) -> list[str]:
+    if not table.anchor.conditions:
+        return ["    chosen    no condition compares with a constant"]
+    picked = [table.template.constants[i] for i in table.anchor.conditions]
+    shown = " and ".join(_condition(table.template, c, constants) for c in picked)
+    key = path_key(table.template.source, dotted(table.template.path(table.anchor.node)))
+    known = about.statistics.get(key, PathStatistics())
+    why = f"statistics of {known.count:,} values, {known.distinct:,.0f} distinct" if known.count else "operator"
+    return [f"    chosen    {shown} (most selective, by {why})"]
+
+
+def _condition(
+    template: Template, condition: ConstantCondition | NegatedCondition, constants: Sequence[Constant]
+) -> str:
+    constant = constants[condition.slot]
+    return template.shown(condition, f'"{constant}"' if isinstance(constant, str) else f"{constant:g}")

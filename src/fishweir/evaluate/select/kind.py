@@ -1,0 +1,89 @@
+"""Selections: groups are constant tables, each the queries of one template behind one anchor (constant_tables.py).
+
+How the tables of a segment are looked up is a matter of strategies (strategies.py): behind their anchors, as regions,
+or as twigs. Their operators are objects with `segment`, `source`, `matches` and `planned_by`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fishweir.algebra.codec import from_json
+from fishweir.algebra.nodes import Constant, Source
+from fishweir.algebra.normal import Template
+from fishweir.evaluate.arrays import Ints, to_column
+from fishweir.evaluate.group import Described, Explained, Group, Kind, Placed, QueryRow, Stage
+from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.select.anchors import Anchor, choose_anchor
+from fishweir.evaluate.select.constant_tables import Table, build_table, merge_tables, table_from_arrays
+from fishweir.evaluate.select.explain import describe_tables, explain_selection
+from fishweir.evaluate.select.strategies import SelectionOperator
+from fishweir.evaluate.statistics import Statistics
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+
+
+class Selections(Kind):
+    name = "selections"
+
+    def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]:
+        """One table per template, its anchor chosen by the statistics of the moment."""
+        grouped: dict[Template, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
+        for number, template, constants in rows:
+            numbers, values = grouped[template]
+            numbers.append(number)
+            values.append(constants)
+        return [_table(template, *columns, statistics) for template, columns in grouped.items()]
+
+    def merge(self, groups: Sequence[Table], dropped: Ints, statistics: Statistics) -> list[Group]:
+        """Each query stays in the group it was put into at first."""
+        grouped: dict[tuple[Template, Anchor], list[Table]] = defaultdict(list)
+        for table in groups:
+            grouped[table.template, table.anchor].append(table)
+        merged = (merge_tables(tables, dropped) for tables in grouped.values())
+        return [table for table in merged if table is not None]
+
+    def read(self, header: Any, arrays: Mapping[str, Any]) -> Group:
+        template, node, conditions = header
+        return table_from_arrays(from_json(template), Anchor(node, tuple(conditions)), arrays)
+
+    def stage(self, operators: Sequence[SelectionOperator]) -> Stage:
+        return SelectionStage(operators)
+
+    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: Explained) -> list[str]:
+        return explain_selection(number, template, constants, about)
+
+    def describe(self, bundles: Sequence[Placed]) -> tuple[list[Described], list[str]]:
+        return describe_tables(bundles), []
+
+
+def _table(template: Template, numbers: list[int], rows: list[Sequence[Constant]], statistics: Statistics) -> Table:
+    columns = [to_column(values, kind) for kind, values in zip(template.types, zip(*rows, strict=True), strict=True)]
+    anchor = choose_anchor(template, columns, statistics)
+    return build_table(template, anchor, np.array(numbers, dtype=np.int64), columns)
+
+
+class SelectionStage(Stage):
+    """Operators by source: a batch meets those of its own sources only."""
+
+    def __init__(self, operators: Sequence[SelectionOperator]) -> None:
+        self.by_source: dict[Source, list[SelectionOperator]] = defaultdict(list)
+        for operator in operators:
+            self.by_source[operator.source].append(operator)
+
+    def matches(
+        self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]
+    ) -> Iterator[tuple[str, int, Matches]]:
+        for operator in self._over(sources):
+            for index, matches in operator.matches(witnesses):
+                yield operator.segment, index, matches
+
+    def counted(self, sources: Sequence[Source]) -> tuple[list[Path], set[Path]]:
+        found = (path for operator in self._over(sources) for path in operator.planned_by())
+        return list(dict.fromkeys(found)), {path for operator in self._over(sources) for path in operator.worded()}
+
+    def _over(self, sources: Sequence[Source]) -> Iterator[SelectionOperator]:
+        return (operator for source in sources for operator in self.by_source.get(source, ()))

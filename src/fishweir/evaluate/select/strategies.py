@@ -1,0 +1,158 @@
+"""How constant tables are looked up: as regions, as twigs, or each behind its anchor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+from fishweir.algebra.nodes import Source
+from fishweir.evaluate.group import Bundle, Placed, Strategy
+from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.select.constant_tables import Table
+from fishweir.evaluate.select.match import match_table
+from fishweir.evaluate.select.region_match import match_pool
+from fishweir.evaluate.select.region_rule import pool_tables
+from fishweir.evaluate.select.regions import Pooled
+from fishweir.evaluate.select.twigs import FEWEST, Twigs, build_twigs, is_twig
+from fishweir.evaluate.statistics import Statistics
+from fishweir.evaluate.witnesses.path_tables import FirstValues, Path, PathTable
+from fishweir.evaluate.witnesses.shared_paths import FoundTables, SharedPaths
+
+
+class SelectionOperator(Protocol):
+    """Evaluates tables, or filters, of one source in one segment."""
+
+    @property
+    def segment(self) -> str: ...
+
+    @property
+    def source(self) -> Source: ...
+
+    def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
+        """Matches with the place of the group that their slices refer to."""
+
+    def planned_by(self) -> Iterator[Path]:
+        """The paths whose values its plan was chosen by."""
+
+    def worded(self) -> Iterator[Path]:
+        """Those of them whose words count."""
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """What operators over tables share."""
+
+    placed: Placed
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        return self.placed.groups  # type: ignore[return-value]
+
+    @property
+    def segment(self) -> str:
+        return self.placed.segment
+
+    @property
+    def source(self) -> Source:
+        return self.tables[0].template.source
+
+    def planned_by(self) -> Iterator[Path]:
+        return (path for table in self.tables for path, valued in table.own_paths.items() if valued)
+
+    def worded(self) -> Iterator[Path]:
+        return iter(())
+
+
+class LookUp(_Tables):
+    """Each table by itself: one look-up of its anchor's constants per value."""
+
+    def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
+        columns = FirstValues(witnesses)
+        for place, table in zip(self.placed.bundle.groups, self.tables, strict=True):
+            matches = match_table(table, columns if table.template.columns else witnesses)
+            if matches is not None:
+                yield place, matches
+
+
+class Regions(_Tables):
+    """All tables at once: a batch of bindings joined with the regions of their queries."""
+
+    @cached_property
+    def pooled(self) -> Pooled:
+        return Pooled(self.tables, self.placed.bundle.groups, self.placed.bundle.parameter)
+
+    def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
+        """Lists of queries, so any of the groups does."""
+        found = FirstValues(witnesses) if self.tables[0].template.columns else witnesses
+        for matches in match_pool(self.pooled, found):
+            yield self.placed.first, matches
+
+
+@dataclass(frozen=True)
+class TwigProgram(_Tables):
+    """All tables as one program over the rows of the walk; where nothing was walked, each by itself."""
+
+    _made: dict[int, tuple[SharedPaths, int, Twigs]] = field(default_factory=dict)
+
+    def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
+        if not isinstance(witnesses, FoundTables):
+            yield from LookUp(self.placed).matches(witnesses)
+            return
+        matches = self._twigs(witnesses.shared).match(witnesses)
+        if matches is not None:
+            yield self.placed.first, matches
+
+    def _twigs(self, shared: SharedPaths) -> Twigs:
+        """Made anew when the automaton has taken the segment's paths anew."""
+        since = shared.held_since[self.segment]
+        made = self._made.get(id(shared))
+        if made is None or made[0] is not shared or made[1] != since:
+            placed = list(zip(self.placed.bundle.groups, self.tables, strict=True))
+            made = self._made[id(shared)] = shared, since, build_twigs(placed, shared)
+        return made[2]
+
+    def planned_by(self) -> Iterator[Path]:
+        """Twigs find out by themselves what is rare in a batch."""
+        return iter(())
+
+
+class ByAnchor(Strategy):
+    name, kind = "anchor", "selections"
+
+    def take(self, groups: Mapping[int, Table], statistics: Statistics) -> list[Bundle]:
+        return [self.bundle([place]) for place in groups]
+
+    def operator(self, placed: Placed) -> LookUp:
+        return LookUp(placed)
+
+
+class ByTwigs(Strategy):
+    name, kind = "twigs", "selections"
+
+    def take(self, groups: Mapping[int, Table], statistics: Statistics) -> list[Bundle]:
+        by_source: dict[Source, list[int]] = {}
+        for place, table in groups.items():
+            if is_twig(table):
+                by_source.setdefault(table.template.source, []).append(place)
+        return [self.bundle(places) for places in by_source.values() if len(places) >= FEWEST]
+
+    def operator(self, placed: Placed) -> TwigProgram:
+        return TwigProgram(placed)
+
+
+class ByRegions(Strategy):
+    """The bundle's parameter is the kernel (boxes/): the one that was asked for, else what is estimated to be faster."""
+
+    kind = "selections"
+
+    def __init__(self, name: str = "regions", kernel: str | None = None, module: str = "") -> None:
+        self.name, self.kernel, self.module = name, kernel, module  # type: ignore[misc]
+
+    def take(self, groups: Mapping[int, Table], statistics: Statistics) -> list[Bundle]:
+        pools = pool_tables(groups, statistics, self.kernel)
+        return [self.bundle(places, kernel) for places, kernel in pools]
+
+    def operator(self, placed: Placed) -> Regions:
+        return Regions(placed)
