@@ -157,7 +157,7 @@ def append(target: Target, results: Sequence[Result], batch: int, now: float) ->
 
 def selects_documents(shape: Shape) -> bool:
     """Whether each result is a whole document as it came: a filter."""
-    if shape.window is not None or len(shape.output) != 1:
+    if shape.windows or len(shape.output) != 1:
         return False
     (block,), (shown,) = shape.blocks, shape.output
     whole = block.pattern.step.axis in ("item", "child")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.construct import Bound, construct, joined_columns, value_of
 from fishweir.algebra.documents import Document
-from fishweir.algebra.join_oracle import pairs
+from fishweir.algebra.join_oracle import join_results
 from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import Constant, Shape
 from fishweir.evaluate.arrays import Ints, expand, number_rows
@@ -151,6 +151,6 @@ def _places(
         yield dict(zip(over, nodes, strict=True))
         return
     names = {(side, node): name for name, side, node in normal.variables}
-    left, right = (Document(one.id, 0.0, one.nodes[0], one.context) for one in taken)
-    for pair in pairs(shape, constants, left, right):
-        yield {place: int(pair.binding[names[place]].id.partition("@")[0]) for place in over}
+    documents = [Document(one.id, 0.0, one.nodes[0], one.context) for one in taken]
+    for result in join_results(shape, constants, documents):
+        yield {place: int(result.binding[names[place]].id.partition("@")[0]) for place in over}
