@@ -11,11 +11,12 @@ from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Constant, CreateQuery, Operator, Source, Step
 from fishweir.algebra.normal import ConstantCondition, Template, TemplateNode, to_normal
 from fishweir.evaluate.arrays import to_column
-from fishweir.evaluate.plan.segments import QueryRow, Segment
-from fishweir.evaluate.plan.source_plan import plan_of
+from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.group import QueryRow
+from fishweir.evaluate.plan.segments import Segment
+from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.select.anchors import Anchor
 from fishweir.evaluate.select.constant_tables import Table, build_table
-from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.witnesses.path_tables import PathTable
 from fishweir.languages.script import parse_script
 

@@ -18,7 +18,7 @@ from fishweir.algebra.nodes import Slot, Source, Step
 from fishweir.algebra.oracle import selects
 from fishweir.errors import QueryError
 from fishweir.evaluate.plan.planner import Planner
-from fishweir.evaluate.plan.segments import Segment, build_tables, merge_segments, read_segment, write_segment
+from fishweir.evaluate.plan.segments import Segment, build_groups, merge_segments, read_segment, write_segment
 from fishweir.evaluate.select.filter_plan import merge_filters, replanned
 from fishweir.evaluate.select.filters import FilterTable, match_filters
 from fishweir.evaluate.statistics import PathStatistics, count_values, path_key
@@ -80,7 +80,7 @@ def test_merged_plans_fire_what_the_oracle_does(tmp_path_factory, queries, texts
     folder = tmp_path_factory.mktemp("plan")
     halves = [rows_of(queries[:cut]), rows_of(queries[cut:], cut)]
     for i, rows in enumerate(halves):
-        write_segment(folder, Segment(str(i), build_tables(rows, {})))
+        write_segment(folder, Segment(str(i), build_groups(rows, {})))
     read = [read_segment(folder, str(i)) for i in range(2)]
     assert set(fired([t for s in read for t in s.tables], roots)) == expected(queries, roots)
     counted = {}
@@ -108,7 +108,7 @@ def keyword_query(form, *words, source=SOURCE):
 
 def test_equal_filters_end_at_one_node_and_answers_are_slices():
     queries = [keyword_query("a&b", "rock", "concert")] * 5 + [keyword_query("a&b", "concert", "rock")] * 5
-    (table,) = build_tables(rows_of(queries), {})
+    (table,) = build_groups(rows_of(queries), {})
     roots = [parse_document(b"<item>a rock concert</item>"), parse_document(b"<item>rock</item>")]
     assert len(table.layout) == 2
     matches = match_filters(table, witnesses(table, roots))
@@ -117,7 +117,7 @@ def test_equal_filters_end_at_one_node_and_answers_are_slices():
 
 def test_a_disjunction_is_one_unit_and_a_query_fires_once():
     queries = [keyword_query("a|b&~c", "rock", "jazz", "free"), keyword_query("a&b|c", "x", "jazz", "rock")]
-    (table,) = build_tables(rows_of(queries), {})
+    (table,) = build_groups(rows_of(queries), {})
     assert len(table.layout.units) - table.layout.units.atoms == 2, "`rock or jazz` and `not free`"
     roots = [parse_document(f"<item>{t}</item>".encode()) for t in ("rock and jazz", "free jazz", "x rock jazz", "x")]
     assert sorted(fired([table], roots)) == [(0, 0), (0, 2), (1, 2)]
@@ -125,8 +125,8 @@ def test_a_disjunction_is_one_unit_and_a_query_fires_once():
 
 def test_another_source_keeps_its_plan():
     other = Source("other")
-    old = build_tables(rows_of([keyword_query("a&b", "rock", "x", source=s) for s in (SOURCE, other)]), {})
-    new = build_tables(rows_of([keyword_query("a", "jazz")], 2), {})
+    old = build_groups(rows_of([keyword_query("a&b", "rock", "x", source=s) for s in (SOURCE, other)]), {})
+    new = build_groups(rows_of([keyword_query("a", "jazz")], 2), {})
     merged = merge_segments([Segment("1", old), Segment("2", new)], NONE_DEAD, {})
     kept = {t.source: t for t in merged}
     before = {t.source: t for t in old}
@@ -146,7 +146,7 @@ def test_a_plan_follows_the_statistics():
     queries = [keyword_query(*form) for form in FORMS]
     rare_music = statistics(rock=10, jazz=10, concert=500, paris=500)
     rare_place = statistics(rock=500, jazz=500, concert=10, paris=10)
-    (table,) = build_tables(rows_of(queries), rare_music)
+    (table,) = build_groups(rows_of(queries), rare_music)
     assert top_words(table) == {"rock", "jazz"}
     assert replanned(table, rare_music) is None
     again = replanned(table, rare_place)
@@ -202,7 +202,7 @@ def test_what_explodes_one_way_is_taken_the_other_way():
     few = Selection((Filter(SOURCE, Or(tuple(And(pair) for pair in pairs))),), None, slots, "roses")
     assert len(to_normals(few)) == 9, "512 clauses, but 9 conjunctions"
     words = tuple(f"w{i}" for i in range(18))
-    (table,) = build_tables(rows_of([(few, words)]), {})
+    (table,) = build_groups(rows_of([(few, words)]), {})
     roots = [parse_document(f"<item>{t}</item>".encode()) for t in ("w0 w1", "w1 w2", "w4 w5 w16 w17")]
     assert set(fired([table], roots)) == {(0, 0), (0, 2)}
     both = And((Or(tuple(And(pair) for pair in pairs)), *(Or(pair) for pair in pairs)))
@@ -212,7 +212,7 @@ def test_what_explodes_one_way_is_taken_the_other_way():
 
 def test_dropped_queries_leave_nothing_behind():
     queries = [keyword_query("a&b", "rock", "x"), keyword_query("a", "jazz")]
-    (table,) = build_tables(rows_of(queries), {})
+    (table,) = build_groups(rows_of(queries), {})
     left = merge_filters([table], np.array([0]), {})
     assert left is not None
     assert [g.constants.to_pylist() for g in left.groups] == [["jazz"]]
@@ -221,6 +221,6 @@ def test_dropped_queries_leave_nothing_behind():
 
 def test_a_filter_of_an_attribute_reads_its_own_path():
     query = Selection((Filter(SOURCE, Atom((Step("a"),), "contains", Slot(0, "string"))),), None, (), "roses"), ("x",)
-    (table,) = build_tables(rows_of([query]), {})
+    (table,) = build_groups(rows_of([query]), {})
     roots = [parse_document(b"<item><a>x</a><b>y</b></item>"), parse_document(b"<item><a>y</a><b>x</b></item>")]
     assert fired([table], roots) == [(0, 0)]

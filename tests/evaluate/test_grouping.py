@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fishweir.evaluate.plan.segments import Segment, build_tables
-from fishweir.evaluate.plan.source_plan import plan_of
+from fishweir.evaluate.plan.segments import Segment, build_groups
+from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.statistics import PathStatistics, Statistics, count_values, path_key
 from fishweir.evaluate.witnesses.path_tables import PathTable
@@ -23,7 +23,7 @@ BOTH = "where <r><k>$k</><v>$v</></> in 's', $k = 'a', $v > 10, $v < 20 construc
 
 
 def tables(*texts: str, statistics: Statistics | None = None) -> tuple[Table, ...]:
-    return build_tables(plan_rows(queries(*texts)), statistics or {})
+    return build_groups(plan_rows(queries(*texts)), statistics or {})
 
 
 def group(table: Table) -> str:

@@ -8,8 +8,8 @@ import pytest
 
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.nodes import CreateQuery, Source
-from fishweir.evaluate.plan.segments import Segment, build_tables
-from fishweir.evaluate.plan.source_plan import plan_of
+from fishweir.evaluate.plan.segments import Segment, build_groups
+from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.select.region_rule import SMALL, cluster_size, pool_tables
 from fishweir.evaluate.statistics import Statistics, count_values, path_key
@@ -28,7 +28,7 @@ def tables(*wheres: str) -> tuple[Table, ...]:
         for number, query in enumerate(created)
         for normal in to_normals(query.shape)
     ]
-    return build_tables(rows, {})
+    return build_groups(rows, {})
 
 
 def ranges(count: int = SMALL) -> list[str]:

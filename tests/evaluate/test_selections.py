@@ -14,8 +14,8 @@ from fishweir.algebra.formula import And, Atom, Not, Or
 from fishweir.algebra.nodes import Slot, Source, Step
 from fishweir.algebra.oracle import selects
 from fishweir.errors import QueryError
-from fishweir.evaluate.plan.segments import Segment, build_tables, plain_tables
-from fishweir.evaluate.plan.source_plan import plan_of
+from fishweir.evaluate.plan.segments import Segment, build_groups, plain_tables
+from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.select.boxes import STRATEGIES
 from fishweir.evaluate.select.region_rule import pool_tables
 from fishweir.evaluate.witnesses.path_tables import tuple_tables
@@ -103,7 +103,7 @@ def fired(queries, witnesses_of, strategy=None):
         for number, (selection, constants) in enumerate(queries)
         for normal in to_normals(selection)
     ]
-    tables = build_tables(rows, {})
+    tables = build_groups(rows, {})
     segment = Segment("1", tables, pool_tables(plain_tables(tables), {}, strategy))
     plan = plan_of([segment], [SOURCE])
     found = set()

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.plan import source_plan as plans
-from fishweir.evaluate.plan.segments import Segment, build_tables
-from fishweir.evaluate.plan.source_plan import cached_paths, plan_of
+from fishweir.evaluate.plan.segments import Segment, build_groups
+from fishweir.evaluate.plan.plan import cached_paths, plan_of
 from fishweir.evaluate.select.twigs import is_twig
 from tests.evaluate.support import plan_rows
 from tests.evaluate.support import queries as parsed
@@ -31,7 +31,7 @@ def always(monkeypatch):
 )
 def test_twigs_equal_oracle(queries, texts):
     docs = [Document(str(i), 0.0, parse_document(t.encode()), c) for i, (t, c) in enumerate(texts)]
-    segments = [Segment("a", build_tables(rows(queries), {}))]
+    segments = [planned_segment("a", build_groups(rows(queries), {}), {})]
     assert matched(segments, docs) == expected(queries, docs)
 
 
@@ -48,7 +48,7 @@ BODY = (
 def test_patterns_with_branches_on_both_sides():
     created = parsed(*(f"create query q{i} as {text}" for i, text in enumerate(TEXTS)))
     queries = [(query.shape, query.constants) for query in created]
-    segment = Segment("a", build_tables(plan_rows(created, 0), {}))
+    segment = planned_segment("a", build_groups(plan_rows(created, 0), {}), {})
     assert all(is_twig(table) for table in segment.tables)
     docs = [Document("1", 0.0, parse_document(BODY))]
     found = matched([segment], docs)
@@ -59,7 +59,7 @@ def test_patterns_with_branches_on_both_sides():
 def test_a_segment_that_comes_back_is_made_anew(tmp_path):
     """Its paths have other numbers in the automaton then."""
     first, second = (
-        Segment(name, build_tables(plan_rows(parsed(f"create query q as S//{tag}[b = 'x']")), {}))
+        planned_segment(name, build_groups(plan_rows(parsed(f"create query q as S//{tag}[b = 'x']")), {}), {})
         for name, tag in (("first", "a"), ("second", "c"))
     )
     shared, root = cached_paths(tmp_path, (Source("S"),)), parse_document(b"<r><a><b>x</b></a><c><b>x</b></c></r>")
@@ -74,7 +74,7 @@ def test_a_segment_that_comes_back_is_made_anew(tmp_path):
 def test_statistics_are_of_paths_that_plans_are_made_by(monkeypatch):
     """Not of twigs; of many paths each has its turn."""
     created = parsed(*(f"create query q{i} as S//a[b{i} = 'x']" for i in range(10)))
-    segment = Segment("a", build_tables(rows([(query.shape, query.constants) for query in created]), {}))
+    segment = planned_segment("a", build_groups(rows([(query.shape, query.constants) for query in created]), {}), {})
     document = parse_document(f"<a>{''.join(f'<b{i}>x</b{i}>' for i in range(10))}</a>".encode())
 
     def counted(turn):

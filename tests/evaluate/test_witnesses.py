@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from fishweir.algebra.documents import Document, parse_document, tuple_to_document
 from fishweir.algebra.nodes import OPERATORS, Source, Step
 from fishweir.algebra.oracle import evaluate
-from fishweir.evaluate.plan.segments import Segment, build_tables
-from fishweir.evaluate.plan.source_plan import plan_of
+from fishweir.evaluate.plan.segments import Segment, build_groups
+from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.witnesses.path_tables import tuple_tables
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from tests.evaluate.support import expanded, plan_rows, queries
@@ -119,7 +119,7 @@ def matched(segment: Segment, tables) -> list[tuple[int, int, tuple[int, ...]]]:
 @given(st.lists(texts(), min_size=1, max_size=5), rows)
 def test_columns_match_as_flat_documents_do(given: list[str], tuples: list[dict[str, object]]) -> None:
     created = queries(*given)
-    segment = Segment("1", build_tables(plan_rows(created), {}))
+    segment = planned_segment("1", build_groups(plan_rows(created), {}), {})
     plan = plan_of([segment], [Source("R")])
     columns = {name: pa.array([row[name] for row in tuples], kind) for name, (kind, _) in KINDS.items()}
     walk, expected = plan.start(), []

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 from fishweir.algebra.feeds import Filter, Selection
 from fishweir.algebra.formula import RelativePath
@@ -65,6 +66,8 @@ class Side:
 class AnnotationTemplate:
     """Constants: those of the sides, one after the other, then the shares of `similar`."""
 
+    kind: ClassVar[str] = "annotations"
+
     sides: tuple[Side, ...]
     windows: tuple[AnnotationWindow, ...]
     primaries: tuple[tuple[int, ...], ...]
@@ -96,6 +99,10 @@ class AnnotationTemplate:
             for i, window in enumerate(self.windows)
         ]
         return f"{' | '.join(main)} join {' join '.join(joins)}"
+
+    @property
+    def signatures(self) -> list[str]:
+        return [self.signature]
 
     def __str__(self) -> str:
         return f"{' || '.join(str(side.predicate) for side in self.sides)} || {self.signature}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import ClassVar
 
 from fishweir.algebra.nodes import (
     MIRRORED,
@@ -56,6 +57,8 @@ class JoinTemplate:
     """A join without names and constants. The slots of the windows are places among the constants after those of the
     sides, in the order of the sides."""
 
+    kind: ClassVar[str] = "joins"
+
     sides: tuple[Template, ...]
     edges: tuple[Edge, ...]
     windows: tuple[SideWindow, ...]
@@ -94,6 +97,10 @@ class JoinTemplate:
         edges = " and ".join(map(self.shown, self.edges)) or "true"
         return f"{edges} in {(' followed by ' if self.strict else ' join ').join(map(str, self.sources))}"
 
+    @property
+    def signatures(self) -> list[str]:
+        return [self.signature]
+
     def __str__(self) -> str:
         return " || ".join([*map(str, self.sides), self.signature])
 
@@ -115,6 +122,10 @@ class JoinNormal:
     template: JoinTemplate
     variables: tuple[tuple[str, int, int], ...]
     slots: tuple[Place, ...]
+
+    @property
+    def places(self) -> tuple[tuple[str, int, int], ...]:
+        return self.variables
 
 
 @lru_cache(maxsize=100_000)

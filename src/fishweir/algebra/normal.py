@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fishweir.algebra.formula import AtomOperator, Part
 from fishweir.algebra.nodes import MIRRORED, Comparison, Operator, PatternNode, Shape, Slot, Source, Step
@@ -65,6 +65,8 @@ class NodeCondition:
 class Template:
     """Nodes in preorder, the first being the pattern's root; `outputs` are nodes."""
 
+    kind: ClassVar[str] = "selections"
+
     source: Source
     nodes: tuple[TemplateNode, ...]
     constants: tuple[ConstantCondition, ...]
@@ -73,6 +75,11 @@ class Template:
     negated: tuple[NegatedCondition, ...] = ()
     columns: bool = False
     """Each path is a column: of several nodes in a document only the first counts."""
+
+    @property
+    def sides(self) -> tuple[Template, ...]:
+        """A selection is a join with one side."""
+        return (self,)
 
     def chain(self, node: int) -> tuple[int, ...]:
         """The nodes from the root down to `node`."""
@@ -88,6 +95,10 @@ class Template:
     def signature(self, *conditions: ConstantCondition) -> str:
         """An expression signature as in figure 3.2: `Quotes.Quote.Symbol = constant in quotes`."""
         return f"{' and '.join(self.shown(c) for c in conditions)} in {self.source}"
+
+    @property
+    def signatures(self) -> list[str]:
+        return [self.signature(condition) for condition in self.constants]
 
     def shown(self, condition: ConstantCondition | NegatedCondition, constant: str | None = None) -> str:
         """A condition as people read it, with its constant or a placeholder."""
@@ -136,6 +147,11 @@ class Normal:
     template: Template | Predicate
     variables: tuple[tuple[str, int], ...]
     slots: tuple[int | tuple[int, int], ...]
+
+    @property
+    def places(self) -> tuple[tuple[str, int, int], ...]:
+        """The side and node of each variable."""
+        return tuple((name, 0, node) for name, node in self.variables)
 
 
 def dotted(path: tuple[Step, ...]) -> str:

@@ -8,6 +8,7 @@ is a Boolean function of the item, and predicates of one source share their clau
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fishweir.algebra.formula import Atom, AtomOperator, Clause, Formula, Part, to_cnf, to_dnf
 from fishweir.algebra.nodes import Constant, Slot, Source, Step
@@ -54,6 +55,8 @@ class PredicateLiteral:
 @dataclass(frozen=True, slots=True)
 class Predicate:
     """What one source's items must satisfy; without clauses it is `true`."""
+
+    kind: ClassVar[str] = "filters"
 
     source: Source
     clauses: tuple[tuple[PredicateLiteral, ...], ...]

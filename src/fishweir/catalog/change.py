@@ -14,13 +14,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from fishweir.algebra.annotations import AnnotationTemplate
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import FeedQuery, Selection
-from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, Source, StreamDefinition
-from fishweir.algebra.predicates import Predicate
 from fishweir.catalog.publications import Publications
 from fishweir.catalog.tables import counters, queries, reads, shapes, streams, subscriptions
 from fishweir.errors import QueryError
@@ -253,10 +250,4 @@ def insert_rows(connection: sa.Connection, table: sa.Table, rows: list[dict[str,
 
 def signature(shape: Shape | Selection) -> list[str]:
     """The expression signatures of a shape: its conditions with a placeholder for each constant."""
-    templates = [normal.template for normal in to_normals(shape)]
-    return [
-        t.signature
-        if isinstance(t, JoinTemplate | AnnotationTemplate)
-        else " and ".join(t.signatures if isinstance(t, Predicate) else [t.signature(c) for c in t.constants])
-        for t in templates
-    ]
+    return [" and ".join(normal.template.signatures) for normal in to_normals(shape)]

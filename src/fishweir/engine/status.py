@@ -9,16 +9,10 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from fishweir.algebra.clauses import has_several
-from fishweir.algebra.nodes import Shape
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
-from fishweir.pipeline.annotated import count_annotated
-from fishweir.pipeline.combined import count_combined
 from fishweir.pipeline.commits import ResultsTable
-from fishweir.pipeline.expand import count_fired
 from fishweir.pipeline.home import Home, open_log
-from fishweir.pipeline.joined import count_joined
 from fishweir.pipeline.results import ResultReader
 from fishweir.pipeline.walked import load_walked
 
@@ -110,21 +104,14 @@ class EngineStatus:
 
 
 def query_status(
-    query: Query, home: Home, table: ResultsTable, reader: ResultReader, subscribers: Sequence[Subscription] = ()
+    query: Query, table: ResultsTable, reader: ResultReader, subscribers: Sequence[Subscription] = ()
 ) -> QueryStatus:
     """Counted from the results table; a query fires in a micro-batch that has a result for it."""
     results, fired, last = 0, [], None
-    once = isinstance(query.shape, Shape) and has_several(query.shape)
     for commit in table.commits():
         if (commit.version < query.added and len(query.numbers) == 1) or not commit.matches:
             continue
-        rows, pairs, dead = table.matches(commit), table.pairs(commit), reader.dead(commit.version)
-        found = [count_fired(rows, home.plan, dead, number) for number in query.numbers]
-        found += [count_joined(pairs, table.sets, dead, number, query.added, once) for number in query.numbers]
-        several = table.combined(commit)
-        found += [count_combined(several, dead, number, query.added, once) for number in query.numbers]
-        noted = table.annotated(commit)
-        found += [count_annotated(noted, dead, number) for number in query.numbers]
+        found = [reader.times(table, commit, query, number) for number in query.numbers]
         stamps = np.concatenate(found)
         if len(stamps):
             results += len(stamps)
@@ -168,7 +155,7 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
             counted.skipped,
             counted.paths,
         )
-    version, runs = catalog.version(), table.newest_runs()
+    version, runs = catalog.version(), table.newest_states()
     return EngineStatus(
         version,
         catalog.living(0, version),

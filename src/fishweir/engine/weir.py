@@ -25,9 +25,9 @@ from fishweir.engine.register import Registration
 from fishweir.engine.runner import Feeder, Progress, Runner
 from fishweir.engine.status import EngineStatus, QueryStatus, engine_status, query_status
 from fishweir.errors import HomeError, QueryError
+from fishweir.evaluate.plan.plan import cached_segment
 from fishweir.evaluate.plan.planner import Planner
 from fishweir.evaluate.plan.segments import Segment
-from fishweir.evaluate.plan.source_plan import cached_segment
 from fishweir.evaluate.statistics import Statistics
 from fishweir.intake import Source, StreamLog, documents_batch
 from fishweir.languages.bulk import render_rows, to_rows
@@ -277,7 +277,7 @@ class Weir:
         if name is None:
             troubles = self._runner.troubles if self._runner else {}
             return engine_status(self.home, self.catalog, self.table, troubles)
-        return query_status(self._query(name), self.home, self.table, self._reader, self.catalog.subscribers(name))
+        return query_status(self._query(name), self.table, self._reader, self.catalog.subscribers(name))
 
     def close(self) -> None:
         """Stops what runs; Spark too, where this weir started it."""

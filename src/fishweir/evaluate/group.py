@@ -1,10 +1,10 @@
-"""What a plan holds, behind one protocol: kinds, groups, stages.
+"""What a plan holds, behind one protocol: kinds, groups, strategies, stages.
 
 A *group* is queries that are evaluated together. A *kind* builds its groups from query rows, merges them, writes and
-reads them, and explains them. A *stage* is all groups of one kind in the plan in force, ready to evaluate: it matches
-a batch of documents, keeps what later documents may join, probes what was kept, and says what is still needed of it.
-Which strategy evaluates which groups is decided by rules (plan/rules.py); a strategy
-makes an *operator* of the groups it takes. Kinds are listed in plan/registry.py. A kind that keeps no state, or matches nothing by itself, inherits the empty answers.
+reads them, and explains them. Which *strategy* evaluates which groups is decided by rules (plan/rules.py); it makes an
+*operator* of the groups it takes. A *stage* is all operators of one kind in the plan in force: it matches a batch of
+documents, keeps what later documents may join, probes what was kept, and says what is still needed of it. Kinds are
+listed in plan/registry.py. A stage that matches nothing by itself, or keeps nothing, inherits the empty answers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.evaluate.arrays import Ints
@@ -52,6 +52,22 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    @classmethod
+    def of(
+        cls,
+        stream: int,
+        sources: Sequence[Source],
+        numbers: ArrayLike,
+        times: ArrayLike,
+        witnesses: Mapping[Path, PathTable],
+        arrivals: ArrayLike | None = None,
+        **more: Any,
+    ) -> Batch:
+        """From lists or arrays; without `arrivals`, documents arrive at their own times."""
+        own = np.asarray(times, np.float64)
+        came = own if arrivals is None else np.asarray(arrivals, np.float64)
+        return cls(stream, tuple(sources), np.asarray(numbers, np.int64), own, witnesses, came, **more)
 
 
 class Group(Protocol):
@@ -101,7 +117,7 @@ class Placed:
 
 
 class State(Protocol):
-    """What a stage keeps of some documents: declared columns, immutable, written once and mapped by whoever probes it."""
+    """What a stage keeps of some documents: declared columns, written once and mapped by whoever probes them."""
 
     def __len__(self) -> int: ...
 
@@ -208,6 +224,8 @@ class Kind(ABC):
     """One kind of group. `name` is in segment files, states and templates (`template.kind`)."""
 
     name: ClassVar[str]
+    module: ClassVar[str] = ""
+    """The module that registers the kind, if it is not built in: whoever reads a segment imports it first."""
 
     @abstractmethod
     def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]: ...
@@ -227,8 +245,12 @@ class Kind(ABC):
         raise TypeError(f"groups of kind {self.name} keep no state")
 
     def counted(self, group: Any, statistics: Statistics) -> int | None:
-        """How much has been counted of what a group's plan was chosen by; None for a plan that does not drift."""
+        """How much has been counted of what a group's plan depends on; None for a plan that does not drift."""
         return None
+
+    def counted_then(self, group: Any) -> int:
+        """How much of it had been counted when the plan was chosen."""
+        return 0
 
     def replanned(self, group: Any, statistics: Statistics) -> Group | None:
         """A better group of the same queries, where the statistics have drifted; else None."""

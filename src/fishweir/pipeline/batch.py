@@ -14,17 +14,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from fishweir.evaluate.join.annotations.stage import AnnotationStage
-from fishweir.evaluate.join.stage import JoinStage
-from fishweir.evaluate.plan.source_plan import cached_annotations, cached_stage, sources_of
+from fishweir.evaluate.plan.plan import Plan, cached_plan, sources_of
 from fishweir.evaluate.statistics import PathStatistics, Statistics, statistics_from_json
 from fishweir.evaluate.witnesses.counters import StreamCounters
-from fishweir.pipeline.annotated import PRIMARY, WINDOW
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
-from fishweir.pipeline.joining import JoinTask
 from fishweir.pipeline.offsets import LogSlice, next_offsets, slices_between, spread
-from fishweir.pipeline.retained import RunFile, remove_others, retained
+from fishweir.pipeline.probe import ProbeTask
+from fishweir.pipeline.retained import StateFile, remove_others, retained
+from fishweir.pipeline.states import KEPT
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.walked import add_walked
 from fishweir.pipeline.worker import MatchTask
@@ -97,12 +95,21 @@ class MicroBatches:
         plan = self.newest(self.statistics)
         self.queries = plan.queries
         folder = self.table.batch_folder(batch)
-        task = MatchTask(self.home.streams, self.home.plan, plan.segments, folder, self.home.state, plan.version, batch)
+        task = MatchTask(
+            self.home.streams,
+            self.home.plan,
+            plan.segments,
+            folder,
+            self.table.sets,
+            self.home.state,
+            plan.version,
+            batch,
+        )
         summary = Summary()
         for part in executor.match(task):
             summary.add(part)
         self.times |= {s: max(newest, self.times.get(s, newest)) for s, (_, newest) in summary.times.items()}
-        runs = self._join(summary, plan, batch, folder, executor)
+        states = self._probe(summary, plan, batch, folder, executor)
         self._count(summary)
         self.table.commit(
             Commit(
@@ -115,41 +122,32 @@ class MicroBatches:
                 offsets=summary.offsets,
                 at=at,
                 seconds=time.perf_counter() - began,
-                runs=[asdict(run) for run in runs],
+                states=[asdict(file) for file in states],
                 times=summary.times,
             )
         )
-        remove_others(self.home.state, runs)
+        remove_others(self.home.state, states)
         self.offsets |= summary.offsets
 
-    def _join(self, summary: Summary, plan: PlanInForce, batch: int, folder: Path, executor: Executor) -> list[RunFile]:
-        """The second stage, where some query joins documents: pairs of this micro-batch's with those retained."""
-        listed = [RunFile(**run) for run in self.table.newest_runs()]
-        entered = [run for run in listed if run.name.endswith(WINDOW)]
-        old = [run for run in listed if run not in entered]
-        names = tuple(sorted(summary.runs))
-        new, primaries, windows = (tuple(n for n in names if n.endswith(kind)) for kind in (".run", PRIMARY, WINDOW))
-        if new or primaries:
-            task = JoinTask(
-                self.home.plan,
-                plan.segments,
-                self.home.state,
-                new,
-                tuple(run.name for run in old),
-                folder,
-                self.table.sets,
-                executor.parallelism,
-                primaries,
-                (*(run.name for run in entered), *windows),
-            )
+    def _probe(
+        self, summary: Summary, plan: PlanInForce, batch: int, folder: Path, executor: Executor
+    ) -> list[StateFile]:
+        """The second stage, where some query joins documents: those of this micro-batch with those retained. What is
+        retained after it."""
+        old = [StateFile(**file) for file in self.table.newest_states()]
+        new = tuple(sorted(summary.states))
+        if new:
+            names, parts = tuple(file.name for file in old), executor.parallelism
+            task = ProbeTask(self.home.plan, plan.segments, self.home.state, new, names, folder, self.table.sets, parts)
             for part in executor.probe(task):
                 summary.add(part)
-        stage, notes = cached_stage(self.home.plan, plan.segments), cached_annotations(self.home.plan, plan.segments)
-        clock = math.inf if stage.is_empty and notes.is_empty else self._clock(summary, stage, notes)
-        kept = retained(self.home.state, stage, batch, old, new, plan.dead, clock)
-        return kept + retained(self.home.state, notes, batch, entered, windows, clock=clock)
+        kept, stages = [name for name in new if name.endswith(KEPT)], cached_plan(self.home.plan, plan.segments)
+        if not old and not kept:
+            return []
+        clock = self._clock(summary, stages)
+        return retained(self.home.state, stages.stages, batch, old, kept, plan.dead, clock)
 
-    def _clock(self, summary: Summary, stage: JoinStage, notes: AnnotationStage) -> float:
+    def _clock(self, summary: Summary, plan: Plan) -> float:
         """How far back documents are known to come yet: from where a stream stands that has more in its log, and from
         the oldest document of which something published has not become a document yet."""
         clock, settled = math.inf, self.settled()
@@ -158,10 +156,8 @@ class MicroBatches:
             clock = min((oldest for some in times for oldest, _ in some.values()), default=math.inf)
         for id in self.home.stream_ids():
             log, key = open_log(self.home.streams, id), str(id)
-            sources = sources_of(log.stream)
-            if log.head() > max(self.offsets.get(key, 0), summary.offsets.get(key, 0)) and (
-                stage.reads(sources) or notes.reads(sources)
-            ):
+            done = max(self.offsets.get(key, 0), summary.offsets.get(key, 0))
+            if log.head() > done and plan.keeps(sources_of(log.stream)):
                 clock = min(clock, self.times.get(key, -math.inf))
         return clock
 

@@ -14,9 +14,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.algebra.documents import BadDocument, first_value, parse_document, parse_path, xml_name
-from fishweir.algebra.nodes import StreamDefinition
+from fishweir.algebra.nodes import Source, StreamDefinition
 from fishweir.algebra.values import to_timestamp
-from fishweir.evaluate.plan.source_plan import SourcePlan
+from fishweir.evaluate.group import Batch
+from fishweir.evaluate.plan.plan import SourcePlan
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable, tuple_tables
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import column_name
@@ -39,6 +40,20 @@ class Chunk:
     """In a stream of published results: which document it is that was passed on, -1 where it is a new one."""
     changes: list[tuple[int, float, str]] = field(default_factory=list)
     """Of a changing file, also of rows that went: number, arrival, key."""
+
+    def batch(self, stream: int, sources: tuple[Source, ...], version: int) -> Batch:
+        """Its documents as the evaluator takes them; `version` is the catalog's that the micro-batch runs with."""
+        return Batch.of(
+            stream,
+            sources,
+            self.numbers,
+            self.timestamps,
+            self.witnesses,
+            self.arrivals,
+            since=self.since or version,
+            changes=self.changes,
+            origins=self.origins,
+        )
 
 
 def read_chunk(log: StreamLog, plan: SourcePlan, after: int, upto: int) -> Chunk:

@@ -7,7 +7,6 @@ otherwise its files are written again. So each result is in the table exactly on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fishweir.pipeline.annotated import ANNOTATED
-from fishweir.pipeline.combined import COMBINED
+from fishweir.evaluate.results import RESULT
 from fishweir.pipeline.home import read_json, write_json
-from fishweir.pipeline.joining import PAIR
-from fishweir.pipeline.rows import ASIDE, MATCH
+from fishweir.pipeline.writer import ASIDE
 
 
 @dataclass(frozen=True)
@@ -35,15 +32,15 @@ class Commit:
     offsets: dict[str, int] = field(default_factory=dict)
     at: float = 0.0
     seconds: float = 0.0
-    runs: list[dict[str, Any]] = field(default_factory=list)
-    """What is retained after it for later documents to meet (retained.RunFile)."""
+    states: list[dict[str, Any]] = field(default_factory=list)
+    """What is retained after it for later documents to join (retained.StateFile)."""
     times: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Of each stream the oldest and the newest timestamp in it."""
 
 
 class ResultsTable:
-    """The results folder: `NNN/match-*.parquet`, `NNN/pair-*.parquet`, `NNN/many-*.parquet`, `NNN/note-*.parquet`,
-    `NNN/aside-*.parquet`, `commits/NNN.json`, and `sets/`, the sets of queries that pairs name."""
+    """The results folder: `NNN/match-*.parquet` and `NNN/probe-*.parquet`, result rows of the two stages;
+    `NNN/aside-*.parquet`, `commits/NNN.json`, and `sets/`, the sets of queries that rows name."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.commits_folder, self.sets = folder, folder / "commits", folder / "sets"
@@ -72,25 +69,17 @@ class ResultsTable:
                 self._read[name] = Commit(**read_json(self.commits_folder / name, None))
         return [self._read[name] for name in names if self._read[name].batch > after]
 
-    def matches(self, commit: Commit) -> pa.Table:
-        return self._table(commit, "match", MATCH)
+    def rows(self, commit: Commit) -> pa.Table:
+        """The result rows of a micro-batch."""
+        return self._table(commit, ("match", "probe"), RESULT)
 
-    def pairs(self, commit: Commit) -> pa.Table:
-        return self._table(commit, "pair", PAIR)
-
-    def annotated(self, commit: Commit) -> pa.Table:
-        return self._table(commit, "note", ANNOTATED)
-
-    def combined(self, commit: Commit) -> pa.Table:
-        return self._table(commit, "many", COMBINED)
-
-    def newest_runs(self) -> list[dict[str, Any]]:
+    def newest_states(self) -> list[dict[str, Any]]:
         """What the last micro-batch left for later ones."""
         names = sorted(self.commits_folder.glob("[0-9]*.json"))
-        return Commit(**read_json(names[-1], None)).runs if names else []
+        return Commit(**read_json(names[-1], None)).states if names else []
 
     def aside(self, commit: Commit) -> pa.Table:
-        return self._table(commit, "aside", ASIDE)
+        return self._table(commit, ("aside",), ASIDE)
 
     def offsets(self) -> dict[str, int]:
         """How far each stream has been evaluated."""
@@ -110,25 +99,8 @@ class ResultsTable:
     def _path(self, batch: int) -> Path:
         return self.commits_folder / f"{batch:09d}.json"
 
-    def _table(self, commit: Commit, kind: str, schema: pa.Schema) -> pa.Table:
+    def _table(self, commit: Commit, kinds: tuple[str, ...], schema: pa.Schema) -> pa.Table:
         folder = self.batch_folder(commit.batch)
-        files = [folder / name for name in commit.files if name.startswith(kind)]
+        files = [folder / name for name in commit.files if name.startswith(kinds)]
         tables = [pq.read_table(file, schema=schema) for file in files]
         return pa.concat_tables(tables) if tables else schema.empty_table()
-
-    def blocks(self, commit: Commit) -> Iterator[pa.Table]:
-        """The match rows by document, some at a time: expanded sets may be large."""
-        return _some(self.matches(commit), ["stream", "document"])
-
-    def annotated_blocks(self, commit: Commit) -> Iterator[pa.Table]:
-        return _some(self.annotated(commit), ["stream", "document"])
-
-    def combined_blocks(self, commit: Commit) -> Iterator[pa.Table]:
-        return _some(self.combined(commit), ["timestamp"])
-
-
-def _some(table: pa.Table, order: list[str], rows: int = 2_000) -> Iterator[pa.Table]:
-    if len(table):
-        table = table.sort_by([(name, "ascending") for name in order])
-    for start in range(0, len(table), rows):
-        yield table.slice(start, rows)

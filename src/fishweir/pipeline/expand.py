@@ -1,11 +1,14 @@
-"""Expanding sets: from match rows to (row, query) pairs, only for those who take them.
+"""Expanding result rows, only for those who take them: to queries, and to results.
 
-In: match rows of one micro-batch and the queries that were dropped. Out: pairs in row order. A query
-that was not alive at the version the micro-batch ran with is left out here: segments may hold it still.
+In: result rows of one micro-batch and the queries that were dropped. Out: (row, query) pairs in row order, and the
+results of each row. A query that was not alive at the version the micro-batch ran with is left out here: segments may
+hold it still.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,77 +16,152 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.plan.segments import AnyTable
-from fishweir.evaluate.plan.source_plan import cached_segment
+from fishweir.evaluate.group import Group
+from fishweir.evaluate.plan.plan import cached_segment
+from fishweir.pipeline.writer import cached_set, set_path
+
+Pairs = tuple[Ints, Ints]
+"""Row indexes and query numbers."""
 
 
-def expand_rows(rows: pa.Table, plan: Path, dead: Ints, wanted: Ints | None = None) -> tuple[Ints, Ints]:
-    """Row indexes and query numbers, sorted; `dead` are query numbers to leave out, `wanted` to keep."""
-    found_rows, found_numbers = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for chosen, table in _by_table(rows, plan):
-        part = rows.take(pa.array(chosen))
-        row, numbers = _of_table(part, table) if wanted is None else _wanted(part, table, wanted)
-        found_rows.append(chosen[row])
-        found_numbers.append(numbers)
-    row, numbers = np.concatenate(found_rows), np.concatenate(found_numbers)
-    keep = ~np.isin(numbers, dead)
-    row, numbers = row[keep], numbers[keep]
-    order = np.lexsort((numbers, row))
-    return row[order], numbers[order]
+@dataclass(frozen=True)
+class Expansion:
+    """How the sets of queries of a home's result rows are expanded; `dropped` are numbers to leave out."""
+
+    plan: Path
+    sets: Path
+    dropped: Ints
+
+    def queries(self, rows: pa.Table, wanted: Ints | None = None) -> Pairs:
+        """The queries of each row, sorted; with `wanted`, of these only, found without expanding the sets."""
+        parts = [
+            *(self._slices(rows, chosen, group, wanted) for chosen, group in self._by_group(rows)),
+            *self._named(rows, wanted),
+            _listed(rows, wanted),
+        ]
+        row, numbers = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        alive = ~np.isin(numbers, self.dropped)
+        row, numbers = row[alive], numbers[alive]
+        order = np.lexsort((numbers, row))
+        return row[order], numbers[order]
+
+    def _by_group(self, rows: pa.Table) -> Iterator[tuple[Ints, Group]]:
+        """The rows with slices of each group."""
+        sliced = np.flatnonzero(_lengths(rows, "slices"))
+        if not len(sliced):
+            return
+        some = rows.select(["segment", "group"]).take(pa.array(sliced))
+        segments = some.column("segment").combine_chunks().dictionary_encode()
+        places = some.column("group").to_numpy().astype(np.int64)
+        keys = segments.indices.to_numpy().astype(np.int64) * (places.max() + 1) + places
+        for key in np.unique(keys):
+            chosen = np.flatnonzero(keys == key)
+            segment = cached_segment(self.plan, segments.dictionary[int(key // (places.max() + 1))].as_py())
+            yield sliced[chosen], segment.groups[int(places[chosen[0]])]
+
+    def _slices(self, rows: pa.Table, chosen: Ints, group: Group, wanted: Ints | None) -> Pairs:
+        row, flat = _flat(rows.take(pa.array(chosen)), "slices")
+        row, lo, hi = chosen[row[::2]], flat[::2], flat[1::2]
+        members = np.asarray(group.members)
+        if wanted is None:
+            source, positions = expand(lo, hi)
+            return row[source], members[positions]
+        found = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+        for position in np.flatnonzero(np.isin(members, wanted)).tolist():
+            inside = row[(lo <= position) & (position < hi)]
+            found.append((inside, np.full(len(inside), members[position])))
+        return np.concatenate([one for one, _ in found]), np.concatenate([two for _, two in found])
+
+    def _named(self, rows: pa.Table, wanted: Ints | None) -> Iterator[Pairs]:
+        """The first `count` queries of the sets that rows name."""
+        names = rows.column("set").combine_chunks().dictionary_encode()
+        codes = names.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        counts = rows.column("count").combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)
+        for code, name in enumerate(names.dictionary.to_pylist()):
+            chosen = np.flatnonzero(codes == code)
+            members = cached_set(set_path(self.sets, name))
+            if wanted is None:
+                source, at = expand(np.zeros(len(chosen), np.int64), counts[chosen])
+                yield chosen[source], members[at]
+                continue
+            for place in np.flatnonzero(np.isin(members, wanted)).tolist():
+                inside = chosen[counts[chosen] > place]
+                yield inside, np.full(len(inside), members[place])
 
 
-def count_fired(rows: pa.Table, plan: Path, dead: Ints, number: int) -> NDArray[np.float64]:
-    """The timestamps of one query's results in these rows."""
-    row, _ = expand_rows(rows, plan, dead, np.array([number]))
-    found = rows.take(pa.array(row)).select(["stream", "document", "nodes", "timestamp"]).to_pylist()
-    once = {(r["stream"], r["document"], tuple(r["nodes"])): r["timestamp"] for r in found}
-    return np.array(list(once.values()), dtype=np.float64)
+def _listed(rows: pa.Table, wanted: Ints | None) -> Pairs:
+    row, numbers = _flat(rows, "members")
+    if wanted is None:
+        return row, numbers
+    keep = np.isin(numbers, wanted)
+    return row[keep], numbers[keep]
 
 
-def _by_table(rows: pa.Table, plan: Path) -> list[tuple[Ints, AnyTable]]:
-    if not len(rows):
-        return []
-    segments = rows.column("segment").combine_chunks().dictionary_encode()
-    tables = rows.column("table").to_numpy().astype(np.int64)
-    keys = segments.indices.to_numpy().astype(np.int64) * (tables.max() + 1) + tables
-    found = []
-    for key in np.unique(keys):
-        chosen = np.flatnonzero(keys == key)
-        segment = cached_segment(plan, segments.dictionary[int(key // (tables.max() + 1))].as_py())
-        found.append((chosen, segment.tables[int(tables[chosen[0]])]))
-    return found
+@dataclass(frozen=True)
+class Entries:
+    """Results of rows, whoever wants them: the row of each, and of rows with a result for `each` other, that one.
+
+    They are ordered by the documents of the last side, then of the others, so that what is over the same documents
+    lies together."""
+
+    rows: Ints
+    others: Ints
+    """A document's number, -1 where all others belong to one result."""
+    documents: Ints
+    """The stream and number of the last side's document, or of the row's own: what is over other documents is another
+    result."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
-def _of_table(rows: pa.Table, table: AnyTable) -> tuple[Ints, Ints]:
-    slice_rows, lo, hi = _slices(rows)
-    source, positions = expand(lo, hi)
-    member_rows, members = _flat(rows, "members")
-    return (
-        np.concatenate([slice_rows[source], member_rows]),
-        np.concatenate([np.asarray(table.members)[positions], members]),
-    )
+def entries_of(rows: pa.Table) -> Entries:
+    """All results of some rows, in order."""
+    each = rows.column("each").to_numpy().astype(np.bool_)
+    lengths = np.where(each, _lengths(rows, "others"), 1)
+    row = np.repeat(np.arange(len(rows)), lengths)
+    others = np.full(len(row), -1, np.int64)
+    own_rows, flat = _flat(rows, "others")
+    others[each[row]] = flat[each[own_rows]]
+    stream, document, side = (rows.column(name).to_numpy() for name in ("stream", "document", "side"))
+    mine = np.stack([stream[row].astype(np.int64), document[row]], axis=1)
+    theirs = np.stack([_first(rows, "other_streams")[row], others], axis=1)
+    last_is_own = (~each | (side == 1))[row][:, None]
+    last, first = np.where(last_is_own, mine, theirs), np.where(last_is_own, theirs, mine)
+    order = np.lexsort((row, first[:, 1], first[:, 0], last[:, 1], last[:, 0]))
+    return Entries(row[order], others[order], last[order])
 
 
-def _wanted(rows: pa.Table, table: AnyTable, wanted: Ints) -> tuple[Ints, Ints]:
-    """The pairs of some queries, found by their positions: the sets are not expanded."""
-    slice_rows, lo, hi = _slices(rows)
-    found_rows, found = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for number in wanted if len(lo) else []:
-        for position in table.positions_of(int(number)):
-            inside = slice_rows[(lo <= position) & (position < hi)]
-            found_rows.append(inside)
-            found.append(np.full(len(inside), number))
-    member_rows, members = _flat(rows, "members")
-    keep = np.isin(members, wanted)
-    return np.concatenate([*found_rows, member_rows[keep]]), np.concatenate([*found, members[keep]])
+def result_times(rows: pa.Table, once: bool) -> NDArray[np.float64]:
+    """The timestamp of each result of some rows of one query; `once` where several rows may be the same result."""
+    entries = entries_of(rows)
+    chosen = entries.rows
+    if once and len(entries):
+        listed = rows.select(["stream", "document", "other_streams", "others", "each", "nodes"]).to_pylist()
+        known: dict[object, int] = {}
+        for row, other in zip(entries.rows.tolist(), entries.others.tolist(), strict=True):
+            one = listed[row]
+            met = other if one["each"] else tuple(one["others"] or ())
+            nodes, streams = one["nodes"], one["other_streams"]
+            key = (one["stream"], one["document"], tuple(streams or ()), met, tuple(nodes) if nodes else None)
+            known.setdefault(key, row)
+        chosen = np.fromiter(known.values(), np.int64, len(known))
+    return np.asarray(rows.column("timestamp").to_numpy()[chosen], np.float64)
 
 
-def _slices(rows: pa.Table) -> tuple[Ints, Ints, Ints]:
-    row, flat = _flat(rows, "slices")
-    return row[::2], flat[::2], flat[1::2]
+def _lengths(rows: pa.Table, column: str) -> Ints:
+    lengths = rows.column(column).combine_chunks().value_lengths().fill_null(0)
+    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _flat(rows: pa.Table, column: str) -> tuple[Ints, Ints]:
-    lists = rows.column(column).combine_chunks()
-    lengths = lists.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
-    return np.repeat(np.arange(len(rows)), lengths), lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+    """All elements of a column of lists, and the row of each."""
+    flat = rows.column(column).combine_chunks().flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.repeat(np.arange(len(rows)), _lengths(rows, column)), flat
+
+
+def _first(rows: pa.Table, column: str) -> Ints:
+    """The first element of each list, -1 where there is none."""
+    found, (row, flat) = np.full(len(rows), -1, np.int64), _flat(rows, column)
+    found[row[::-1]] = flat[::-1]
+    return found

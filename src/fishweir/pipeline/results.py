@@ -1,7 +1,7 @@
 """Results as people take them: expanded to queries, with bindings and outputs, from table and log.
 
-Nothing is constructed before somebody asks: a match row names a document and nodes, and the document
-is read from its stream's log.
+Nothing is constructed before somebody asks: a result row names documents and nodes, and a document is read from its
+stream's log.
 """
 
 from __future__ import annotations
@@ -14,20 +14,14 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from fishweir.algebra.clauses import has_several
-from fishweir.algebra.construct import Bound, construct, element_text, select_columns, value_of
-from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import Constant, Shape
-from fishweir.algebra.normal import Template, to_normal
+from fishweir.algebra.nodes import Constant
 from fishweir.algebra.values import to_text
 from fishweir.evaluate.arrays import Ints
-from fishweir.pipeline.annotated import annotated_result, expand_annotated
-from fishweir.pipeline.combined import combination, combined_result, expand_combined
 from fishweir.pipeline.commits import Commit, ResultsTable
-from fishweir.pipeline.expand import expand_rows
+from fishweir.pipeline.expand import Entries, Expansion, entries_of, result_times
 from fishweir.pipeline.home import Home
-from fishweir.pipeline.joined import PAIR_COLUMNS, JoinedResult, expand_pairs, joined_results, pair_blocks
-from fishweir.pipeline.taken import take_document
+from fishweir.pipeline.outputs import Found, constructed, several
+from fishweir.pipeline.taken import TakenDocument, take_document
 
 SCHEMA = pa.schema([
     ("query", pa.string()), ("documents", pa.list_(pa.string())), ("timestamp", pa.float64()),
@@ -41,7 +35,7 @@ class QueryLike(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def shape(self) -> Shape | Selection: ...
+    def shape(self) -> Any: ...
     @property
     def constants(self) -> tuple[Constant, ...]: ...
     @property
@@ -74,155 +68,126 @@ class Result:
         return json.dumps(self.to_dict(), ensure_ascii=False, default=to_text)
 
 
+ENTRIES_AT_ONCE = 2_000
+"""Results that are expanded to queries together: sets may be large."""
+
+
 @dataclass(frozen=True)
 class ResultReader:
-    """Makes results of match rows; `look_up` gives the queries by number, `dead` the ones dropped by a version."""
+    """Makes results of result rows; `look_up` gives the queries by number, `dead` the ones dropped by a version."""
 
     home: Home
     look_up: Callable[[list[int]], Mapping[int, QueryLike]]
     dead: Callable[[int], Ints]
 
     def read(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Iterator[tuple[int, Result]]:
-        """The results of a micro-batch with the number of their query."""
-        dead, seen = self.dead(commit.version), Seen()
-        for block in table.blocks(commit):
-            rows, numbers = expand_rows(block, self.home.plan, dead, wanted)
-            if not len(rows):
-                continue
+        """The results of a micro-batch with the number of their query. A query sees a result if it was registered
+        before the earliest of its documents arrived; once, by however many of its alternatives."""
+        rows, expansion = table.rows(commit), self._expansion(table, commit)
+        if wanted is not None:
+            rows = rows.take(pa.array(np.unique(expansion.queries(rows, wanted)[0])))
+        entries = entries_of(rows)
+        seen = Seen()
+        for start in range(0, len(entries), ENTRIES_AT_ONCE):
+            block = _Block(self.home, rows, entries, slice(start, start + ENTRIES_AT_ONCE))
+            at, numbers = expansion.queries(block.rows, wanted)
             queries = self.look_up(np.unique(numbers).tolist())
-            listed = block.to_pylist()
-            makers: dict[tuple[int, Shape | Selection], Callable[[str], Result]] = {}
-            for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
-                query = queries[number]
-                if not seen.add(number, listed[row]):
-                    continue
-                maker = makers.get((row, query.shape))
-                if maker is None:
-                    maker = makers[row, query.shape] = self._maker(listed[row], query.shape)
-                yield number, maker(query.name)
-        if any(name.startswith("pair") for name in commit.files):
-            yield from self._joined(table, commit, dead, wanted)
-        if any(name.startswith("many") for name in commit.files):
-            yield from self._combined(table, commit, dead, wanted)
-        if any(name.startswith("note") for name in commit.files):
-            yield from self._annotated(table, commit, dead, wanted)
+            bounds = np.searchsorted(at, np.arange(len(block.rows) + 1)).tolist()
+            numbers_of = numbers.tolist()
+            for entry, row in enumerate(block.at):
+                for number in numbers_of[bounds[row] : bounds[row + 1]]:
+                    query = queries[number]
+                    if query.added <= block.since(row) and seen.add(number, query.shape, block, entry):
+                        yield number, block.result(entry, query)
 
-    def _annotated(
-        self, table: ResultsTable, commit: Commit, dead: Ints, wanted: Ints | None
-    ) -> Iterator[tuple[int, Result]]:
-        """Queries of one shape want the same result of a row."""
-        for block in table.annotated_blocks(commit):
-            rows, numbers = expand_annotated(block, dead, wanted)
-            if not len(rows):
-                continue
-            queries = self.look_up(np.unique(numbers).tolist())
-            listed = block.to_pylist()
-            made: dict[tuple[int, Shape | Selection], tuple[list[str], dict[str, dict[str, Any]], str]] = {}
-            for at, number in zip(rows.tolist(), numbers.tolist(), strict=True):
-                query, row = queries[number], listed[at]
-                assert isinstance(query.shape, Selection)
-                if (at, query.shape) not in made:
-                    made[at, query.shape] = annotated_result(self.home, row, query.shape)
-                documents, bindings, output = made[at, query.shape]
-                yield number, Result(query.name, documents, row["timestamp"], bindings, output)
+    def times(self, table: ResultsTable, commit: Commit, query: QueryLike, number: int) -> Any:
+        """The timestamps of one query's results in a micro-batch."""
+        rows = table.rows(commit)
+        row, _ = self._expansion(table, commit).queries(rows, np.array([number]))
+        since = rows.column("since").combine_chunks().fill_null(np.iinfo(np.int64).max)
+        row = row[since.to_numpy(zero_copy_only=False)[row] >= query.added]
+        return result_times(rows.take(pa.array(np.unique(row))), several(query.shape))
 
-    def _joined(
-        self, table: ResultsTable, commit: Commit, dead: Ints, wanted: Ints | None
-    ) -> Iterator[tuple[int, Result]]:
-        """A query sees a pair if it was there before the earlier arrived of its documents came; once, by however
-        many of its conjunctions."""
-        seen: set[tuple[int, ...]] = set()
-        for block in pair_blocks(table.pairs(commit), table.sets, dead, wanted):
-            rows, numbers = expand_pairs(block, table.sets, dead, wanted)
-            if not len(rows):
-                continue
-            queries = self.look_up(np.unique(numbers).tolist())
-            listed = block.to_pylist()
-            made: dict[tuple[int, int], list[JoinedResult]] = {}
-            for at, number in zip(rows.tolist(), numbers.tolist(), strict=True):
-                query, row = queries[number], listed[at]
-                if query.added > row["since"]:
-                    continue
-                if isinstance(query.shape, Shape) and has_several(query.shape):
-                    pair = (number, *(row[name] for name in PAIR_COLUMNS))
-                    if pair in seen:
-                        continue
-                    seen.add(pair)
-                if (at, id(query.shape)) not in made:
-                    made[at, id(query.shape)] = self._made(row, query)
-                for documents, bindings, output in made[at, id(query.shape)]:
-                    yield number, Result(query.name, documents, row["timestamp"], bindings, output, row["since"])
+    def _expansion(self, table: ResultsTable, commit: Commit) -> Expansion:
+        return Expansion(self.home.plan, table.sets, self.dead(commit.version))
 
-    def _combined(
-        self, table: ResultsTable, commit: Commit, dead: Ints, wanted: Ints | None
-    ) -> Iterator[tuple[int, Result]]:
-        """The same of combinations of several documents."""
-        seen: set[tuple[int, ...]] = set()
-        for block in table.combined_blocks(commit):
-            rows, numbers = expand_combined(block, dead, wanted)
-            if not len(rows):
-                continue
-            queries = self.look_up(np.unique(numbers).tolist())
-            listed = block.to_pylist()
-            made: dict[tuple[int, int], tuple[list[str], dict[str, Any]]] = {}
-            for at, number in zip(rows.tolist(), numbers.tolist(), strict=True):
-                query, row = queries[number], listed[at]
-                assert isinstance(query.shape, Shape)
-                if query.added > row["since"]:
-                    continue
-                if has_several(query.shape):
-                    one = (number, *combination(row))
-                    if one in seen:
-                        continue
-                    seen.add(one)
-                if (at, id(query.shape)) not in made:
-                    made[at, id(query.shape)] = combined_result(self.home, row, query.shape)
-                documents, output = made[at, id(query.shape)]
-                yield number, Result(query.name, documents, row["timestamp"], {}, output)
 
-    def _made(self, row: Mapping[str, Any], query: QueryLike) -> list[JoinedResult]:
-        """What all queries of one shape want of a pair: their constants are decided by then."""
-        left, right = (take_document(self.home, row[f"{s}_stream"], row[s]) for s in ("left", "right"))
-        assert isinstance(query.shape, Shape)
-        return list(joined_results(query.shape, query.constants, row, left, right))
+class _Block:
+    """Some results whoever wants them; what queries of one shape want of a result is made once."""
 
-    def _maker(self, row: Mapping[str, Any], shape: Shape | Selection) -> Callable[[str], Result]:
-        """Queries of one shape want the same result of a row, each under its own name."""
-        document = take_document(self.home, row["stream"], row["document"])
-        id, nodes, values, origin = document.id, document.nodes, document.values, document.origin
-        if isinstance(shape, Selection):
-            output = select_columns(shape.output, nodes[0], values) if shape.output else element_text(nodes[0])
-            return lambda query: Result(query, [id], row["timestamp"], {}, output, origin=origin)
-        template, variables = to_normal(shape).template, dict(to_normal(shape).variables)
-        assert isinstance(template, Template), "a tree pattern has a template"
-        element_of = dict(zip(template.outputs, row["nodes"], strict=True))
-        bound: dict[str, Bound] = {}
-        bindings = {}
-        for name in shape.output_variables:
-            node = variables[name]
-            step, position = template.nodes[node].step, element_of[node]
-            attribute = f"{{{step.namespace}}}{step.name}" if step.namespace else step.name
-            bound[name] = (nodes[position], attribute if step.is_attribute else None)
-            shown = f"{position}@{step.name}" if step.is_attribute else position
-            if name[0] != "_":
-                bindings[name] = {"document": id, "node": shown, "value": value_of(bound[name])}
-        output = construct(shape.output, bound)
-        return lambda query: Result(query, [id], row["timestamp"], bindings, output, origin=origin)
+    def __init__(self, home: Home, rows: pa.Table, entries: Entries, some: slice) -> None:
+        self.home = home
+        used, at = np.unique(entries.rows[some], return_inverse=True)
+        self.rows, self.at = rows.take(pa.array(used)), at.tolist()
+        self.others, self.documents = entries.others[some].tolist(), entries.documents[some].tolist()
+        self._listed = self.rows.drop_columns(["others"]).to_pylist()
+        together = np.flatnonzero(~self.rows.column("each").to_numpy().astype(np.bool_))
+        lists = self.rows.column("others").take(pa.array(together)).to_pylist()
+        self._together = dict(zip(together.tolist(), lists, strict=True))
+        self._made: dict[tuple[int, int], tuple[list[str], Any, Any, int | None]] = {}
+
+    def since(self, row: int) -> float:
+        since = self._listed[row]["since"]
+        return float("inf") if since is None else since
+
+    def key(self, entry: int) -> tuple[Any, ...]:
+        """What is the same of equal results."""
+        row = self._listed[self.at[entry]]
+        nodes = None if row["nodes"] is None else tuple(row["nodes"])
+        own = (row["stream"], row["document"])
+        if not row["each"]:
+            others = self._together[self.at[entry]] or ()
+            return own, tuple(zip(row["other_streams"] or (), others, strict=True)), nodes
+        other = (row["other_streams"][0], self.others[entry])
+        return (other, own, nodes) if row["side"] else (own, other, nodes)  # a pair is the same from either side
+
+    def result(self, entry: int, query: QueryLike) -> Result:
+        row = self._listed[self.at[entry]]
+        key = entry, id(query.shape)
+        if key not in self._made:
+            self._made[key] = self._construct(entry, row, query.shape)
+        documents, bindings, output, origin = self._made[key]
+        return Result(query.name, documents, row["timestamp"], bindings, output, row["since"], origin)
+
+    def _construct(self, entry: int, row: Mapping[str, Any], shape: Any) -> tuple[list[str], Any, Any, int | None]:
+        documents, collected = self._documents(entry, row)
+        bindings, output = constructed(shape, Found(documents, row["nodes"], collected))
+        order = row["order"] or range(len(documents))
+        origin = documents[0].origin if len(documents) == 1 else None
+        return [documents[side].id for side in order], bindings, output, origin
+
+    def _documents(
+        self, entry: int, row: Mapping[str, Any]
+    ) -> tuple[list[TakenDocument], list[tuple[int, TakenDocument]]]:
+        """A document for each side, and those collected."""
+        own = self._take(row["stream"], row["document"])
+        if row["each"]:
+            other = self._take(row["other_streams"][0], self.others[entry])
+            return ([other, own] if row["side"] else [own, other]), []
+        others = self._together[self.at[entry]] or ()
+        taken = [self._take(*place) for place in zip(row["other_streams"] or (), others, strict=True)]
+        if row["joins"] is not None:
+            return [own], list(zip(row["joins"], taken, strict=True))
+        return [own, *taken], []
+
+    def _take(self, stream: int, number: int) -> TakenDocument:
+        return take_document(self.home, stream, number)
 
 
 class Seen:
-    """A query fires once for a binding, by however many of its conjunctions; rows come by document."""
+    """Results that came by one alternative of a query and must not come by another; entries come by document."""
 
     def __init__(self) -> None:
-        self.document: tuple[int, int] | None = None
-        self.known: set[tuple[int, tuple[int, ...]]] = set()
+        self.documents: list[int] | None = None
+        self.known: set[tuple[Any, ...]] = set()
 
-    def add(self, number: int, row: Mapping[str, Any]) -> bool:
+    def add(self, number: int, shape: Any, block: _Block, entry: int) -> bool:
         """Whether it is new."""
-        document = (row["stream"], row["document"])
-        if document != self.document:
-            self.document, self.known = document, set()
-        key = (number, tuple(row["nodes"]))
+        if not several(shape):
+            return True
+        if block.documents[entry] != self.documents:
+            self.documents, self.known = block.documents[entry], set()
+        key = (number, *block.key(entry))
         if key in self.known:
             return False
         self.known.add(key)

@@ -1,4 +1,4 @@
-"""What a task tells the driver."""
+"""What a task reports to the driver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Summary:
     files: list[str] = field(default_factory=list)
     offsets: dict[str, int] = field(default_factory=dict)
     statistics: dict[str, PathStatistics] = field(default_factory=dict)
-    runs: list[str] = field(default_factory=list)
+    states: list[str] = field(default_factory=list)
     walked: dict[str, StreamCounters] = field(default_factory=dict)
     """By stream."""
     times: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Summary:
         self.matches += other.matches
         self.aside += other.aside
         self.files += other.files
-        self.runs += other.runs
+        self.states += other.states
         for stream, upto in other.offsets.items():
             self.offsets[stream] = max(upto, self.offsets.get(stream, 0))
         for stream, (oldest, newest) in other.times.items():

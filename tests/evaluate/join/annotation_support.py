@@ -14,7 +14,7 @@ from fishweir.evaluate.join.annotations.stage import AnnotationStage, batch_item
 from fishweir.evaluate.join.annotations.state import no_items, read_items, write_items
 from fishweir.evaluate.join.annotations.tables import build_annotations
 from fishweir.evaluate.plan.segments import Segment, read_segment, write_segment
-from fishweir.evaluate.plan.source_plan import SourcePlan
+from fishweir.evaluate.plan.plan import SourcePlan
 
 SOURCES = ("A", "B", "C")
 

@@ -13,8 +13,9 @@ from fishweir.algebra.nodes import Source
 from fishweir.evaluate.join.many.mjoin import find_many
 from fishweir.evaluate.join.many.tables import build_many, merge_many
 from fishweir.evaluate.join.meeting import Known
-from fishweir.evaluate.join.stage import Joins, JoinStage, batch_run
-from fishweir.evaluate.plan.source_plan import SourcePlan
+from fishweir.evaluate.join.operators import Joins
+from fishweir.evaluate.join.stage import JoinStage, batch_run
+from fishweir.evaluate.plan.plan import SourcePlan
 from fishweir.languages.script import parse_script
 
 
@@ -101,11 +102,11 @@ class Home:
         stage = self.stage()
         pieces = [batch[: len(batch) // 2], batch[len(batch) // 2 :]] if halves else [batch]
         new = [self.run(stage, piece, version) for piece in pieces if piece]
-        known = Known(stage, [*self.retained, *new])
+        known = Known([*self.retained, *new])
         for part in range(parts):
             old = list(self.retained)
             for run in new:
-                for block in find_many(stage, run, old, part, parts, known):
+                for block in find_many(stage.parts, run, old, part, parts, known):
                     self.found += self.rows(block)
                 old.append(run)
         self.retained += new

@@ -10,7 +10,8 @@ from fishweir.algebra.join_oracle import evaluate_join, join_results
 from fishweir.algebra.joins import row_variables, to_join
 from fishweir.evaluate.join.meeting import find_pairs
 from fishweir.evaluate.join.placement import is_movable
-from fishweir.evaluate.join.stage import Joins, JoinStage, batch_run
+from fishweir.evaluate.join.operators import Joins
+from fishweir.evaluate.join.stage import JoinStage, batch_run
 from fishweir.evaluate.join.tables import build_join
 
 
@@ -53,7 +54,7 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
     constants checked on pairs wherever they can be; `keyed` gives the key of a document of the stream R, whose later
     versions supersede it."""
     from fishweir.algebra.nodes import Source
-    from fishweir.evaluate.plan.source_plan import SourcePlan
+    from fishweir.evaluate.plan.plan import SourcePlan
 
     tables = tables_of(queries, statistics)
     if apart:
@@ -90,7 +91,7 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
             runs.append(batch_run(stage, [Source(source)], stream, *found_))
         new = stage.merged(runs)
         for part in range(parts):
-            for block in find_pairs(stage, new, retained, part, parts):
+            for block in find_pairs(stage.parts, new, retained, part, parts):
                 found += _rows(queries, block, by_place, versions)
         retained.append(new)
         if merge is not None:

@@ -110,7 +110,7 @@ def test_what_is_dropped_is_not_missed(some, stream):
     batches = batches_of(docs, stream[1])
 
     def merge(stage, runs):
-        return [stage.merged(runs, stage.needed(max(run.newest for run in runs), stage.reach(), runs))]
+        return [stage.merged(runs, stage.needed_at(max(run.newest for run in runs), stage.reach(), runs))]
 
     home = Home(some, merge=merge)
     for batch in batches:
@@ -169,7 +169,7 @@ def test_rows_bound_the_state():
     sizes = []
 
     def merge(stage, runs):
-        merged = stage.merged(runs, stage.needed(max(run.newest for run in runs), stage.reach(), runs))
+        merged = stage.merged(runs, stage.needed_at(max(run.newest for run in runs), stage.reach(), runs))
         sizes.append(len(merged))
         return [merged]
 

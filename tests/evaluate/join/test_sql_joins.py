@@ -85,7 +85,7 @@ def test_what_is_dropped_is_not_missed(some, stream):
     docs = parsed(stream[0])
 
     def merge(stage, runs):
-        needed = stage.needed(max(run.newest for run in runs), stage.reach(), runs)
+        needed = stage.needed_at(max(run.newest for run in runs), stage.reach(), runs)
         return [stage.merged(runs, needed)]
 
     assert joined(some, batches_of(docs, stream[1]), merge=merge) == expected(some, docs)
@@ -97,7 +97,7 @@ def test_rows_bound_the_state():
     sizes = []
 
     def merge(stage, runs):
-        merged = stage.merged(runs, stage.needed(max(run.newest for run in runs), stage.reach(), runs))
+        merged = stage.merged(runs, stage.needed_at(max(run.newest for run in runs), stage.reach(), runs))
         sizes.append(len(merged))
         return [merged]
 

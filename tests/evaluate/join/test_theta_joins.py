@@ -98,7 +98,7 @@ def test_merged_runs_and_segments_of_their_own(some, seed):
         at = end
 
     def merge(stage, runs):
-        return [stage.merged(runs, stage.needed(max(run.newest for run in runs), stage.reach(), runs))]
+        return [stage.merged(runs, stage.needed_at(max(run.newest for run in runs), stage.reach(), runs))]
 
     assert joined(some, batches, merge=merge, apart=True) == expected(some, docs)
 

@@ -2,49 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from fishweir.algebra.joins import JoinTemplate
-from fishweir.algebra.nodes import Constant, Source
+from fishweir.algebra.nodes import Constant
 from fishweir.algebra.normal import dotted
-from fishweir.engine.explain_reached import Walked, explain_reached
-from fishweir.evaluate.join.annotations.tables import AnnotationTable
-from fishweir.evaluate.join.many.tables import ManyTable
+from fishweir.evaluate.group import Described, Explained, Placed
 from fishweir.evaluate.join.placement import costs, is_counted, is_movable
 from fishweir.evaluate.join.tables import JoinTable
-from fishweir.evaluate.plan.segments import AnyTable, Segment
 from fishweir.evaluate.select.constant_tables import template_paths
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
-from fishweir.evaluate.witnesses.path_tables import Path
+from fishweir.evaluate.witnesses.explain import explain_reached
 
 
-def explain_join(
-    number: int,
-    template: JoinTemplate,
-    constants: Sequence[Constant],
-    segments: Sequence[Segment],
-    statistics: Statistics,
-    walked: Walked,
-    dropped: int | None,
-) -> list[str]:
-    tables = [t for s in segments for t in s.tables if isinstance(t, JoinTable)]
-    found = next((t for t in tables if t.template == template and number in t.numbers), None)
-    lines = [f"  reads     {template.left.source}, {template.right.source}", f"  left      {template.left}"]
-    lines.append(f"  right     {template.right}")
-    if found is None or dropped is not None:
-        return [*lines, f"  dropped   by change {dropped}"]
-    for side in (template.left, template.right):
-        lines += explain_reached(side.source, template_paths(side), walked)
+def explain_join(number: int, template: JoinTemplate, constants: Sequence[Constant], about: Explained) -> list[str]:
+    placed = [(bundle, table) for bundle in about.bundles for table in bundle.groups]
+    mine = ((b, t) for b, t in placed if t.template == template and number in t.numbers)  # type: ignore[attr-defined]
+    found: tuple[Placed, Any] | None = next(mine, None)
+    lines = [f"  reads     {', '.join(map(str, template.sources))}", *_sides(template)]
+    if found is None or about.dropped is not None:
+        return [*lines, f"  dropped   by change {about.dropped}"]
+    for side in dict.fromkeys(template.sides):
+        lines += explain_reached(side.source, template_paths(side), about.walked)
+    tables: list[Any] = [table for _, table in placed]
     group = [t for t in tables if t.template.signature == template.signature]
     lines += [f"  window    {_window(template, constants)}", "  group", f"    signature {template.signature}"]
-    lines += [*join_sizes(group), _anchor(found, statistics)]
-    if found.is_plain:
-        lines.append("    decided   by the set of equal values of a pair, looked up once per set")
-    else:
-        lines.append("    decided   row by row: constants, comparisons or columns beside the equalities")
-    if any(side.conditions for side in template.sides):
-        lines.append(_placement(found, statistics))
-    return [*lines, "  sees      pairs whose earlier document arrived after its registration"]
+    lines += [*_sizes(group), *_decided(found[0].bundle.strategy, found[1], about.statistics)]
+    return [*lines, f"  sees      {_results(template)} whose earliest document arrived after its registration"]
+
+
+def _sides(template: JoinTemplate) -> list[str]:
+    if len(template.sides) == 2:
+        return [f"  left      {template.left}", f"  right     {template.right}"]
+    return [f"  side {i}    {side}" for i, side in enumerate(template.sides, 1)]
+
+
+def _results(template: JoinTemplate) -> str:
+    return "pairs" if len(template.sides) == 2 else "combinations"
+
+
+HOW = {
+    "edge-sets": "by the set of equal values of a pair, looked up once per set",
+    "rows": "row by row: constants, comparisons or columns beside the equalities",
+    "mjoin": "side by side from each new document: equal values first, else what leaves fewest",
+}
+
+
+def _decided(strategy: str, table: Any, statistics: Statistics) -> list[str]:
+    lines = [_anchor(table, statistics)] if len(table.template.sides) == 2 else []
+    lines.append(f"    decided   {HOW.get(strategy, f'by the strategy {strategy}')}")
+    if not any(side.conditions for side in table.template.sides):
+        return lines
+    if len(table.template.sides) > 2:
+        return [*lines, "    constants below the join, on documents"]
+    return [*lines, _placement(table, statistics)]
+
+
+def describe_joins(bundles: Sequence[Placed]) -> list[Described]:
+    groups: dict[str, list[Any]] = {}
+    for placed in bundles:
+        table: Any
+        for table in placed.groups:
+            groups.setdefault(table.template.signature, []).append(table)
+    return [Described(sum(t.size for t in some), signature, _sizes(some)) for signature, some in groups.items()]
 
 
 def _placement(table: JoinTable, statistics: Statistics) -> str:
@@ -57,25 +78,21 @@ def _placement(table: JoinTable, statistics: Statistics) -> str:
     return f"    constants {where} (steps a document, by {by}: {cost.below:,.1f} below, {cost.above:,.1f} above)"
 
 
-def join_sizes(group: Sequence[JoinTable]) -> list[str]:
+def _sizes(group: Sequence[Any]) -> list[str]:
     shapes = len({table.template for table in group})
+    kept = ("values", "pair") if len(group[0].template.sides) == 2 else ("rows", "combination")
+    shared = f"the walk of the document, the retained {kept[0]}, one look-up per value, one row per {kept[1]}"
     return [
         f"    size      queries: {sum(table.size for table in group):,}, shapes: {shapes:,}",
-        "    shared    the walk of the document, the retained values, one look-up per value, one row per pair",
+        f"    shared    {shared}",
     ]
 
 
-def paths_over(table: AnyTable, source: Source) -> Iterable[Path]:
-    """The paths that a table reads of a source."""
-    if isinstance(table, JoinTable | ManyTable | AnnotationTable):
-        return table.paths([source])
-    return table.paths if table.source == source else ()
-
-
 def _window(template: JoinTemplate, constants: Sequence[Constant]) -> str:
+    names = ("left", "right") if len(template.sides) == 2 else tuple(map(str, template.sources))
     return ", ".join(
         f"{side} waits {constants[window.end.index]:g} {'rows' if window.rows else 's'}"
-        for side, window in zip(("left", "right"), template.windows, strict=True)
+        for side, window in zip(names, template.windows, strict=True)
         if window.end is not None
     )
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.join.edges import Contained
+from fishweir.evaluate.join.edges import Contained, EdgeSets
 from fishweir.evaluate.join.hits import row_starts
 from fishweir.evaluate.join.pairs import Doubt, Met, join_runs
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.rows.probing import Joined, join_rows
+from fishweir.evaluate.join.rows.row_joins import RowJoin
 from fishweir.evaluate.join.rows.verifying import verify
-from fishweir.evaluate.join.stage import JoinStage
 from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.superseded import Superseded
 
@@ -63,13 +64,26 @@ class Block:
         return self.members[self.member_starts[row] : self.member_starts[row + 1]]
 
 
+class PairJoins(Protocol):
+    """Joins of two streams: plain ones by edge sets, the others by rows."""
+
+    @property
+    def sets(self) -> EdgeSets: ...
+
+    @property
+    def by_rows(self) -> Sequence[RowJoin]: ...
+
+    def alone(self, plain: int) -> RowJoin:
+        """A plain table as a join by rows."""
+
+
 def find_pairs(
-    stage: JoinStage, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1, known: Known | None = None
+    joins: Sequence[PairJoins], new: Run, old: Sequence[Run], part: int = 0, parts: int = 1, known: Known | None = None
 ) -> Iterator[Block]:
     """What the new documents meet, among themselves and among the old ones; `part` of `parts` of it. `known` is of
     all documents of the micro-batch and those retained."""
-    known = known or Known(stage, [new, *old])
-    for found in _found(stage, new, old, part, parts, known):
+    known = known or Known([new, *old])
+    for found in _found(joins, new, old, part, parts, known):
         if not known.superseded.is_empty:
             found = _only(found, known.superseded.in_force(found.left, found.right, found.lefts, found.rights))
         if known.passed_on:
@@ -82,21 +96,22 @@ class Known:
     """What is worked out over all runs: places in windows of rows, which rows of changing files are in force, and
     whether a document may be there twice."""
 
-    def __init__(self, stage: JoinStage, runs: Sequence[Run]) -> None:
-        self.ranks, self.superseded = Ranks(runs if stage.rows else []), Superseded(runs)
+    def __init__(self, runs: Sequence[Run], counts_rows: bool = True) -> None:
+        """`counts_rows`: whether any window does."""
+        self.ranks, self.superseded = Ranks(runs if counts_rows else []), Superseded(runs)
         self.passed_on = any(run.passed_on for run in runs)
 
 
 def _found(
-    stage: JoinStage, new: Run, old: Sequence[Run], part: int, parts: int, known: Known
+    joins: Sequence[PairJoins], new: Run, old: Sequence[Run], part: int, parts: int, known: Known
 ) -> Iterator[Met | Joined]:
-    for joins in stage.parts:
-        for found in join_runs(joins.sets, new, old, part, parts):
+    for some in joins:
+        for found in join_runs(some.sets, new, old, part, parts):
             if isinstance(found, Doubt):
-                yield from verify(joins.alone(found.table), found)
+                yield from verify(some.alone(found.table), found)
             else:
                 yield found
-    yield from join_rows(stage.by_rows, new, old, part, parts, known.ranks)
+        yield from join_rows(some.by_rows, new, old, part, parts, known.ranks)
 
 
 def _only(found: Met | Joined, kept: NDArray[np.bool_]) -> Met | Joined:

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fishweir.evaluate.arrays import Ints, expand, read_arrays, write_arrays
+from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.join.tables import Variable
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
@@ -157,9 +156,12 @@ class Run:
     def oldest(self) -> float:
         return float(self.times.min(initial=np.inf))
 
-    @cached_property
-    def nbytes(self) -> int:
-        return int(sum(array.nbytes for array in arrays_of(self).values()))
+    def arrays(self) -> dict[str, Any]:
+        """All arrays by name; those of a part with its name before theirs."""
+        arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _PARTS}
+        for name, part in _PARTS.items():
+            arrays |= {f"{name}/{f.name}": getattr(getattr(self, name), f.name) for f in fields(part)}
+        return arrays
 
     def columns(self, wanted: Hashes) -> Ints:
         """The place of each variable among the run's own, -1 where it has none."""
@@ -304,26 +306,13 @@ def _kept(run: Run, wanted: Hashes, classes: Hashes, needed: Needed) -> Run:
     )
 
 
-def write_run(path: FilePath, run: Run) -> None:
-    write_arrays(path, {}, arrays_of(run))
+_PARTS: dict[str, Any] = {"rows": SideRows, "versions": Versions}
 
 
-def read_run(path: FilePath) -> Run:
-    _, arrays = read_arrays(path)
+def run_from_arrays(arrays: Mapping[str, Any]) -> Run:
     parts: dict[str, Any] = {
-        name: part(**{f.name: np.asarray(arrays[f"{name}:{f.name}"]) for f in fields(part)})
+        name: part(**{f.name: np.asarray(arrays[f"{name}/{f.name}"]) for f in fields(part)})
         for name, part in _PARTS.items()
     }
     own: dict[str, Any] = {f.name: np.asarray(arrays[f.name]) for f in fields(Run) if f.name not in _PARTS}
     return Run(**own, **parts)
-
-
-_PARTS: dict[str, Any] = {"rows": SideRows, "versions": Versions}
-
-
-def arrays_of(run: Run) -> dict[str, Any]:
-    """All arrays of a run by name; those of a part with its name before theirs."""
-    arrays = {f.name: getattr(run, f.name) for f in fields(run) if f.name not in _PARTS}
-    for name, part in _PARTS.items():
-        arrays |= {f"{name}:{f.name}": getattr(getattr(run, name), f.name) for f in fields(part)}
-    return arrays

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fishweir.algebra.codec import from_json, to_json
+from fishweir.algebra.codec import to_json
 from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template, dotted
@@ -65,6 +65,8 @@ def key_of(text: str) -> int:
 
 class Numbered:
     """What all tables of joins are: rows of queries, by their `numbers`."""
+
+    kind: ClassVar[str] = "joins"
 
     numbers: Ints
 
@@ -127,6 +129,21 @@ class JoinTable(Numbered):
             and not any(side.conditions or side.joins or side.columns for side in sides)
             and not any(self.template.counts_rows)
         )
+
+    @property
+    def merge_key(self) -> Hashable:
+        """What queries of one table have in common."""
+        return self.template, self.anchor, self.above
+
+    def header(self) -> Any:
+        return [to_json(self.template), self.anchor, self.above]
+
+    def arrays(self) -> dict[str, Any]:
+        return column_arrays(self.numbers, self.columns)
+
+    def merged(self, others: Sequence[JoinTable], dropped: Ints) -> JoinTable | None:
+        kept = merged_columns([self, *others], dropped)
+        return None if kept is None else replace(self, numbers=kept[0], columns=kept[1])
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
         """The paths that some sources' documents are walked for, and whether their values are read."""
@@ -225,29 +242,27 @@ def choose_edge(template: JoinTemplate, statistics: Statistics) -> int:
     return max(equalities, key=most)[0]
 
 
-def merge_joins(tables: Sequence[JoinTable], dead: Ints) -> JoinTable | None:
-    """One table of several with the same template, anchor and placement, without the dead queries."""
+class Columnar(Protocol):
+    @property
+    def numbers(self) -> Ints: ...
+
+    @property
+    def columns(self) -> tuple[Column, ...]: ...
+
+
+def merged_columns(tables: Sequence[Columnar], dropped: Ints) -> tuple[Ints, tuple[Column, ...]] | None:
+    """The queries of several tables by number, without the dropped ones; None where none is left."""
     numbers = np.concatenate([table.numbers for table in tables])
-    keep = np.flatnonzero(~np.isin(numbers, dead))
+    keep = np.flatnonzero(~np.isin(numbers, dropped))
     keep = keep[np.argsort(numbers[keep], kind="stable")]
     if not len(keep):
         return None
-    columns = tuple(take(concatenated(parts), keep) for parts in zip(*(t.columns for t in tables), strict=True))
-    return JoinTable(tables[0].template, tables[0].anchor, numbers[keep], columns, tables[0].above)
+    columns = zip(*(table.columns for table in tables), strict=True)
+    return numbers[keep], tuple(take(concatenated(parts), keep) for parts in columns)
 
 
-def join_header(table: JoinTable) -> list[Any]:
-    return ["join", to_json(table.template), table.anchor, table.above]
-
-
-def join_arrays(table: JoinTable) -> dict[str, Any]:
-    return {"numbers": table.numbers} | {f"column{i}": column for i, column in enumerate(table.columns)}
-
-
-def join_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> JoinTable:
-    template: JoinTemplate = from_json(header[1])
-    columns = tuple(arrays[f"column{i}"] for i in range(len(template.types)))
-    return JoinTable(template, header[2], arrays["numbers"], columns, header[3])
+def column_arrays(numbers: Ints, columns: Sequence[Column]) -> dict[str, Any]:
+    return {"numbers": numbers} | {f"column{i}": column for i, column in enumerate(columns)}
 
 
 def variables_of(tables: Sequence[JoinTable]) -> Iterator[tuple[Variable, bool]]:

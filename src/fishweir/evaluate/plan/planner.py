@@ -2,9 +2,9 @@
 
 New queries become a new segment, grouped by the statistics of the moment. Neighbours of like size are
 merged, so there are few segments and a query is rewritten a logarithmic number of times; a merge
-keeps every query in its group. Which tables are evaluated together as boxes (pools.py) is decided for
-each segment that is written, so that queries which came one by one are pooled once they are many. A
-segment most of whose queries are gone is written anew. Dropped queries otherwise stay where they are:
+keeps every query in its group. Which strategy evaluates which groups (rules.py) is decided for each segment that is
+written, so that queries which came one by one are looked up together once they are many. A segment most of whose
+queries are gone is written anew. Dropped queries otherwise stay where they are:
 whoever expands a set leaves out the queries that were not alive at the version the micro-batch ran with.
 """
 
@@ -12,26 +12,23 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.group import Group, QueryRow, Strategy
+from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.segments import (
-    AnyTable,
-    QueryRow,
     Segment,
-    build_tables,
+    build_groups,
     merge_segments,
-    plain_tables,
+    planned_segment,
     read_segment,
     write_segment,
 )
-from fishweir.evaluate.select.filter_plan import replanned, seen
-from fishweir.evaluate.select.filters import FilterTable
-from fishweir.evaluate.select.region_rule import pool_tables
 from fishweir.evaluate.statistics import Statistics
 
 Alive = Callable[[int, int], Iterable[QueryRow]]
@@ -64,15 +61,15 @@ class Piece:
 
 
 class Planner:
-    def __init__(self, folder: Path, alive: Alive, dropped: Dropped, strategy: str | None = None) -> None:
-        """`strategy` makes boxes of all tables that can be, whether it pays or not, and of that kind."""
-        self.folder, self.alive, self.dropped, self.strategy = folder, alive, dropped, strategy
+    def __init__(self, folder: Path, alive: Alive, dropped: Dropped, asked: Sequence[Strategy] = ()) -> None:
+        """`asked` are strategies that somebody wants by name: they take what they can evaluate."""
+        self.folder, self.alive, self.dropped, self.asked = folder, alive, dropped, tuple(asked)
         folder.mkdir(parents=True, exist_ok=True)
         self.list = folder / "current.json"
         saved = json.loads(self.list.read_text()) if self.list.exists() else []
         self.pieces = tuple(Piece(**piece) for piece in saved)
         self.name = self.pieces[0].plan if self.pieces else secrets.token_hex(4)
-        self._plans: dict[str, dict[int, FilterTable]] = {}
+        self._drifting: dict[str, dict[int, Group]] = {}
         self._looked_at: dict[tuple[str, int], int] = {}
 
     @property
@@ -89,7 +86,7 @@ class Planner:
         self._reconsider(statistics)
         if version == self.version:
             return
-        new = Segment("", build_tables(self.alive(self._upto, version), statistics))
+        new = Segment("", build_groups(self.alive(self._upto, version), statistics))
         groups = [[piece] for piece in self.pieces]
         size, after = new.size, self._upto
         while groups and groups[-1][0].size <= max(SMALL, MERGE_FACTOR * size):
@@ -97,23 +94,23 @@ class Planner:
             size, after = size + piece.size, piece.after
         kept = [piece for (piece,) in groups]
         pieces = [self._renewed(p, version, statistics) if 2 * living(p.after, p.upto) < p.size else p for p in kept]
-        merged = self._tables(self.pieces[len(kept) :], statistics, new)
+        merged = self._merged(self.pieces[len(kept) :], statistics, new)
         self.pieces = (*pieces, self._write(Piece(after, version, version, 0, plan=self.name), merged, statistics))
         self._save()
 
     def tail(self, version: int, statistics: Statistics) -> Segment:
         """What is registered but not yet in a segment, for those who only look."""
-        return self._segment("tail", build_tables(self.alive(self._upto, version), statistics), statistics)
+        return self._segment("tail", build_groups(self.alive(self._upto, version), statistics), statistics)
 
-    def _segment(self, id: str, tables: tuple[AnyTable, ...], statistics: Statistics) -> Segment:
-        return Segment(id, tables, pool_tables(plain_tables(tables), statistics, self.strategy))
+    def _segment(self, id: str, groups: tuple[Group, ...], statistics: Statistics) -> Segment:
+        return planned_segment(id, groups, statistics, self.asked)
 
     @property
     def _upto(self) -> int:
         return self.pieces[-1].upto if self.pieces else 0
 
     def _reconsider(self, statistics: Statistics) -> None:
-        """Makes filter plans anew that the statistics have drifted away from; a plan is looked at whenever its
+        """Makes plans of groups anew that the statistics have drifted away from; a group is looked at whenever its
         source has been counted twice as far as the last time."""
         pieces = tuple(self._replanned(piece, statistics) if piece.size else piece for piece in self.pieces)
         if pieces != self.pieces:
@@ -121,41 +118,46 @@ class Planner:
             self._save()
 
     def _replanned(self, piece: Piece, statistics: Statistics) -> Piece:
-        due = []
-        for index, table in self._filters(piece.id).items():
-            counted = seen(table.source, table.groups, statistics)
-            if counted >= max(2 * self._looked_at.get((piece.id, index), table.seen), 1):
-                self._looked_at[piece.id, index] = counted
-                due.append(index)
-        better = {i: new for i in due if (new := replanned(self._filters(piece.id)[i], statistics)) is not None}
+        better: dict[int, Group] = {}
+        for index, group in self._groups(piece.id, statistics).items():
+            kind = KINDS[group.kind]
+            counted = kind.counted(group, statistics) or 0
+            if counted < max(2 * self._looked_at.get((piece.id, index), 0), 1):
+                continue
+            self._looked_at[piece.id, index] = counted
+            new = kind.replanned(group, statistics)
+            if new is not None:
+                better[index] = new
         if not better:
             return piece
-        tables = read_segment(self.folder, piece.id).tables
+        groups = read_segment(self.folder, piece.id).groups
         revised = replace(piece, revision=piece.revision + 1)
-        return self._write(revised, tuple(better.get(i, table) for i, table in enumerate(tables)), statistics)
+        return self._write(revised, tuple(better.get(i, group) for i, group in enumerate(groups)), statistics)
 
-    def _filters(self, id: str) -> dict[int, FilterTable]:
-        """The filter plans of a segment by their places, read once."""
-        if id not in self._plans:
-            tables = enumerate(read_segment(self.folder, id).tables)
-            self._plans = {p.id: self._plans[p.id] for p in self.pieces if p.id in self._plans}
-            self._plans[id] = {i: table for i, table in tables if isinstance(table, FilterTable)}
-        return self._plans[id]
+    def _groups(self, id: str, statistics: Statistics) -> dict[int, Group]:
+        """The groups of a segment whose plans may drift, by their places, read once."""
+        if id not in self._drifting:
+            groups = enumerate(read_segment(self.folder, id).groups)
+            self._drifting = {p.id: self._drifting[p.id] for p in self.pieces if p.id in self._drifting}
+            drifting = {i: group for i, group in groups if KINDS[group.kind].counted(group, statistics) is not None}
+            self._drifting[id] = drifting
+            self._looked_at |= {(id, i): KINDS[group.kind].counted_then(group) for i, group in drifting.items()}
+        return self._drifting[id]
 
     def _renewed(self, piece: Piece, version: int, statistics: Statistics) -> Piece:
         return self._write(
-            replace(piece, built=version, size=0, revision=0), self._tables((piece,), statistics), statistics
+            replace(piece, built=version, size=0, revision=0), self._merged((piece,), statistics), statistics
         )
 
-    def _tables(self, pieces: Iterable[Piece], statistics: Statistics, *more: Segment) -> tuple[AnyTable, ...]:
+    def _merged(self, pieces: Iterable[Piece], statistics: Statistics, *more: Segment) -> tuple[Group, ...]:
         dead: Ints = np.fromiter(self.dropped(), dtype=np.int64)
         old = [read_segment(self.folder, piece.id) for piece in pieces if piece.size]
         return merge_segments([*old, *more], dead, statistics)
 
-    def _write(self, piece: Piece, tables: tuple[AnyTable, ...], statistics: Statistics) -> Piece:
-        built = replace(piece, size=sum(table.size for table in tables))
+    def _write(self, piece: Piece, groups: tuple[Group, ...], statistics: Statistics) -> Piece:
+        built = replace(piece, size=sum(group.size for group in groups))
         if built.size:
-            write_segment(self.folder, self._segment(built.id, tables, statistics))
+            write_segment(self.folder, self._segment(built.id, groups, statistics))
         return built
 
     def _save(self) -> None:

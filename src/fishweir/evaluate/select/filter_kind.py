@@ -52,6 +52,9 @@ class Filters(Kind):
     def counted(self, group: FilterTable, statistics: Statistics) -> int | None:
         return seen(group.source, group.groups, statistics)
 
+    def counted_then(self, group: FilterTable) -> int:
+        return group.seen
+
     def replanned(self, group: FilterTable, statistics: Statistics) -> Group | None:
         return replanned(group, statistics)
 

@@ -21,8 +21,8 @@ from fishweir.algebra.normal import ANY_ROOT
 from fishweir.algebra.predicates import AtomSignature, Predicate
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.index.atoms import AtomGroup, true_atoms
-from fishweir.evaluate.select.factorization.layout import Layout, Units, run
 from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.select.factorization.layout import Layout, Units, run
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 ROOT_PATH: Path = (ANY_ROOT,)

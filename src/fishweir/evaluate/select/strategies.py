@@ -143,7 +143,7 @@ class ByTwigs(Strategy):
 
 
 class ByRegions(Strategy):
-    """The bundle's parameter is the kernel (boxes/): the one that was asked for, else what is estimated to be faster."""
+    """The bundle's parameter is the kernel (boxes/): the one asked for, else the one estimated to be faster."""
 
     kind = "selections"
 

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.normal import ANY_ROOT, ConstantCondition, Template
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.select.twig_kernels import Found, Program, group_pairs, run_twigs
 from fishweir.evaluate.witnesses.automaton.rows import Rows
 from fishweir.evaluate.witnesses.path_tables import texts_to_numbers

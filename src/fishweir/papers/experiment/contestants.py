@@ -19,9 +19,10 @@ from fishweir.algebra.documents import Document, Element
 from fishweir.algebra.nodes import CreateQuery, Shape, Source
 from fishweir.algebra.oracle import evaluate
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.plan.segments import AnyTable, Segment, build_tables
-from fishweir.evaluate.plan.source_plan import plan_of
+from fishweir.evaluate.group import Group
 from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.plan.plan import plan_of
+from fishweir.evaluate.plan.segments import build_groups, planned_segment
 from fishweir.languages.script import parse_script
 from fishweir.papers.niagaracq.quotes import CONTEXT
 from fishweir.papers.niagaracq.workloads import STREAM, Workload
@@ -52,7 +53,7 @@ class Grouped:
     name = "grouped"
 
     def __init__(self, workload: Workload) -> None:
-        self.segment = Segment("bench", build_tables(workload.planned(), {}))
+        self.segment = planned_segment("bench", build_groups(workload.planned(), {}), {})
         self.plan = plan_of([self.segment], [Source(STREAM)])
 
     def extract(self, rows: Sequence[Element]) -> list[Any]:
@@ -70,7 +71,7 @@ class Grouped:
 
     def counts(self, found: Found) -> Counts:
         """Counted on the slices: pairs of many queries are never listed."""
-        numbers = [_fired(self.segment.tables[at], matches) for _, at, matches in found]
+        numbers = [_fired(self.segment.groups[at], matches) for _, at, matches in found]
         fired = len(np.unique(np.concatenate(numbers))) if numbers else 0
         pairs = sum(int((m.slices[1::2] - m.slices[::2]).sum()) + len(m.members) for _, _, m in found)
         return Counts(fired, pairs, sum(len(m) for _, _, m in found))
@@ -81,7 +82,7 @@ class Grouped:
         for chunk, at, matches in found:
             rows = matches.documents + chunk * ROWS_AT_ONCE
             of_slices, positions = expand(matches.slices[::2], matches.slices[1::2])
-            numbers = np.asarray(self.segment.tables[at].members)[positions]
+            numbers = np.asarray(self.segment.groups[at].members)[positions]
             by_slice = np.repeat(rows, np.diff(matches.slice_offsets) // 2)[of_slices]
             result.update(zip(numbers.tolist(), by_slice.tolist(), strict=True))
             by_member = np.repeat(rows, np.diff(matches.member_offsets))
@@ -89,7 +90,7 @@ class Grouped:
         return result
 
 
-def _fired(table: AnyTable, matches: Matches) -> Ints:
+def _fired(table: Group, matches: Matches) -> Ints:
     """The queries with at least one row: those under some slice, and those listed."""
     depth = np.zeros(len(table.members) + 1, np.int64)
     np.add.at(depth, matches.slices[::2], 1)

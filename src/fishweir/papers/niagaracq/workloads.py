@@ -20,7 +20,7 @@ from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.nodes import Constant, CreateQuery
 from fishweir.algebra.normal import Normal
 from fishweir.catalog.change import bound_shape
-from fishweir.evaluate.plan.segments import QueryRow
+from fishweir.evaluate.group import QueryRow
 from fishweir.languages.bulk import render_rows, to_rows
 from fishweir.languages.script import parse_script
 from fishweir.papers.niagaracq.quotes import Market, Quote

@@ -19,9 +19,9 @@ from fishweir.algebra.documents import Element
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape, Source
 from fishweir.algebra.normal import Template, to_normal
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.plan.segments import Segment, build_tables
-from fishweir.evaluate.plan.source_plan import plan_of
 from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.plan.plan import plan_of
+from fishweir.evaluate.plan.segments import build_groups, planned_segment
 from fishweir.evaluate.witnesses.automaton.automaton import PathAutomaton
 from fishweir.evaluate.witnesses.automaton.batch import Batch
 from fishweir.evaluate.witnesses.automaton.xpath import parse_xpath
@@ -92,7 +92,7 @@ class Planned:
             assert isinstance(normal.template, Template)
             self.asked.append((normal.template, tuple(query.constants[i] for i in normal.slots)))  # type: ignore[index]
         rows = [(i, template, constants) for i, (template, constants) in enumerate(self.asked)]
-        self.segment = Segment("bench", build_tables(rows, {}))
+        self.segment = planned_segment("bench", build_groups(rows, {}), {})
         self.plan = plan_of([self.segment], [Source(STREAM)])
 
     def distinct(self) -> list[str]:
@@ -117,7 +117,7 @@ class Planned:
             slices, positions = expand(matches.slices[::2], matches.slices[1::2])
             by_slice = np.repeat(np.arange(len(matches)), np.diff(matches.slice_offsets) // 2)[slices]
             rows = np.append(by_slice, np.repeat(np.arange(len(matches)), np.diff(matches.member_offsets)))
-            queries = np.append(np.asarray(self.segment.tables[index].members)[positions], matches.members)
+            queries = np.append(np.asarray(self.segment.groups[index].members)[positions], matches.members)
             parts.append(np.stack([queries, matches.documents[rows], matches.nodes[rows, 0]]))
         queries, documents, nodes = np.concatenate(parts, axis=1)
         return queries, documents, nodes

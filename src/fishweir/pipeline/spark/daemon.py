@@ -11,6 +11,6 @@ from pyspark.daemon import manager
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["pyspark.worker"]:
-        import fishweir.pipeline.joining
+        import fishweir.pipeline.probe
         import fishweir.pipeline.worker  # noqa: F401
     manager()

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from fishweir.algebra.annotations import AnnotationTemplate, AnnotationWindow, share_of
 from fishweir.algebra.nodes import Constant
+from fishweir.evaluate.group import Described, Explained, Placed
 from fishweir.evaluate.join.annotations.stage import EQUALITIES
 from fishweir.evaluate.join.annotations.tables import AnnotationTable
-from fishweir.evaluate.plan.segments import Segment
 
 
 def explain_annotation(
-    number: int,
-    template: AnnotationTemplate,
-    constants: Sequence[Constant],
-    segments: Sequence[Segment],
-    dropped: int | None,
+    number: int, template: AnnotationTemplate, constants: Sequence[Constant], about: Explained
 ) -> list[str]:
     lines = []
     for role, joins in enumerate(template.primaries):
@@ -28,9 +25,9 @@ def explain_annotation(
         lines.append(f"  join {i + 1}    {window.shown()}")
         lines += [f"    window  {text}" for text in _sides(template, template.role(i), constants)]
         lines.append(f"    chosen  {_anchor(window, shares)}")
-    tables = [t for s in segments for t in s.tables if isinstance(t, AnnotationTable)]
-    if dropped is not None or not any(number in table.numbers for table in tables):
-        return [*lines, f"  dropped   by change {dropped}"]
+    tables: list[Any] = [table for placed in about.bundles for table in placed.groups]
+    if about.dropped is not None or not any(number in table.numbers for table in tables):
+        return [*lines, f"  dropped   by change {about.dropped}"]
     size = annotation_groups(tables)[template.signature]
     lines += ["  group", f"    signature {template.signature}", *annotation_sizes(size)]
     return [*lines, "  sees      items of its windows that arrived after its registration"]
@@ -43,6 +40,12 @@ def annotation_groups(tables: Sequence[AnnotationTable]) -> Counter[str]:
         for shape, template in enumerate(table.templates):
             found[template.signature] += len(table.of_template(shape))
     return found
+
+
+def describe_annotations(bundles: Sequence[Placed]) -> list[Described]:
+    tables: list[Any] = [table for placed in bundles for table in placed.groups]
+    sizes = annotation_groups(tables)
+    return [Described(size, signature, annotation_sizes(size)) for signature, size in sizes.items()]
 
 
 def annotation_sizes(size: int) -> list[str]:

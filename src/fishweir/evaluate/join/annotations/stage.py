@@ -8,7 +8,7 @@ them; their candidates are found once. Without an equality, a link or `similar` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,11 +20,12 @@ from fishweir.algebra.annotations import ROLES, AnnotationCondition
 from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import ANY_ROOT
 from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.group import Batch, Kept, Stage, State
 from fishweir.evaluate.join.annotations.state import Feature, Floats, Items, build_items, merge_items, place_of
 from fishweir.evaluate.join.annotations.tables import AnnotationTable, value_paths
 from fishweir.evaluate.join.state import Hashes
 from fishweir.evaluate.select.filters import match_filters
-from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+from fishweir.evaluate.witnesses.path_tables import Path
 
 KEPT = {
     "=": ("text", "text"), "!=": ("text", "text"), "similar": ("words", "words"), "contains": ("words", "words"),
@@ -55,7 +56,18 @@ def compared(condition: AnnotationCondition) -> Compared:
     )
 
 
-class AnnotationStage:
+@dataclass(frozen=True)
+class NeededItems:
+    """What windows that reach so far, seen from `now`, may still hold."""
+
+    now: float
+    reach: float
+
+    def some(self, state: State) -> bool:
+        return len(state) > 0 and self.now - state.newest <= self.reach
+
+
+class AnnotationStage(Stage):
     """Made once per plan and process. Links are in the order of their tables, templates and queries."""
 
     def __init__(self, tables: Sequence[AnnotationTable], late: float = LATE) -> None:
@@ -163,21 +175,29 @@ class AnnotationStage:
     def reads(self, sources: Sequence[Source]) -> bool:
         return any(plan.source in sources for table in self.tables for plan in table.filters)
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.tables
+    def counted(self, sources: Sequence[Source]) -> tuple[list[Path], set[Path]]:
+        read = (path for table in self.tables for path, valued in table.paths(sources).items() if valued)
+        return list(dict.fromkeys(read)), set()
+
+    def keep(self, batch: Batch) -> Kept:
+        primary, entering = batch_items(self, batch)
+        return Kept(entering if len(entering) else None, primary if len(primary) else None)
+
+    def needed(self, states: Sequence[State], clock: float, dropped: Collection[int]) -> NeededItems:
+        return NeededItems(min(clock, max((state.newest for state in states), default=0.0)), self.reach)
 
     @property
     def reach(self) -> float:
         """How long items are retained: the longest window; that of a window of items has no end."""
         return float(self.seconds.max(initial=-1.0)) + self.late
 
-    def merged(self, runs: Sequence[Items], now: float | None = None) -> Items:
-        """One run of several; with the time of the newest item, without what no window can hold any more."""
+    def merged(self, states: Sequence[Any], needed: Any = None) -> Items:
+        """One run of several, without what no window can hold any more."""
         variables = np.array([feature.key for feature in self.variables(1)], dtype=np.uint64)
-        return merge_items(runs, variables, self.indexed, None if now is None else lambda items: self._kept(items, now))
+        keep = None if needed is None else lambda items: self._kept(items, needed.now)
+        return merge_items(states, variables, self.indexed, keep)
 
-    def together(self, parts: Sequence[Items]) -> Items:
+    def together(self, parts: Sequence[Any]) -> Items:
         """The items to annotate of several batches."""
         variables = np.array([feature.key for feature in self.variables(0)], dtype=np.uint64)
         return merge_items(parts, variables, np.empty(0, np.uint64))
@@ -200,18 +220,11 @@ def _greatest(values: NDArray[Any], starts: Ints) -> NDArray[Any]:
     return np.maximum.reduceat(values, starts) if len(starts) else values
 
 
-def batch_items(
-    stage: AnnotationStage,
-    sources: tuple[Source, ...],
-    stream: int,
-    numbers: Sequence[int],
-    times: Sequence[float],
-    witnesses: Mapping[Path, PathTable],
-) -> tuple[Items, Items]:
+def batch_items(stage: AnnotationStage, batch: Batch) -> tuple[Items, Items]:
     """Of a batch of one stream's items: those to annotate, and those that enter windows."""
     documents, sides = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for plan in (plan for table in stage.tables for plan in table.filters if plan.source in sources):
-        found = match_filters(plan, witnesses)
+    for plan in (plan for table in stage.tables for plan in table.filters if plan.source in batch.sources):
+        found = match_filters(plan, batch.witnesses)
         if found is None:
             continue
         slices = found.slices.reshape(-1, 2)
@@ -221,11 +234,10 @@ def batch_items(
         sides += [np.asarray(plan.members)[positions], found.members.astype(np.int64)]
     document, side = np.concatenate(documents), np.concatenate(sides)
     enters = stage.are_windows(side)
-    known = np.array(numbers, dtype=np.int64), np.array(times, dtype=np.float64)
     none = np.empty(0, np.uint64)
+    known = batch.stream, batch.numbers, batch.times
+    compared = [stage.variables(side, tuple(batch.sources)) for side in (0, 1)]
     return (
-        build_items(stream, *known, document[~enters], side[~enters], stage.variables(0, sources), none, witnesses),
-        build_items(
-            stream, *known, document[enters], side[enters], stage.variables(1, sources), stage.indexed, witnesses
-        ),
+        build_items(*known, document[~enters], side[~enters], compared[0], none, batch.witnesses),
+        build_items(*known, document[enters], side[enters], compared[1], stage.indexed, batch.witnesses),
     )

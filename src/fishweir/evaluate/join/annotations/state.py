@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.normal import dotted
 from fishweir.algebra.texts import links, same_link
-from fishweir.evaluate.arrays import Ints, expand, read_arrays, write_arrays
+from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.join.state import Hashes, combine
 from fishweir.evaluate.join.tables import key_of
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable, hash_texts
@@ -69,9 +68,8 @@ class Items:
     def newest(self) -> float:
         return float(self.times.max(initial=-np.inf))
 
-    @property
-    def nbytes(self) -> int:
-        return int(sum(getattr(self, f.name).nbytes for f in fields(self)))
+    def arrays(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property
     def places(self) -> dict[int, int]:
@@ -225,12 +223,7 @@ def _with_index(items: Items, indexed: Hashes) -> Items:
     return replace(items, keys=keys[order], holders=(of_feature[rows] // width)[order])
 
 
-def write_items(path: FilePath, items: Items) -> None:
-    write_arrays(path, {}, {f.name: getattr(items, f.name) for f in fields(items)})
-
-
-def read_items(path: FilePath) -> Items:
-    _, arrays = read_arrays(path)
+def items_from_arrays(arrays: Mapping[str, Any]) -> Items:
     return Items(**{f.name: np.asarray(arrays[f.name]) for f in fields(Items)})
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from fishweir.algebra.texts import SIMILAR
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.join.tables import Numbered
 from fishweir.evaluate.select.filter_plan import build_filters, merge_filters
-from fishweir.evaluate.select.filters import FilterTable, filter_arrays, filter_header, filters_from_arrays
+from fishweir.evaluate.select.filters import FilterTable, filters_from_arrays
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.path_tables import Path
 
@@ -36,6 +36,8 @@ AnnotationRow = tuple[int, AnnotationTemplate, Sequence[Constant]]
 class AnnotationTable(Numbered):
     """`numbers` has one query per row, `shapes` its template's place, `windows` the sides of its windows, `shares` what
     its `similar` ask for."""
+
+    kind: ClassVar[str] = "annotations"
 
     templates: tuple[AnnotationTemplate, ...]
     numbers: Ints
@@ -60,10 +62,18 @@ class AnnotationTable(Numbered):
             return np.full(len(rows), SIMILAR)
         return self.shares[self.share_starts[rows] + condition.share]
 
+    def header(self) -> Any:
+        return [[to_json(t) for t in self.templates], [plan.header() for plan in self.filters]]
+
+    def arrays(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in _ARRAYS}
+        plans = {f"{i}/{key}": array for i, plan in enumerate(self.filters) for key, array in plan.arrays().items()}
+        return own | plans
+
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
         """The paths that some sources' items are walked for, and whether their values are read."""
         found: dict[Path, bool] = {}
-        read = [table.paths for table in self.filters if table.source in sources]
+        read = [table.paths(sources) for table in self.filters]
         read += [{path: True} for template in self.templates for path in value_paths(template, sources)]
         for path, valued in (item for some in read for item in some.items()):
             found[path] = found.get(path, False) or valued
@@ -182,23 +192,13 @@ def _taken(starts: Ints, values: Any, rows: Ints) -> tuple[Ints, Any]:
 _ARRAYS = ("numbers", "shapes", "window_starts", "windows", "share_starts", "shares")
 
 
-def annotation_header(table: AnnotationTable) -> list[Any]:
-    return ["annotations", [to_json(t) for t in table.templates], [filter_header(plan) for plan in table.filters]]
-
-
-def annotation_arrays(table: AnnotationTable) -> dict[str, Any]:
-    own = {name: getattr(table, name) for name in _ARRAYS}
-    plans = {f"{i}/{key}": array for i, plan in enumerate(table.filters) for key, array in filter_arrays(plan).items()}
-    return own | plans
-
-
 def annotations_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> AnnotationTable:
-    plans: list[dict[str, Any]] = [{} for _ in header[2]]
+    templates, headers = header
+    plans: list[dict[str, Any]] = [{} for _ in headers]
     for name, array in arrays.items():
         place, slash, key = name.partition("/")
         if slash:
             plans[int(place)][key] = array
-    filters = tuple(filters_from_arrays(head, plan) for head, plan in zip(header[2], plans, strict=True))
-    templates = tuple(from_json(t) for t in header[1])
+    filters = tuple(filters_from_arrays(head, plan) for head, plan in zip(headers, plans, strict=True))
     own = {name: np.asarray(arrays[name]) for name in _ARRAYS}
-    return AnnotationTable(templates=templates, filters=filters, **own)
+    return AnnotationTable(templates=tuple(map(from_json, templates)), filters=filters, **own)

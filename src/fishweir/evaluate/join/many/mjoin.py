@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,6 @@ from fishweir.evaluate.join.many.views import SideView, side_view
 from fishweir.evaluate.join.meeting import Known
 from fishweir.evaluate.join.pairs import portions
 from fishweir.evaluate.join.ranks import Ranks
-from fishweir.evaluate.join.stage import JoinStage
 from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.superseded import Superseded
 
@@ -38,16 +37,24 @@ MEMBERS_A_STEP = 4
 """Queries of a combination that weigh as much as one more combination, when portions are cut."""
 
 
+class ManyJoins(Protocol):
+    """Joins of three and more streams."""
+
+    @property
+    def many(self) -> Sequence[ManyTable]: ...
+
+
 def find_many(
-    stage: JoinStage, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1, known: Known | None = None
+    joins: Sequence[ManyJoins], new: Run, old: Sequence[Run], part: int = 0, parts: int = 1, known: Known | None = None
 ) -> Iterator[Combinations]:
     """What the new documents complete, among themselves and with the old ones; `part` of `parts` of it."""
-    if not stage.many or not len(new.rows):
+    tables = [table for some in joins for table in some.many]
+    if not tables or not len(new.rows):
         return
-    known = known or Known(stage, [*old, new])
+    known = known or Known([*old, new])
     documents = Documents([*old, new])
     present = set(np.unique(new.rows.classes).tolist())
-    for table in stage.many:
+    for table in tables:
         for side, key in enumerate(table.keys):
             if key in present:
                 yield from _from_side(table, side, documents, part, parts, known)

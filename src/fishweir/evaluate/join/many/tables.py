@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,13 +17,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fishweir.algebra.codec import from_json, to_json
+from fishweir.algebra.codec import to_json
 from fishweir.algebra.joins import Edge, JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.evaluate.arrays import Column, Ints, take, to_column
-from fishweir.evaluate.join.tables import Numbered, kept_nodes, key_of, reaches_of, side_paths, together
+from fishweir.evaluate.join.tables import (
+    Numbered,
+    column_arrays,
+    kept_nodes,
+    key_of,
+    merged_columns,
+    reaches_of,
+    side_paths,
+    together,
+)
 from fishweir.evaluate.select.anchors import choose_anchor
-from fishweir.evaluate.select.constant_tables import Table, build_table, concatenated
+from fishweir.evaluate.select.constant_tables import Table, build_table
 from fishweir.evaluate.witnesses.path_tables import Path
 
 if TYPE_CHECKING:
@@ -65,6 +74,20 @@ class ManyTable(Numbered):
             key_of(json.dumps(["many", whole, i] if side.conditions else ["side", to_json(side), self.values[i]]))
             for i, side in enumerate(self.template.sides)
         )
+
+    @property
+    def merge_key(self) -> Hashable:
+        return self.template
+
+    def header(self) -> Any:
+        return [to_json(self.template)]
+
+    def arrays(self) -> dict[str, Any]:
+        return column_arrays(self.numbers, self.columns)
+
+    def merged(self, others: Sequence[ManyTable], dropped: Ints) -> ManyTable | None:
+        kept = merged_columns([self, *others], dropped)
+        return None if kept is None else ManyTable(self.template, *kept)
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
         """The paths that some sources' documents are walked for, and whether their values are read."""
@@ -115,28 +138,3 @@ def build_many(template: JoinTemplate, numbers: Sequence[int], rows: Sequence[Se
     own = np.array(numbers, dtype=np.int64)
     order = np.argsort(own, kind="stable")
     return ManyTable(template, own[order], tuple(take(column, order) for column in columns))
-
-
-def merge_many(tables: Sequence[ManyTable], dead: Ints) -> ManyTable | None:
-    """One table of several with the same template, without the dead queries."""
-    numbers = np.concatenate([table.numbers for table in tables])
-    keep = np.flatnonzero(~np.isin(numbers, dead))
-    keep = keep[np.argsort(numbers[keep], kind="stable")]
-    if not len(keep):
-        return None
-    columns = tuple(take(concatenated(parts), keep) for parts in zip(*(t.columns for t in tables), strict=True))
-    return ManyTable(tables[0].template, numbers[keep], columns)
-
-
-def many_header(table: ManyTable) -> list[Any]:
-    return ["many", to_json(table.template)]
-
-
-def many_arrays(table: ManyTable) -> dict[str, Any]:
-    return {"numbers": table.numbers} | {f"column{i}": column for i, column in enumerate(table.columns)}
-
-
-def many_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> ManyTable:
-    template: JoinTemplate = from_json(header[1])
-    columns = tuple(arrays[f"column{i}"] for i in range(len(template.types)))
-    return ManyTable(template, arrays["numbers"], columns)

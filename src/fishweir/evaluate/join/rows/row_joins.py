@@ -181,11 +181,11 @@ def places_of(join: RowJoin, kind: int) -> Places:
 def row_joins(tables: Sequence[JoinTable]) -> list[RowJoin]:
     grouped: dict[Hashable, list[JoinTable]] = defaultdict(list)
     for table in tables:
-        grouped[_signature(table)].append(table)
+        grouped[join_signature(table)].append(table)
     return [_row_join(signature, some) for signature, some in grouped.items()]
 
 
-def _signature(table: JoinTable) -> Hashable:
+def join_signature(table: JoinTable) -> Hashable:
     """What queries must have in common; a side without conditions must be the same, as its rows are for all."""
     template = table.template
     if table.above or not all(side.columns for side in template.sides):

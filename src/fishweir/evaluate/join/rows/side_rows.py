@@ -15,8 +15,8 @@ from fishweir.algebra.nodes import Operator
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.join.state import Hashes, SideRows, combine
 from fishweir.evaluate.join.tables import JoinTable
-from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.select.match import match_table
 from fishweir.evaluate.witnesses.path_tables import FirstValues, Path, PathTable, node_keys
 

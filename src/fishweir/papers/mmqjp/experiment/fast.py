@@ -15,9 +15,11 @@ import numpy as np
 from fishweir.algebra.clauses import constants_of
 from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import Constant, Source
+from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.edges import Contained
 from fishweir.evaluate.join.meeting import Block, find_pairs
-from fishweir.evaluate.join.stage import Joins, JoinStage, batch_run
+from fishweir.evaluate.join.operators import Joins
+from fishweir.evaluate.join.stage import JoinStage, batch_run
 from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.tables import build_join
 from fishweir.evaluate.statistics import Statistics
@@ -47,7 +49,8 @@ class Fast:
             rows.append(constants_of(normal, tuple(constants)))
         tables = [build_join(template, *both, self.statistics) for template, both in grouped.items()]  # type: ignore[arg-type]
         self.queries = len(queries)
-        self.stage = JoinStage([Joins(tables)])
+        self.joins = Joins(tables)
+        self.stage = JoinStage([self.joins])
         self.paths: dict[Source, SharedPaths] = {}
         for source in {source for table in tables for source in table.sources}:
             self.paths[source] = SharedPaths()
@@ -56,7 +59,7 @@ class Fast:
     def process(self, documents: Sequence[Arrival], keep: bool = True) -> Counts:
         new = self._run(documents)
         began = time.perf_counter()
-        counts = count_blocks(find_pairs(self.stage, new, self.runs), self.queries)
+        counts = count_blocks(find_pairs([self.joins], new, self.runs), self.queries)
         self.seconds["join"] += time.perf_counter() - began
         if not keep:
             self.documents -= len(documents)
@@ -75,7 +78,7 @@ class Fast:
                     walk.add(len(numbers), document.root, document.context)
                     numbers.append(self.documents + len(numbers))
                     times.append(document.timestamp)
-            runs.append(batch_run(self.stage, [source], stream, numbers, times, 0, walk.tables()))
+            runs.append(batch_run(self.stage, Batch.of(stream, [source], numbers, times, walk.tables())))
         self.documents += len(documents)
         return runs[0] if len(runs) == 1 else self.stage.merged(runs)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.texts import words
 from fishweir.evaluate.arrays import expand
-from fishweir.evaluate.plan.segments import build_tables
+from fishweir.evaluate.plan.segments import build_groups
 from fishweir.evaluate.select.factorization.layout import to_layout
 from fishweir.evaluate.select.factorization.plan import naive_plan
 from fishweir.evaluate.select.filters import ROOT_PATH, FilterTable, match_filters
@@ -35,7 +35,7 @@ class Shared:
     name = "VCA with VCB"
 
     def __init__(self, filters: Sequence[KeywordFilter], statistics: Statistics) -> None:
-        (table,) = build_tables(to_rows(filters), statistics)
+        (table,) = build_groups(to_rows(filters), statistics)
         assert isinstance(table, FilterTable)
         self.table = table
 
@@ -64,7 +64,7 @@ class Unshared(Shared):
     name = "each alone, same kernel"
 
     def __init__(self, filters: Sequence[KeywordFilter], statistics: Statistics) -> None:
-        (table,) = build_tables(to_rows(filters), statistics)
+        (table,) = build_groups(to_rows(filters), statistics)
         assert isinstance(table, FilterTable)
         units = table.layout.units
         ended = [

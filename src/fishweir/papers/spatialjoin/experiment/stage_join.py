@@ -21,8 +21,10 @@ from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.column_joins import in_block
 from fishweir.algebra.formula import And, Atom
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape, Slot, Source, Step
+from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.meeting import Block, find_pairs
-from fishweir.evaluate.join.stage import Joins, JoinStage, batch_run
+from fishweir.evaluate.join.operators import Joins
+from fishweir.evaluate.join.stage import JoinStage, batch_run
 from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.tables import JoinTable, build_join
 from fishweir.evaluate.select.boxes.matches import Numbers
@@ -41,7 +43,8 @@ class StageJoin:
 
     def __init__(self, queries: JoinQueries) -> None:
         self.queries = queries
-        self.stage = JoinStage([Joins(join_tables(queries))])
+        self.joins = Joins(join_tables(queries))
+        self.stage = JoinStage([self.joins])
         self.runs: list[Run] = []
         self.arrived = [0, 0]
         self.paths = [self.stage.paths([source]) for source in SOURCES]
@@ -66,7 +69,7 @@ class StageJoin:
 
     def _blocks(self, left: Arrivals, right: Arrivals) -> Iterator[Block]:
         new = self._run(left, right)
-        yield from find_pairs(self.stage, new, self.runs)
+        yield from find_pairs([self.joins], new, self.runs)
         self._keep(new)
 
     def _run(self, *sides: Arrivals) -> Run:
@@ -79,13 +82,13 @@ class StageJoin:
             self.arrived[side] = int(numbers[-1]) + 1
             columns = {f"a{i}": pa.array(column, from_pandas=True) for i, column in enumerate(arrivals.columns.T)}
             witnesses = tuple_tables("tuple", columns, self.paths[side])
-            times = arrivals.times.tolist()
-            runs.append(batch_run(self.stage, [SOURCES[side]], side, numbers.tolist(), times, 0, witnesses))
+            batch = Batch.of(side, [SOURCES[side]], numbers, arrivals.times, witnesses)
+            runs.append(batch_run(self.stage, batch))
         return runs[0] if len(runs) == 1 else self.stage.merged(runs)
 
     def _keep(self, new: Run) -> None:
         runs = [*self.runs, new]
-        needed = self.stage.needed(max(run.newest for run in runs), self.stage.reach(), runs)
+        needed = self.stage.needed_at(max(run.newest for run in runs), self.stage.reach(), runs)
         groups: list[list[Run]] = []
         for run in runs:
             if not needed(run).any():

@@ -1,0 +1,101 @@
+"""Annotation joins: semi-joins that collect what they met (RoSeS 3.2). One group holds all of a segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fishweir.algebra.nodes import Constant
+from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.group import (
+    Bundle,
+    Described,
+    Explained,
+    Group,
+    Kept,
+    Kind,
+    Placed,
+    QueryRow,
+    Stage,
+    State,
+    Strategy,
+)
+from fishweir.evaluate.join.annotations.annotating import Annotated, annotate
+from fishweir.evaluate.join.annotations.explain import describe_annotations, explain_annotation
+from fishweir.evaluate.join.annotations.stage import AnnotationStage
+from fishweir.evaluate.join.annotations.state import Items, items_from_arrays
+from fishweir.evaluate.join.annotations.tables import (
+    AnnotationTable,
+    annotations_from_arrays,
+    build_annotations,
+    merge_annotations,
+)
+from fishweir.evaluate.results import ResultRows, result_batch, to_lists
+from fishweir.evaluate.statistics import Statistics
+
+
+class Annotations(Kind):
+    name = "annotations"
+
+    def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]:
+        return [build_annotations(rows, statistics)]
+
+    def merge(self, groups: Sequence[AnnotationTable], dropped: Ints, statistics: Statistics) -> list[Group]:
+        merged = merge_annotations(groups, dropped, statistics)
+        return [] if merged is None else [merged]
+
+    def read(self, header: Any, arrays: Mapping[str, Any]) -> Group:
+        return annotations_from_arrays(header, arrays)
+
+    def stage(self, operators: Sequence[AnnotationTable]) -> Stage:
+        return CollectingStage(operators)
+
+    def read_state(self, arrays: Mapping[str, Any]) -> State:
+        return items_from_arrays(arrays)
+
+    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: Explained) -> list[str]:
+        return explain_annotation(number, template, constants, about)
+
+    def describe(self, bundles: Sequence[Placed]) -> tuple[list[Described], list[str]]:
+        return describe_annotations(bundles), []
+
+
+class CollectingStage(AnnotationStage):
+    """Probes with the items of this micro-batch for what is in their windows."""
+
+    def probe(self, new: Sequence[Kept], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
+        windows: list[Any] = [*old, *(kept.state for kept in new if kept.state is not None)]
+        for kept in new:
+            if isinstance(kept.current, Items):
+                for block in annotate(self, kept.current, windows, part, parts):
+                    yield annotated_rows(kept.current, block)
+
+
+def annotated_rows(primary: Items, block: Annotated) -> ResultRows:
+    """An item with the items collected, by join."""
+    batch = result_batch(
+        len(block),
+        stream=primary.streams[block.rows],
+        document=primary.numbers[block.rows],
+        side=0,
+        other_streams=to_lists(block.item_starts, block.streams),
+        others=to_lists(block.item_starts, block.numbers),
+        each=False,
+        joins=to_lists(block.item_starts, block.joins),
+        timestamp=primary.times[block.rows],
+        members=to_lists(block.member_starts, block.members),
+    )
+    return ResultRows(batch, len(block))
+
+
+class ByWindows(Strategy):
+    """All annotation joins of a plan together: windows over the same items are one, equal comparisons are one."""
+
+    name, kind = "windows", "annotations"
+
+    def take(self, groups: Mapping[int, Any], statistics: Statistics) -> list[Bundle]:
+        return [self.bundle([place]) for place in groups]
+
+    def operator(self, placed: Placed) -> AnnotationTable:
+        (table,) = placed.groups
+        return table  # type: ignore[return-value]

@@ -1,0 +1,176 @@
+"""Join operators: join tables of a segment, ready to be kept for and probed.
+
+In: tables of joins. Out: which cells and rows a document leaves for them, and what new documents join. Plain joins are
+decided by edge sets (edges, pairs), other joins of two streams by rows (rows/), those of more streams by an MJoin
+(many/). Another strategy has an operator of its own with the same members (JoinOperator).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.nodes import Source
+from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.join.edges import EdgeSets
+from fishweir.evaluate.join.many.mjoin import find_many
+from fishweir.evaluate.join.many.partial import Combinations
+from fishweir.evaluate.join.many.tables import ManyTable
+from fishweir.evaluate.join.many.views import many_rows
+from fishweir.evaluate.join.meeting import Block, Known, find_pairs
+from fishweir.evaluate.join.rows.row_joins import RowJoin, row_joins
+from fishweir.evaluate.join.state import Run, SideRows
+from fishweir.evaluate.join.tables import JoinTable, Variable
+from fishweir.evaluate.results import ResultRows, result_batch, rows_to_lists, to_lists
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+
+
+@dataclass(frozen=True)
+class RowSide:
+    """One side of a join whose documents leave rows; those of one class are kept once unless they list queries."""
+
+    key: int
+    lists_queries: bool
+    source: Source
+    rows: Callable[[Mapping[Path, PathTable]], SideRows | None]
+
+
+class JoinOperator(Protocol):
+    """What the join stage asks of a strategy."""
+
+    @property
+    def tables(self) -> Sequence[JoinTable | ManyTable]: ...
+
+    @property
+    def sources(self) -> Collection[Source]: ...
+
+    @property
+    def variables(self) -> Mapping[Variable, bool]:
+        """What it needs as cells, each variable with whether its values are compared."""
+
+    @property
+    def row_sides(self) -> Sequence[RowSide]:
+        """What it needs as rows."""
+
+    def longest(self, rows: bool, dead: Collection[int] = ()) -> float:
+        """The longest window of a living query in seconds, or in rows; -1 where there is none."""
+
+    def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: Known) -> Iterator[ResultRows]:
+        """What the new documents join, among themselves and with the old ones; one `part` of `parts` of it."""
+
+
+class Joins:
+    """Join tables, each evaluated by the strategy that suits it; remembers the edge sets that occurred."""
+
+    def __init__(self, tables: Sequence[JoinTable | ManyTable]) -> None:
+        self.tables = tuple(tables)
+        of_two = [table for table in tables if isinstance(table, JoinTable)]
+        self.sets = EdgeSets([table for table in of_two if table.is_plain])
+        self.others = [table for table in of_two if not table.is_plain]
+        self.many = [table for table in tables if isinstance(table, ManyTable)]
+        self.by_rows = row_joins(self.others)
+        self._alone: dict[int, RowJoin] = {}
+
+    def alone(self, plain: int) -> RowJoin:
+        """A plain table as a join by rows, for pairs that equal values do not decide."""
+        if plain not in self._alone:
+            (self._alone[plain],) = row_joins([self.sets.tables[plain]])
+        return self._alone[plain]
+
+    @cached_property
+    def _windows(self) -> dict[bool, tuple[Ints, NDArray[np.float64]]]:
+        """By whether they count rows, each query's number and its window, longest first."""
+        found = {}
+        for rows in (False, True):
+            parts = [
+                (table.numbers, reach)
+                for table in self.tables
+                for is_rows, reach in zip(table.template.counts_rows, table.reaches, strict=True)
+                if is_rows == rows
+            ]
+            numbers = np.concatenate([np.empty(0, np.int64), *(numbers for numbers, _ in parts)])
+            reaches = np.concatenate([np.empty(0), *(reach for _, reach in parts)])
+            order = np.argsort(-reaches, kind="stable")
+            found[rows] = numbers[order], reaches[order]
+        return found
+
+    def longest(self, rows: bool, dead: Collection[int] = ()) -> float:
+        """The longest window of a living query in seconds, or in rows; -1 where there is none."""
+        numbers, reaches = self._windows[rows]
+        return next((float(reaches[i]) for i in range(len(numbers)) if int(numbers[i]) not in dead), -1.0)
+
+    @cached_property
+    def sources(self) -> frozenset[Source]:
+        return frozenset(source for table in self.tables for source in table.sources)
+
+    @property
+    def variables(self) -> Mapping[Variable, bool]:
+        """What it needs as cells: the variables of plain joins, each with whether its values are compared."""
+        return self.sets.variables
+
+    @cached_property
+    def row_sides(self) -> list[RowSide]:
+        """What it needs as rows."""
+        found = [
+            RowSide(join.keys[side], join.listed[side], join.sources[side], partial(join.rows, side))
+            for join in self.by_rows
+            for side in (0, 1)
+        ]
+        return found + [
+            RowSide(table.keys[side], bool(template.conditions), template.source, partial(many_rows, table, side))
+            for table in self.many
+            for side, template in enumerate(table.template.sides)
+        ]
+
+    def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: Known) -> Iterator[ResultRows]:
+        for block in find_pairs([self], new, old, part, parts, known):
+            yield pair_rows(block)
+        for combinations in find_many([self], new, old, part, parts, known):
+            yield combination_rows(combinations)
+
+
+def pair_rows(block: Block) -> ResultRows:
+    """A document and all it joins alike, as rows."""
+    size = len(block)
+    order = np.where(block.left_first[:, None], [[0, 1]], [[1, 0]])
+    batch = result_batch(
+        size,
+        stream=block.streams,
+        document=block.numbers,
+        side=int(block.by_right),
+        other_streams=rows_to_lists(block.partner_streams[:, None]),
+        others=to_lists(block.partner_starts, block.partners),
+        each=True,
+        order=rows_to_lists(order),
+        timestamp=block.times,
+        since=block.since,
+        nodes=None if block.nodes is None else rows_to_lists(block.nodes),
+        set=None if block.wanted is None else block.wanted.name,
+        count=block.counts,
+        members=to_lists(block.member_starts, block.members),
+    )
+    sets = {} if block.wanted is None else {block.wanted.name: block.wanted.members}
+    return ResultRows(batch, len(block.partners), sets)
+
+
+def combination_rows(block: Combinations) -> ResultRows:
+    """A document for each side."""
+    batch = result_batch(
+        len(block),
+        stream=block.streams[:, 0],
+        document=block.numbers[:, 0],
+        side=0,
+        other_streams=rows_to_lists(block.streams[:, 1:]),
+        others=rows_to_lists(block.numbers[:, 1:]),
+        each=False,
+        order=rows_to_lists(block.order),
+        timestamp=block.times,
+        since=block.since,
+        members=to_lists(block.member_starts, block.members),
+    )
+    return ResultRows(batch, len(block))

@@ -1,0 +1,149 @@
+"""The plan in force: a stage for each kind of group, over all segments, and the paths that each source is walked for.
+
+In: segments. Out: for a batch of documents what all queries select, and what is kept of it for joins. A source is a
+stream by name or, for `in "*"`, a DTD: a stream that conforms to one feeds both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path as FilePath
+
+import numpy as np
+
+from fishweir.algebra.nodes import Source, StreamDefinition
+from fishweir.algebra.normal import dotted
+from fishweir.evaluate.group import Batch, Paths, Stage
+from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.plan.registry import KINDS
+from fishweir.evaluate.plan.segments import Segment, read_segment
+from fishweir.evaluate.results import ResultRows, result_batch, rows_to_lists, to_lists
+from fishweir.evaluate.statistics import PathStatistics, count_values, path_key
+from fishweir.evaluate.witnesses.counters import StreamCounters, path_keys, to_counts
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+from fishweir.evaluate.witnesses.shared_paths import DocumentWalk, FoundTables, SharedPaths
+
+COUNTED = 256
+"""Paths of which statistics are taken in one chunk: the counting must stay a small part of the matching."""
+
+
+def sources_of(stream: StreamDefinition) -> tuple[Source, ...]:
+    own = (Source(stream.name),)
+    return (*own, Source(stream.dtd, dtd=True)) if stream.dtd else own
+
+
+class Plan:
+    """The stages of some segments, by kind."""
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self.segments = tuple(segments)
+        self.stages: dict[str, Stage] = {}
+        for name, kind in KINDS.items():
+            operators = [operator for segment in segments for operator in segment.operators.get(name, ())]
+            if operators:
+                self.stages[name] = kind.stage(operators)
+
+    def keeps(self, sources: Sequence[Source]) -> bool:
+        """Whether some query keeps something of these sources' documents."""
+        return any(stage.reads(sources) for stage in self.stages.values())
+
+
+class SourcePlan:
+    """What a plan does with the documents of some sources.
+
+    The automaton is shared by all plans of the sources, so that a new segment adds its own paths only.
+    """
+
+    def __init__(self, plan: Plan, sources: tuple[Source, ...], shared: SharedPaths | None = None) -> None:
+        self.plan, self.sources, self.shared = plan, sources, shared or SharedPaths()
+        self.by_segment = {segment.id: paths for segment in plan.segments if (paths := segment.paths(sources))}
+
+    @cached_property
+    def paths(self) -> Paths:
+        found: Paths = {}
+        for own in self.by_segment.values():
+            for path, valued in own.items():
+                found[path] = found.get(path, False) or valued
+        return found
+
+    def start(self) -> DocumentWalk:
+        """A walk over a batch of documents; its tables are what `match` takes."""
+        self.shared.hold(self.by_segment)
+        return self.shared.start()
+
+    def match(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[str, int, Matches]]:
+        """What the queries select, with the segment and group that slices refer to."""
+        for stage in self.plan.stages.values():
+            yield from stage.matches(self.sources, witnesses)
+
+    def rows(self, batch: Batch) -> Iterator[ResultRows]:
+        for segment, group, matches in self.match(batch.witnesses):
+            yield selection_rows(batch, segment, group, matches)
+
+    def count(self, witnesses: Mapping[Path, PathTable], turn: int = 0) -> dict[str, PathStatistics]:
+        """Statistics of the paths that plans are made by; where there are many, of as many as a `turn` allows."""
+        every, worded = self._counted
+        turns = -(-len(every) // COUNTED) or 1
+        paths = every[turn % turns :: turns]
+        counted = {p: count_values(t, p in worded) for p in paths if (t := witnesses.get(p)) is not None}
+        return {path_key(source, dotted(p)): s for source in self.sources for p, s in counted.items()}
+
+    @cached_property
+    def _counted(self) -> tuple[list[Path], set[Path]]:
+        parts = [stage.counted(self.sources) for stage in self.plan.stages.values()]
+        return list(dict.fromkeys(p for paths, _ in parts for p in paths)), {p for _, worded in parts for p in worded}
+
+    def counters(self, documents: int, witnesses: Mapping[Path, PathTable]) -> StreamCounters:
+        """How many nodes and documents each path has; tuples have columns, and no elements to walk."""
+        if isinstance(witnesses, FoundTables):
+            return witnesses.counters()
+        tables = witnesses.values()
+        inside = [len(t) if t.single else len(np.unique(t.documents)) for t in tables]
+        counts = to_counts(path_keys(witnesses), [len(t) for t in tables], inside)
+        return StreamCounters(documents, 0, 0, len(self.paths), counts)
+
+
+def selection_rows(batch: Batch, segment: str, group: int, matches: Matches) -> ResultRows:
+    rows = result_batch(
+        len(matches),
+        stream=batch.stream,
+        document=batch.numbers[matches.documents],
+        side=0,
+        each=False,
+        timestamp=batch.times[matches.documents],
+        nodes=rows_to_lists(matches.nodes),
+        segment=segment,
+        group=group,
+        slices=to_lists(matches.slice_offsets, matches.slices),
+        members=to_lists(matches.member_offsets, matches.members),
+    )
+    return ResultRows(rows, len(matches))
+
+
+def plan_of(segments: Sequence[Segment], sources: Sequence[Source], shared: SharedPaths | None = None) -> SourcePlan:
+    return SourcePlan(Plan(segments), tuple(sources), shared)
+
+
+# Kept per process: segments never change.
+
+
+@lru_cache(maxsize=256)
+def cached_segment(folder: FilePath, id: str) -> Segment:
+    return read_segment(folder, id)
+
+
+@lru_cache(maxsize=64)
+def cached_plan(folder: FilePath, ids: tuple[str, ...]) -> Plan:
+    return Plan([cached_segment(folder, id) for id in ids])
+
+
+@lru_cache(maxsize=256)
+def cached_paths(folder: FilePath, sources: tuple[Source, ...]) -> SharedPaths:
+    """The automaton of some sources, whatever segments come and go."""
+    return SharedPaths()
+
+
+@lru_cache(maxsize=1024)
+def cached_source_plan(folder: FilePath, ids: tuple[str, ...], sources: tuple[Source, ...]) -> SourcePlan:
+    return SourcePlan(cached_plan(folder, ids), sources, cached_paths(folder, sources))

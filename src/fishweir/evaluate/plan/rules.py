@@ -1,0 +1,69 @@
+"""Which strategy evaluates which groups: one tuple of rules, tried in order, for every segment that is written.
+
+A rule takes what it evaluates best of the groups that are left; the next one gets the rest. The order and its reasons:
+
+1. Regions, before twigs and anchors: where conditions on several attributes let through many queries by any one of
+   them, looking at all attributes at once is cheaper. The rule knows when that pays (select/region_rule.py).
+2. Twigs: many small tables with a pattern each, of which an index over few constants would not pay.
+3. The anchor: one look-up per value, and what is left is checked on the candidates. It takes every table.
+4. The factorized filter plan: it takes every source's filters.
+5. Edge sets, before rows: a join of two streams by equality alone is decided by a set of bits per pair.
+6. Rows: every other join of two streams.
+7. The multiway join: joins of more streams.
+8. Windows: annotation joins.
+
+A strategy that somebody asks for by name comes before all of these, and takes what it can evaluate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+from fishweir.evaluate.group import Bundle, Group, Strategy
+from fishweir.evaluate.join.annotations.kind import ByWindows
+from fishweir.evaluate.join.kind import ByEdgeSets, ByMultiwayJoin, ByRows
+from fishweir.evaluate.select.filter_kind import FactorizedFilters
+from fishweir.evaluate.select.strategies import ByAnchor, ByRegions, ByTwigs
+from fishweir.evaluate.statistics import Statistics
+
+RULES: tuple[Strategy, ...] = (
+    ByRegions(),
+    ByTwigs(),
+    ByAnchor(),
+    FactorizedFilters(),
+    ByEdgeSets(),
+    ByRows(),
+    ByMultiwayJoin(),
+    ByWindows(),
+)
+
+_BY_NAME = {rule.name: rule for rule in RULES}
+
+
+def register_rule(strategy: Strategy) -> None:
+    """Adds the strategy of a kind that is not built in."""
+    _BY_NAME[strategy.name] = strategy
+
+
+def choose_strategies(
+    groups: Sequence[Group], statistics: Statistics, asked: Sequence[Strategy] = ()
+) -> tuple[Bundle, ...]:
+    """The bundles of a segment: every group in one."""
+    left, bundles = dict(enumerate(groups)), list[Bundle]()
+    for rule in (*asked, *_BY_NAME.values()):
+        own = {place: group for place, group in left.items() if group.kind == rule.kind}
+        for bundle in rule.take(own, statistics) if own else ():
+            bundles.append(bundle)
+            for place in bundle.groups:
+                del left[place]
+    assert not left, f"no strategy evaluates groups of kind {', '.join({group.kind for group in left.values()})}"
+    return tuple(bundles)
+
+
+def strategy_of(bundle: Bundle) -> Strategy:
+    """The strategy that a segment names."""
+    if not bundle.module:
+        return _BY_NAME[bundle.strategy]
+    strategies: dict[str, Strategy] = import_module(bundle.module).STRATEGIES
+    return strategies[bundle.strategy]

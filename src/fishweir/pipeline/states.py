@@ -1,0 +1,44 @@
+"""State files: what the stages of a plan keep of some documents, one file, a section for each kind.
+
+A section has the columns that its kind declares (the fields of its state). A file is written once, under a name given
+by micro-batch and partition, mapped into memory by whoever probes it, and removed when no commit names it any more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from fishweir.evaluate.arrays import read_arrays, write_arrays
+from fishweir.evaluate.group import State
+from fishweir.evaluate.plan.registry import KINDS
+
+States = dict[str, State]
+"""By kind."""
+
+KEPT, CURRENT = ".state", ".current"
+"""What later micro-batches probe, and what only the micro-batch itself does."""
+
+
+def write_states(path: Path, states: Mapping[str, State]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays = {f"{kind}:{name}": array for kind, state in states.items() for name, array in state.arrays().items()}
+    write_arrays(path, sorted(states), arrays)
+
+
+def cached_states(path: Path) -> States:
+    """Mapped into memory, once per process. Only a repeated micro-batch writes a file again."""
+    return _states(path, path.stat().st_mtime_ns if path.exists() else 0)
+
+
+@lru_cache(maxsize=256)
+def _states(path: Path, _written: int) -> States:
+    kinds, arrays = read_arrays(path)
+    own: dict[str, dict[str, Any]] = defaultdict(dict)
+    for name, array in arrays.items():
+        kind, _, column = name.partition(":")
+        own[kind][column] = array
+    return {kind: KINDS[kind].read_state(own[kind]) for kind in kinds}  # type: ignore[attr-defined]

@@ -1,0 +1,102 @@
+"""What tasks write: result rows and entries set aside, each one Parquet file that appears when it is complete.
+
+Names are given by micro-batch and partition, so a repeated task writes the same files again. Small batches are
+gathered: a row group of Parquet has its price. The sets that rows name are stored once, by the hash of their content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fishweir.evaluate.arrays import Ints, read_arrays, write_arrays
+from fishweir.evaluate.results import RESULT, ResultRows
+
+ASIDE = pa.schema([
+    ("stream", pa.int32()), ("document", pa.int64()), ("id", pa.string()), ("reason", pa.string()),
+])  # fmt: skip
+
+ROWS_AT_ONCE = 1 << 16
+RESULTS_AT_ONCE = 1 << 20
+"""What is gathered before it is written."""
+
+
+class ResultWriter:
+    """One file of result rows; `name` says which task's."""
+
+    def __init__(self, folder: Path, sets: Path, name: str) -> None:
+        self.path, self.sets = folder / f"{name}.parquet", sets
+        self.results = 0
+        self._writer: pq.ParquetWriter | None = None
+        self._named: set[str] = set()
+        self._gathered: list[pa.RecordBatch] = []
+        self._rows = self._waiting = 0
+
+    def write(self, rows: ResultRows) -> None:
+        for name, members in rows.sets.items():
+            self._store(name, members)
+        self._gathered.append(rows.batch)
+        self.results += rows.results
+        self._rows, self._waiting = self._rows + rows.batch.num_rows, self._waiting + rows.results
+        if self._rows >= ROWS_AT_ONCE or self._waiting >= RESULTS_AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._writer is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = pq.ParquetWriter(
+                self.path.with_suffix(".tmp"),
+                RESULT,
+                compression="lz4",
+                write_statistics=False,
+                use_dictionary=["set", "segment"],
+                column_encoding={"others.list.element": "DELTA_BINARY_PACKED"},
+            )
+        self._writer.write_table(pa.Table.from_batches(self._gathered, RESULT))
+        self._gathered, self._rows, self._waiting = [], 0, 0
+
+    def _store(self, name: str, members: Ints) -> None:
+        if name in self._named:
+            return
+        self._named.add(name)
+        path = set_path(self.sets, name)
+        if not path.exists():
+            self.sets.mkdir(parents=True, exist_ok=True)
+            write_arrays(path, {}, {"members": np.ascontiguousarray(members)})
+
+    def close(self) -> list[str]:
+        """The names of the files that are there now."""
+        if self._gathered:
+            self._flush()
+        if self._writer is None:
+            return []
+        self._writer.close()
+        self.path.with_suffix(".tmp").replace(self.path)
+        return [self.path.name]
+
+
+def set_path(sets: Path, name: str) -> Path:
+    return sets / f"{name}.bin"
+
+
+@lru_cache(maxsize=4096)
+def cached_set(path: Path) -> Ints:
+    _, arrays = read_arrays(path)
+    return np.asarray(arrays["members"])
+
+
+def write_aside(folder: Path, partition: int, rows: Sequence[tuple[int, int, str | None, str]]) -> list[str]:
+    """Entries that could not be evaluated: stream, number, id and reason."""
+    if not rows:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), ASIDE, strict=True)]
+    path = folder / f"aside-{partition:05d}.parquet"
+    pq.write_table(pa.Table.from_arrays(columns, schema=ASIDE), path.with_suffix(".tmp"), compression="zstd")
+    path.with_suffix(".tmp").replace(path)
+    return [path.name]
