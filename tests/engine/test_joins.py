@@ -114,4 +114,4 @@ def test_a_home_goes_on_where_it_stopped(tmp_path):
         weir.publish("S", ["<d k='2'/>"], timestamps=[0.0])
         weir.step()
         assert [r.documents for r in weir.results("q")] == [["S-3", "S-2"], ["S-3", "S-2"]]
-        assert "pairs whose earlier document arrived after its registration" in weir.explain("q")
+        assert "pairs whose earliest document arrived after its registration" in weir.explain("q")

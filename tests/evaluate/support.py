@@ -11,10 +11,10 @@ from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Constant, CreateQuery, Operator, Source, Step
 from fishweir.algebra.normal import ConstantCondition, Template, TemplateNode, to_normal
 from fishweir.evaluate.arrays import to_column
-from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.group import QueryRow
-from fishweir.evaluate.plan.segments import Segment
+from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.plan.plan import plan_of
+from fishweir.evaluate.plan.segments import Segment
 from fishweir.evaluate.select.anchors import Anchor
 from fishweir.evaluate.select.constant_tables import Table, build_table
 from fishweir.evaluate.witnesses.path_tables import PathTable
@@ -81,7 +81,7 @@ def evaluated(
     walk = plan.start()
     for i, text in enumerate(texts):
         walk.add(i, parse_document(text.encode()))
-    tables = {(s.id, i): t for s in segments for i, t in enumerate(s.tables)}
+    tables = {(s.id, i): t for s in segments for i, t in enumerate(s.groups)}
     found = [
         one
         for segment, index, matches in plan.match(walk.tables())

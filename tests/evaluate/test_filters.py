@@ -18,7 +18,14 @@ from fishweir.algebra.nodes import Slot, Source, Step
 from fishweir.algebra.oracle import selects
 from fishweir.errors import QueryError
 from fishweir.evaluate.plan.planner import Planner
-from fishweir.evaluate.plan.segments import Segment, build_groups, merge_segments, read_segment, write_segment
+from fishweir.evaluate.plan.segments import (
+    Segment,
+    build_groups,
+    merge_segments,
+    planned_segment,
+    read_segment,
+    write_segment,
+)
 from fishweir.evaluate.select.filter_plan import merge_filters, replanned
 from fishweir.evaluate.select.filters import FilterTable, match_filters
 from fishweir.evaluate.statistics import PathStatistics, count_values, path_key
@@ -39,7 +46,7 @@ def rows_of(queries, first=0):
 def witnesses(table: FilterTable, roots):
     """Values by path, gathered one document at a time."""
     found = {}
-    for path in table.paths:
+    for path in table.own_paths:
         values = [(i, value) for i, root in enumerate(roots) for value in values_at(root, path[1:])]
         documents = np.array([i for i, _ in values], np.int64)
         texts = pa.array([value for _, value in values], pa.large_string())
@@ -80,11 +87,11 @@ def test_merged_plans_fire_what_the_oracle_does(tmp_path_factory, queries, texts
     folder = tmp_path_factory.mktemp("plan")
     halves = [rows_of(queries[:cut]), rows_of(queries[cut:], cut)]
     for i, rows in enumerate(halves):
-        write_segment(folder, Segment(str(i), build_groups(rows, {})))
+        write_segment(folder, planned_segment(str(i), build_groups(rows, {}), {}))
     read = [read_segment(folder, str(i)) for i in range(2)]
-    assert set(fired([t for s in read for t in s.tables], roots)) == expected(queries, roots)
+    assert set(fired([t for s in read for t in s.groups], roots)) == expected(queries, roots)
     counted = {}
-    for table in (t for s in read for t in s.tables):
+    for table in (t for s in read for t in s.groups):
         for path, values in witnesses(table, roots).items():
             key = path_key(SOURCE, "item" if len(path) == 1 else str(path[1]))
             counted[key] = count_values(values, path in table.worded)
@@ -168,7 +175,7 @@ def test_the_planner_replans_when_statistics_drift(tmp_path: Path):
 
     def refresh(known):
         planner.refresh(4, lambda after, upto: upto - after, known)
-        (table,) = read_segment(tmp_path, planner.segments[0]).tables
+        (table,) = read_segment(tmp_path, planner.segments[0]).groups
         return planner.pieces[0].revision, top_words(table) if known else None
 
     assert refresh({})[0] == 0

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fishweir.evaluate.plan.segments import Segment, build_groups
 from fishweir.evaluate.plan.plan import plan_of
+from fishweir.evaluate.plan.segments import build_groups, planned_segment
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.statistics import PathStatistics, Statistics, count_values, path_key
 from fishweir.evaluate.witnesses.path_tables import PathTable
@@ -59,10 +59,10 @@ def test_equal_constants_share_one_output() -> None:
     (table,) = tables(INTEL, MICROSOFT, INTEL, INTEL.replace("$g", "$again"))
     assert (table.size, len(table.anchor_constants)) == (4, 2)
     document = "<Quotes><Quote><Symbol>INTC</Symbol></Quote></Quotes>"
-    segment = Segment("1", (table,))
+    segment = planned_segment("1", (table,), {})
     assert evaluated([segment], [document], QUOTES) == [(1, 0, (0,)), (3, 0, (0,)), (4, 0, (0,))]
     plan = plan_of([segment], [table.template.source])
-    assert len(plan.tables) == 1
+    assert len(plan.plan.segments[0].groups) == 1
 
 
 def test_figure_3_9_is_grouped_by_the_range() -> None:
@@ -124,6 +124,6 @@ def test_one_sided_ranges_are_weighed_by_their_constants() -> None:
 def test_the_group_does_not_change_the_matches() -> None:
     documents = [f"<r><k>{k}</k><v>{v}</v></r>" for k in "ab" for v in (5, 15, 25)]
     rare = statistics_of(k=["a", "b"] * 500, v=[str(i) for i in range(1000)])
-    plain, overturned = (Segment("1", tables(BOTH, statistics=s)) for s in ({}, rare))
-    assert group(plain.tables[0]) != group(overturned.tables[0])
+    plain, overturned = (planned_segment("1", tables(BOTH, statistics=s), s) for s in ({}, rare))
+    assert group(plain.groups[0]) != group(overturned.groups[0])
     assert evaluated([plain], documents) == evaluated([overturned], documents) == [(1, 1, (2,))]

@@ -11,9 +11,9 @@ from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import to_normal
 from fishweir.algebra.oracle import evaluate
-from fishweir.evaluate.plan.segments import Segment, build_groups, read_segment, write_segment
 from fishweir.evaluate.plan.plan import plan_of
-from fishweir.evaluate.select.region_rule import pool_tables
+from fishweir.evaluate.plan.segments import build_groups, planned_segment, read_segment, write_segment
+from fishweir.evaluate.select.strategies import ByRegions
 from tests.evaluate.support import queries as parsed
 from tests.generators import NAMES, documents, shapes
 
@@ -39,7 +39,7 @@ def matched(segments, docs):
     by_id = {s.id: s for s in segments}
     found = []
     for segment, index, matches in plan.match(walk.tables()):
-        members = by_id[segment].tables[index].members
+        members = by_id[segment].groups[index].members
         for row in range(len(matches)):
             spans = matches.slices[matches.slice_offsets[row] : matches.slice_offsets[row + 1]].reshape(-1, 2)
             numbers = [int(n) for lo, hi in spans for n in members[lo:hi]]
@@ -66,8 +66,9 @@ contexts = st.lists(st.sampled_from(NAMES), max_size=2).map(tuple)
 def test_plan_equals_oracle(queries, texts):
     docs = [Document(str(i), 0.0, parse_document(t.encode()), c) for i, (t, c) in enumerate(texts)]
     tables = build_groups(rows(queries), {})
-    for pools in ((), pool_tables(tables, {}, "packed"), pool_tables(tables, {}, "ibs")):
-        assert matched([Segment("1", tables, pools)], docs) == expected(queries, docs)
+    for asked in ((), (ByRegions("packed", "packed"),), (ByRegions("ibs", "ibs"),)):
+        segment = planned_segment("1", tables, {}, asked)
+        assert matched([segment], docs) == expected(queries, docs)
 
 
 @settings(max_examples=30, deadline=None)
@@ -79,7 +80,7 @@ def test_segments_survive_their_file(tmp_path_factory, queries, texts):
     parts = [queries[:half], queries[half:]]
     for i, part in enumerate(parts):
         tables = build_groups(rows(part, i * half), {})
-        write_segment(folder, Segment(str(i), tables, pool_tables(tables, {}, "grid")))
+        write_segment(folder, planned_segment(str(i), tables, {}, [ByRegions(kernel="grid")]))
     segments = [read_segment(folder, str(i)) for i in range(2)]
     assert matched(segments, docs) == expected(queries, docs)
 
@@ -90,4 +91,4 @@ def test_a_name_alone_means_the_attribute_without_namespace_or_else_the_first():
     made = parsed(*(f"create Q where <a k=$v></> in 'S', $v = {n} construct $v" for n in (2, 3)))
     queries = [(s.shape, s.constants) for s in made]
     assert expected(queries, docs) == {(1, 0, (0,)), (1, 1, (0,))}
-    assert matched([Segment("1", build_groups(rows(queries), {}), ())], docs) == expected(queries, docs)
+    assert matched([planned_segment("1", build_groups(rows(queries), {}), {})], docs) == expected(queries, docs)

@@ -94,7 +94,7 @@ def test_two_thousand_single_registrations(registered: Registered) -> None:
         most = max(most, len(planner.segments))
     assert most <= math.log2(2_000)
     assert sum(piece.size for piece in planner.pieces) == 2_000
-    numbers = [n for s in segments(planner) for t in s.tables for n in t.numbers.tolist()]
+    numbers = [n for s in segments(planner) for t in s.groups for n in t.numbers.tolist()]
     assert sorted(numbers) == list(range(1, 2_001))
 
 
@@ -128,7 +128,7 @@ def test_dropping_most_rewrites_the_segment(registered: Registered) -> None:
         registered.drop(number)
     registered.refresh(planner)
     assert planner.segments != before
-    left = [n for s in segments(planner) for t in s.tables for n in t.numbers.tolist()]
+    left = [n for s in segments(planner) for t in s.groups for n in t.numbers.tolist()]
     assert sorted(left) == list(range(901, 1_001))
     assert sum(piece.size for piece in planner.pieces) == 100
 
@@ -164,7 +164,7 @@ def test_the_tail_is_what_is_not_planned_yet(registered: Registered) -> None:
     registered.refresh(planner)
     registered.add(drawn(pick))
     tail = planner.tail(registered.version, {})
-    assert [n for t in tail.tables for n in t.numbers.tolist()] == [2]
+    assert [n for t in tail.groups for n in t.numbers.tolist()] == [2]
     assert planner.version == 1
 
 
@@ -182,7 +182,7 @@ def test_earlier_queries_are_not_regrouped(registered: Registered, size: int) ->
     }
     registered.add(queries(text.format(low=5, high=6))[0])
     registered.refresh(planner, rare)
-    groups = {t.anchor.signature(t.template): t.size for s in segments(planner) for t in s.tables}
+    groups = {t.anchor.signature(t.template): t.size for s in segments(planner) for t in s.groups}
     assert groups == {"r.k = constant in s": size, "r.v > number and r.v < number in s": 1}
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.nodes import CreateQuery, Source
-from fishweir.evaluate.plan.segments import Segment, build_groups
 from fishweir.evaluate.plan.plan import plan_of
+from fishweir.evaluate.plan.segments import build_groups, planned_segment
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.select.region_rule import SMALL, cluster_size, pool_tables
+from fishweir.evaluate.select.regions import Pooled
+from fishweir.evaluate.select.strategies import ByRegions
 from fishweir.evaluate.statistics import Statistics, count_values, path_key
 from fishweir.evaluate.witnesses.path_tables import PathTable, tuple_tables
 from fishweir.languages.script import parse_script
@@ -31,6 +35,11 @@ def tables(*wheres: str) -> tuple[Table, ...]:
     return build_groups(rows, {})
 
 
+def pools(built: Sequence[Table], statistics: Statistics, kernel: str | None = None) -> list[Pooled]:
+    chosen = pool_tables(dict(enumerate(built)), statistics, kernel)
+    return [Pooled(tuple(built[i] for i in places), places, strategy) for places, strategy in chosen]
+
+
 def ranges(count: int = SMALL) -> list[str]:
     return [f"x > {i} and x < {i + 100} and y > {i}" for i in range(count)]
 
@@ -44,32 +53,32 @@ def statistics_of(**columns: list[str]) -> Statistics:
 
 
 def test_many_queries_on_several_attributes_are_boxes() -> None:
-    (pool,) = pool_tables(tables(*ranges()), {})
+    (pool,) = pools(tables(*ranges()), {})
     assert pool.strategy in ("grid", "packed")
 
 
 def test_few_queries_stay_behind_their_anchor() -> None:
-    assert pool_tables(tables(*ranges(SMALL - 1)), {}) == ()
+    assert pools(tables(*ranges(SMALL - 1)), {}) == []
 
 
 def test_one_attribute_stays_behind_its_anchor() -> None:
-    assert pool_tables(tables(*(f"x > {i} and x < {i + 1}" for i in range(SMALL))), {}) == ()
+    assert pools(tables(*(f"x > {i} and x < {i + 1}" for i in range(SMALL))), {}) == []
 
 
 def test_equality_stays_where_its_constants_are_many() -> None:
-    assert pool_tables(tables(*(f"name = 'n{i}' and x > {i}" for i in range(SMALL))), {}) == ()
-    (pool,) = pool_tables(tables(*(f"name = 'n{i % 2}' and x > {i}" for i in range(SMALL))), {})
-    assert pool.tables == (0,)
+    assert pools(tables(*(f"name = 'n{i}' and x > {i}" for i in range(SMALL))), {}) == []
+    (pool,) = pools(tables(*(f"name = 'n{i % 2}' and x > {i}" for i in range(SMALL))), {})
+    assert pool.indexes == (0,)
 
 
 def test_statistics_overturn_the_operators() -> None:
     """A range that hardly any value is in is a good anchor; equality with what most values are is a bad one."""
     built = tables(*ranges())
     far = statistics_of(x=[str(-i) for i in range(1000)], y=[str(-i) for i in range(1000)])
-    assert pool_tables(built, {}) != ()
-    assert pool_tables(built, far) == ()
+    assert pools(built, {}) != []
+    assert pools(built, far) == []
     names = tables(*(f"name = 'n{i}' and x > {i}" for i in range(SMALL)))
-    assert pool_tables(names, statistics_of(name=["n1"] * 500, x=["0"] * 500)) != ()
+    assert pools(names, statistics_of(name=["n1"] * 500, x=["0"] * 500)) != []
 
 
 def test_shapes_of_one_stream_are_one_pool() -> None:
@@ -79,14 +88,14 @@ def test_shapes_of_one_stream_are_one_pool() -> None:
     wheres += [f"x >= {i} and name < 'n{i}' and x > y" for i in range(third)]
     wheres += [f"(y = {i} and x < {i}) or (x > {i} and y < {i})" for i in range(third)]
     built = tables(*wheres)
-    (pool,) = pool_tables(built, {})
-    assert pool.tables == tuple(range(len(built)))
-    assert len(pool.of(built).attributes) == 3
+    (pool,) = pools(built, {})
+    assert pool.indexes == tuple(range(len(built)))
+    assert len(pool.attributes) == 3
 
 
 def test_cluster_size_of_the_papers_strategies() -> None:
     built = tables(*ranges())
-    sizes = {s: cluster_size(pool_tables(built, {}, s)[0].of(built), {}) for s in ("grid", "sj-immediate", "sj-batch")}
+    sizes = {s: cluster_size(pools(built, {}, s)[0], {}) for s in ("grid", "sj-immediate", "sj-batch")}
     assert sizes["grid"] is None
     assert sizes["sj-immediate"] == 1
     assert sizes["sj-batch"] is not None
@@ -98,7 +107,7 @@ def test_blocks_are_bounded_by_their_pairs(strategy: str, monkeypatch: pytest.Mo
     """Tuples that satisfy nothing first, then tuples that satisfy all."""
     monkeypatch.setattr("fishweir.evaluate.select.region_match.PAIRS", 2000)
     built = tables(*(f"x > {i} and y > {i}" for i in range(SMALL)))
-    segment = Segment("1", built, pool_tables(built, {}, strategy))
+    segment = planned_segment("1", built, {}, [ByRegions(strategy, strategy)])
     plan = plan_of([segment], [SOURCE])
     column = pa.array([0.0] * 300 + [1000.0] * 100)
     found = list(plan.match(tuple_tables("R", {"x": column, "y": column}, plan.paths)))

@@ -14,10 +14,10 @@ from fishweir.algebra.formula import And, Atom, Not, Or
 from fishweir.algebra.nodes import Slot, Source, Step
 from fishweir.algebra.oracle import selects
 from fishweir.errors import QueryError
-from fishweir.evaluate.plan.segments import Segment, build_groups, plain_tables
 from fishweir.evaluate.plan.plan import plan_of
+from fishweir.evaluate.plan.segments import build_groups, planned_segment
 from fishweir.evaluate.select.boxes import STRATEGIES
-from fishweir.evaluate.select.region_rule import pool_tables
+from fishweir.evaluate.select.strategies import ByRegions
 from fishweir.evaluate.witnesses.path_tables import tuple_tables
 
 SOURCE = Source("S")
@@ -104,11 +104,11 @@ def fired(queries, witnesses_of, strategy=None):
         for normal in to_normals(selection)
     ]
     tables = build_groups(rows, {})
-    segment = Segment("1", tables, pool_tables(plain_tables(tables), {}, strategy))
+    segment = planned_segment("1", tables, {}, [ByRegions(strategy, strategy)] if strategy else [])
     plan = plan_of([segment], [SOURCE])
     found = set()
     for _, index, matches in plan.match(witnesses_of(plan)):
-        members = segment.tables[index].members
+        members = segment.groups[index].members
         for row in range(len(matches)):
             spans = matches.slices[matches.slice_offsets[row] : matches.slice_offsets[row + 1]].reshape(-1, 2)
             numbers = [int(n) for lo, hi in spans for n in members[lo:hi]]

@@ -18,7 +18,7 @@ from fishweir.evaluate.index.indexes import index_for, order_for
 from fishweir.evaluate.index.links import Links
 from fishweir.evaluate.index.patterns import Like, classes
 from fishweir.evaluate.index.similarity import Similar, least_common
-from fishweir.evaluate.plan.segments import Segment, read_segment, write_segment
+from fishweir.evaluate.plan.segments import planned_segment, read_segment, write_segment
 from fishweir.evaluate.select.anchors import choose_anchor
 from fishweir.evaluate.select.constant_tables import build_table, merge_tables
 from fishweir.evaluate.select.match import match_table
@@ -156,8 +156,8 @@ def test_segments_keep_them(op, constants, tmp_path) -> None:  # type: ignore[no
     """Read back from a file, and merged with others, an index answers as before."""
     given = ["a rock concert", "rock", "see http://a.org/x/y, http://b.org", "", "http://c.a.org"]
     first = table(op, constants)
-    write_segment(tmp_path, Segment("1", (first,)))
-    (again,) = read_segment(tmp_path, "1").tables
+    write_segment(tmp_path, planned_segment("1", (first,), {}))
+    (again,) = read_segment(tmp_path, "1").groups
     assert type(again.index) is type(first.index)
     assert again.residual == ()
     assert fired(again, given) == fired(first, given) == by_hand(op, constants, given) != []

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
-from fishweir.evaluate.plan import source_plan as plans
-from fishweir.evaluate.plan.segments import Segment, build_groups
+from fishweir.evaluate.plan import plan as plans
 from fishweir.evaluate.plan.plan import cached_paths, plan_of
+from fishweir.evaluate.plan.segments import build_groups, planned_segment
+from fishweir.evaluate.select import strategies
 from fishweir.evaluate.select.twigs import is_twig
 from tests.evaluate.support import plan_rows
 from tests.evaluate.support import queries as parsed
@@ -21,7 +22,7 @@ from tests.generators import documents, shapes
 @pytest.fixture(autouse=True)
 def always(monkeypatch):
     """However few there are."""
-    monkeypatch.setattr(plans, "FEWEST", 1)
+    monkeypatch.setattr(strategies, "FEWEST", 1)
 
 
 @settings(max_examples=120, deadline=None)
@@ -49,7 +50,7 @@ def test_patterns_with_branches_on_both_sides():
     created = parsed(*(f"create query q{i} as {text}" for i, text in enumerate(TEXTS)))
     queries = [(query.shape, query.constants) for query in created]
     segment = planned_segment("a", build_groups(plan_rows(created, 0), {}), {})
-    assert all(is_twig(table) for table in segment.tables)
+    assert all(is_twig(table) for table in segment.groups)
     docs = [Document("1", 0.0, parse_document(BODY))]
     found = matched([segment], docs)
     assert found == expected(queries, docs)
@@ -74,17 +75,20 @@ def test_a_segment_that_comes_back_is_made_anew(tmp_path):
 def test_statistics_are_of_paths_that_plans_are_made_by(monkeypatch):
     """Not of twigs; of many paths each has its turn."""
     created = parsed(*(f"create query q{i} as S//a[b{i} = 'x']" for i in range(10)))
-    segment = planned_segment("a", build_groups(rows([(query.shape, query.constants) for query in created]), {}), {})
+    groups = build_groups(rows([(query.shape, query.constants) for query in created]), {})
     document = parse_document(f"<a>{''.join(f'<b{i}>x</b{i}>' for i in range(10))}</a>".encode())
 
+    def planned():
+        return planned_segment("a", groups, {})
+
     def counted(turn):
-        plan = plan_of([segment], [Source("S")])
+        plan = plan_of([planned()], [Source("S")])
         walk = plan.start()
         walk.add(0, document)
-        return plan.count([Source("S")], walk.tables(), turn)
+        return plan.count(walk.tables(), turn)
 
     assert not counted(0)
-    monkeypatch.setattr(plans, "FEWEST", 100)
+    monkeypatch.setattr(strategies, "FEWEST", 100)
     assert len(counted(0)) == 10
     monkeypatch.setattr(plans, "COUNTED", 4)
     turns = [counted(turn) for turn in range(3)]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from fishweir.algebra.documents import Document, parse_document, tuple_to_document
 from fishweir.algebra.nodes import OPERATORS, Source, Step
 from fishweir.algebra.oracle import evaluate
-from fishweir.evaluate.plan.segments import Segment, build_groups
 from fishweir.evaluate.plan.plan import plan_of
+from fishweir.evaluate.plan.segments import Segment, build_groups, planned_segment
 from fishweir.evaluate.witnesses.path_tables import tuple_tables
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from tests.evaluate.support import expanded, plan_rows, queries
@@ -111,7 +111,7 @@ def matched(segment: Segment, tables) -> list[tuple[int, int, tuple[int, ...]]]:
     return sorted(
         one
         for _, index, matches in plan_of([segment], [Source("R")]).match(tables)
-        for one in expanded(segment.tables[index], matches)
+        for one in expanded(segment.groups[index], matches)
     )
 
 

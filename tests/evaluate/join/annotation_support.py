@@ -9,12 +9,14 @@ from fishweir.algebra.annotations import to_annotation
 from fishweir.algebra.clauses import constants_of
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
+from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.annotations import annotating
 from fishweir.evaluate.join.annotations.stage import AnnotationStage, batch_items
-from fishweir.evaluate.join.annotations.state import no_items, read_items, write_items
+from fishweir.evaluate.join.annotations.state import no_items
 from fishweir.evaluate.join.annotations.tables import build_annotations
-from fishweir.evaluate.plan.segments import Segment, read_segment, write_segment
-from fishweir.evaluate.plan.plan import SourcePlan
+from fishweir.evaluate.plan.segments import planned_segment, read_segment, write_segment
+from fishweir.evaluate.witnesses.shared_paths import SharedPaths
+from fishweir.pipeline.states import cached_states, write_states
 
 SOURCES = ("A", "B", "C")
 
@@ -48,8 +50,8 @@ def table_of(queries):
 
 
 def through_files(folder: Path, table):
-    write_segment(folder, Segment("x", (table,)))
-    return read_segment(folder, "x").tables[0]
+    write_segment(folder, planned_segment("x", (table,), {}))
+    return read_segment(folder, "x").groups[0]
 
 
 def found_by(tables, items, parts=1, merge=None, folder=None, late=3600.0):
@@ -59,20 +61,19 @@ def found_by(tables, items, parts=1, merge=None, folder=None, late=3600.0):
         primary, entering = [], []
         for stream, name in enumerate(SOURCES):
             own = [one for one in items if one.batch == batch and one.stream == stream]
-            source, plan = Source(name), SourcePlan()
-            for i, table in enumerate(tables):
-                plan.add_joins(str(i), table.paths([source]))
-            walk = plan.start()
+            source, shared = Source(name), SharedPaths()
+            shared.hold({str(i): table.paths([source]) for i, table in enumerate(tables)})
+            walk = shared.start()
             for i, one in enumerate(own):
                 walk.add(i, one.document.root)
             numbers, times = [one.number for one in own], [one.document.timestamp for one in own]
-            both = batch_items(stage, (source,), stream, numbers, times, walk.tables())
+            both = batch_items(stage, Batch.of(stream, (source,), numbers, times, walk.tables()))
             primary.append(both[0])
             entering.append(both[1])
         new, items_to_annotate = stage.merged(entering), stage.together(primary)
         if folder is not None:
-            write_items(folder / "w", new)
-            new = read_items(folder / "w")
+            write_states(folder / f"{batch}.state", {"annotations": new})
+            new = cached_states(folder / f"{batch}.state")["annotations"]
         for part in range(parts):
             for block in annotating.annotate(stage, items_to_annotate, [*retained, new, no_items()], part, parts):
                 found += rows_of(items_to_annotate, block)

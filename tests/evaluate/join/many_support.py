@@ -10,12 +10,13 @@ import numpy as np
 from fishweir.algebra.clauses import constants_of, has_several, to_normals
 from fishweir.algebra.join_oracle import evaluate_join
 from fishweir.algebra.nodes import Source
+from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.many.mjoin import find_many
-from fishweir.evaluate.join.many.tables import build_many, merge_many
+from fishweir.evaluate.join.many.tables import build_many
 from fishweir.evaluate.join.meeting import Known
 from fishweir.evaluate.join.operators import Joins
 from fishweir.evaluate.join.stage import JoinStage, batch_run
-from fishweir.evaluate.plan.plan import SourcePlan
+from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.languages.script import parse_script
 
 
@@ -73,16 +74,16 @@ class Home:
         grouped = {}
         for table in self.tables:
             grouped.setdefault(table.template, []).append(table)
-        merged = [merge_many(some, np.array(dead, np.int64)) for some in grouped.values()]
+        merged = [first.merged(others, np.array(dead, np.int64)) for first, *others in grouped.values()]
         self.tables = [table for table in merged if table is not None]
 
     def run(self, stage, batch, version):
         runs = []
         for stream, source in enumerate(self.sources):
             own = [d for s, d in batch if s == source]
-            plan = SourcePlan()
-            plan.by_segment["x"] = plan.paths = stage.paths([Source(source)])
-            walk = plan.start()
+            shared = SharedPaths()
+            shared.hold({"x": stage.paths([Source(source)])})
+            walk = shared.start()
             numbers = []
             for i, document in enumerate(own):
                 walk.add(i, document.root)
@@ -93,8 +94,8 @@ class Home:
             changes = []
             if self.keyed and source == "R":
                 changes = [(n, a, self.keyed(d)) for n, a, d in zip(numbers, arrivals, own, strict=True)]
-            found = numbers, times, version, walk.tables(), arrivals, changes
-            runs.append(batch_run(stage, [Source(source)], stream, *found))
+            found = numbers, times, walk.tables(), arrivals
+            runs.append(batch_run(stage, Batch.of(stream, [Source(source)], *found, since=version, changes=changes)))
         return stage.merged(runs)
 
     def take(self, batch, version=0, parts=1, halves=False):

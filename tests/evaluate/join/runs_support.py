@@ -8,9 +8,10 @@ from fishweir.algebra.clauses import constants_of, has_several, to_normals
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.join_oracle import evaluate_join, join_results
 from fishweir.algebra.joins import row_variables, to_join
+from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.meeting import find_pairs
-from fishweir.evaluate.join.placement import is_movable
 from fishweir.evaluate.join.operators import Joins
+from fishweir.evaluate.join.placement import is_movable
 from fishweir.evaluate.join.stage import JoinStage, batch_run
 from fishweir.evaluate.join.tables import build_join
 
@@ -54,7 +55,7 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
     constants checked on pairs wherever they can be; `keyed` gives the key of a document of the stream R, whose later
     versions supersede it."""
     from fishweir.algebra.nodes import Source
-    from fishweir.evaluate.plan.plan import SourcePlan
+    from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 
     tables = tables_of(queries, statistics)
     if apart:
@@ -73,9 +74,9 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
         runs = []
         for stream, source in enumerate(sources):
             own = [d for s, d in batch if s == source]
-            plan = SourcePlan()
-            plan.by_segment["x"] = plan.paths = stage.paths([Source(source)])
-            walk = plan.start()
+            shared = SharedPaths()
+            shared.hold({"x": stage.paths([Source(source)])})
+            walk = shared.start()
             numbers = []
             for i, document in enumerate(own):
                 walk.add(i, document.root)
@@ -87,8 +88,8 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
             changes = []
             if keyed and source == "R":
                 changes = [(n, a, keyed(d)) for n, a, d in zip(numbers, arrivals, own, strict=True)]
-            found_ = numbers, times, version, walk.tables(), arrivals, changes
-            runs.append(batch_run(stage, [Source(source)], stream, *found_))
+            found_ = numbers, times, walk.tables(), arrivals
+            runs.append(batch_run(stage, Batch.of(stream, [Source(source)], *found_, since=version, changes=changes)))
         new = stage.merged(runs)
         for part in range(parts):
             for block in find_pairs(stage.parts, new, retained, part, parts):

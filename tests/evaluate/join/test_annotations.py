@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import numpy as np
@@ -135,7 +136,7 @@ def test_merged_tables_runs_and_files(tmp_path_factory, some, arrived, late):
     merged = merge_annotations([through_files(folder, table_of(some[:-1])), alone], np.empty(0, np.int64), {})
 
     def merge(stage, runs):
-        return [stage.merged(runs, max(run.newest for run in runs))]
+        return [stage.merged(runs, stage.needed(runs, math.inf, ()))]
 
     found = found_by([through_files(folder, merged)], arrived, merge=merge, folder=folder, late=late)
     assert _in_time(found, arrived, late) == _in_time(expected(some, arrived), arrived, late)
@@ -175,7 +176,7 @@ def test_windows_over_the_same_items_are_one():
     held = []
 
     def merge(stage, runs):
-        merged = stage.merged(runs, max(run.newest for run in runs))
+        merged = stage.merged(runs, stage.needed(runs, math.inf, ()))
         held.append(np.diff(merged.member_starts).tolist())
         return [merged]
 
@@ -205,7 +206,7 @@ def test_what_no_window_holds_is_left_out():
     sizes = []
 
     def merge(stage, runs):
-        merged = stage.merged(runs, max(run.newest for run in runs))
+        merged = stage.merged(runs, stage.needed(runs, math.inf, ()))
         sizes.append(len(merged))
         return [merged]
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.evaluate.join.placement import costs, is_better_above, is_movable
-from fishweir.evaluate.join.tables import build_join, join_arrays, join_from_arrays, join_header
+from fishweir.evaluate.join.kind import JoinKind
+from fishweir.evaluate.join.tables import build_join
 from fishweir.evaluate.statistics import PathStatistics
 from fishweir.languages.script import parse_script
 from tests.evaluate.join.runs_support import expected, joined, parsed
@@ -75,7 +76,7 @@ def test_texts_in_order_and_patterns_stay_below():
 
 def test_written_and_read():
     table = table_of("R.k > {}", 500, statistics(distinct=100_000))
-    again = join_from_arrays(join_header(table), join_arrays(table))
+    again = JoinKind().read(table.header(), table.arrays())
     assert again.above
     assert again.keys == table.keys
 
