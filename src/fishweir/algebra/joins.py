@@ -169,8 +169,8 @@ def named(pattern: PatternNode, prefix: str) -> PatternNode:
 def _edge(condition: Comparison, owner: dict[str, int], nodes: list[dict[str, int]]) -> JoinEdge:
     assert isinstance(condition.right, str)
     if owner[condition.left] == 0:
-        return JoinEdge(nodes[0][condition.left], condition.op, nodes[1][condition.right])
-    return JoinEdge(nodes[0][condition.right], MIRRORED[condition.op], nodes[1][condition.left])
+        return JoinEdge(nodes[0][condition.left], condition.comparison, nodes[1][condition.right])
+    return JoinEdge(nodes[0][condition.right], MIRRORED[condition.comparison], nodes[1][condition.left])
 
 
 def placed_window(window: Window, slots: list[int | tuple[int, int]]) -> Window:

@@ -8,9 +8,10 @@ after the other into one query; `xscl_joins` goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 from lark import Token
 
@@ -33,10 +34,12 @@ from fishweir.algebra.nodes import (
     VariableOutput,
 )
 from fishweir.algebra.normal import ANY_ROOT
+from fishweir.algebra.operators import Condition, condition_written
 from fishweir.languages.lexical import OPENING_QUOTES, to_constant, unquote
 from fishweir.languages.niagaracq.binding import spaced
 from fishweir.languages.parsed import ConstantPlace, ParsedQuery
 from fishweir.languages.pieces import Rejected
+from fishweir.languages.roses.literals import KINDS, READERS, REFUSALS
 from fishweir.languages.xscl.syntax import (
     BlockSyntax,
     ComparisonSyntax,
@@ -78,6 +81,7 @@ class Binder:
     """Walks one query in the order of its text, so that slots are numbered as the reader meets them."""
 
     where = "the block does"
+    operand = "a path"
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
@@ -156,6 +160,10 @@ class Binder:
                 raise Rejected("positions are not supported: compare with a path", at(left))
             self._path(node, left.steps)
             return
+        if condition.op.type == "CONDITION":
+            path, on_texts, constant = self._on_texts(condition)
+            self._conditions.append(Comparison(self._end(node, path), on_texts.name, constant()))
+            return
         op = operator_of(condition.op)
         if isinstance(left, Token):
             if isinstance(right, Token):
@@ -166,6 +174,26 @@ class Binder:
         compared = self._end(node, left)
         other = self._slot(right) if isinstance(right, Token) else self._end(node, right)
         self._conditions.append(Comparison(compared, op, other))
+
+    def _on_texts(self, condition: ComparisonSyntax) -> tuple[RelativeSyntax, Condition, Callable[[], Slot]]:
+        """`path KEYWORD 'constant'`: the path, the condition on texts, and its constant's slot, to be made after it."""
+        word, left, right = condition.op, condition.left, condition.right
+        on_texts = None if word is None else condition_written(word)
+        assert on_texts is not None, "the grammar knows the registry's keywords only"
+        if isinstance(left, Token):
+            raise Rejected(f"expected {self.operand} before '{word}'", at(left))
+        if not isinstance(right, Token) or right.type != "STRING":
+            found = right if isinstance(right, Token) else right.start if right else word
+            raise Rejected(f"expected quoted text after '{word}'", at(found))
+        return left, on_texts, partial(self._text_slot, right, on_texts)
+
+    def _text_slot(self, token: Token, condition: Condition) -> Slot:
+        """The slot of a condition's constant; Rejected where it is none of the kind that the condition asks for."""
+        kind: Any = KINDS[condition.constant]
+        constant = READERS[kind](token)
+        if constant is None:
+            raise Rejected(REFUSALS[kind].format(token), at(token))
+        return self._place("string", constant, ConstantPlace(at(token), at(token) + len(token), kind))
 
     def _end(self, node: Node, path: RelativeSyntax) -> str:
         return self._variable(self._path(node, path.steps))

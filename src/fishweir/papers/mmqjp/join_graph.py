@@ -102,13 +102,16 @@ def _check(shape: Shape) -> None:
         raise UnsupportedJoin("a join has two blocks and a window")
     if shape.window.left_rows or shape.window.right_rows:
         raise UnsupportedJoin("windows by number of rows are no part of MMQJP")
+    on_texts = [condition.op for condition in shape.conditions if condition.op not in MIRRORED]
+    if on_texts:
+        raise UnsupportedJoin(f"'{on_texts[0]}' is no part of MMQJP, which compares values")
 
 
 def _edge(condition: Comparison, places: Sequence[dict[str, int]]) -> JoinEdge:
     assert isinstance(condition.right, str)
     if condition.left in places[0]:
-        return JoinEdge(places[0][condition.left], condition.op, places[1][condition.right])
-    return JoinEdge(places[0][condition.right], MIRRORED[condition.op], places[1][condition.left])
+        return JoinEdge(places[0][condition.left], condition.comparison, places[1][condition.right])
+    return JoinEdge(places[0][condition.right], MIRRORED[condition.comparison], places[1][condition.left])
 
 
 def _tree(shape: Shape, constants: Sequence[Constant], side: int, pattern: PatternNode) -> tuple[GraphNode, ...]:
@@ -121,7 +124,7 @@ def _tree(shape: Shape, constants: Sequence[Constant], side: int, pattern: Patte
     tests: dict[str, list[Test]] = {}
     for condition in shape.conditions:
         if isinstance(condition.right, Slot):
-            tests.setdefault(condition.left, []).append((condition.op, constants[condition.right.index]))
+            tests.setdefault(condition.left, []).append((condition.comparison, constants[condition.right.index]))
     found: list[GraphNode] = []
 
     def part(node: PatternNode, branches: Iterable[PatternNode]) -> Part:
