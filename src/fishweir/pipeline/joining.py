@@ -9,7 +9,7 @@ many of it. Sets repeat, and are stored once, under a name made of their content
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from fishweir.evaluate.plan.source_plan import cached_annotations, cached_stage
 from fishweir.evaluate.select.match import to_lists
 from fishweir.pipeline.annotated import annotate_part
 from fishweir.pipeline.combined import combine_part
+from fishweir.pipeline.extensions import Extensions
 from fishweir.pipeline.summary import Summary
 
 NUMBERS = pa.list_(pa.int64())
@@ -58,6 +59,7 @@ class JoinTask:
     parts: int
     primaries: tuple[str, ...] = ()
     windows: tuple[str, ...] = ()
+    extensions: Extensions = field(default_factory=Extensions)
 
     def run(self, parts: Iterable[int]) -> Iterator[str]:
         summary = Summary()

@@ -10,7 +10,7 @@ No state of its own: everything follows from the log, the segments and the batch
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from fishweir.evaluate.plan.source_plan import cached_annotations, cached_plan, 
 from fishweir.intake.log import StreamLog
 from fishweir.pipeline.annotated import retain_items
 from fishweir.pipeline.chunks import Chunk, read_chunk
+from fishweir.pipeline.extensions import Extensions
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.rows import ASIDE, MATCH, aside_batch, match_batch
 from fishweir.pipeline.summary import Summary
@@ -44,6 +45,8 @@ class MatchTask:
     state: Path
     version: int
     batch: int
+    extensions: Extensions = field(default_factory=Extensions)
+    """Conditions of programs: they are registered where the task arrives."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         summary, runs, items = Summary(), list[Run](), list[tuple[Items, Items]]()

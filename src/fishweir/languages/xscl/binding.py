@@ -8,9 +8,8 @@ after the other into one query; `xscl_joins` goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 from lark import Token
@@ -162,7 +161,8 @@ class Binder:
             return
         if condition.op.type == "CONDITION":
             path, on_texts, constant = self._on_texts(condition)
-            self._conditions.append(Comparison(self._end(node, path), on_texts.name, constant()))
+            name = self._end(node, path)
+            self._conditions.append(Comparison(name, on_texts.name, self._text_slot(constant, on_texts)))
             return
         op = operator_of(condition.op)
         if isinstance(left, Token):
@@ -175,8 +175,8 @@ class Binder:
         other = self._slot(right) if isinstance(right, Token) else self._end(node, right)
         self._conditions.append(Comparison(compared, op, other))
 
-    def _on_texts(self, condition: ComparisonSyntax) -> tuple[RelativeSyntax, Condition, Callable[[], Slot]]:
-        """`path KEYWORD 'constant'`: the path, the condition on texts, and its constant's slot, to be made after it."""
+    def _on_texts(self, condition: ComparisonSyntax) -> tuple[RelativeSyntax, Condition, Token]:
+        """The parts of `path KEYWORD 'constant'`, checked."""
         word, left, right = condition.op, condition.left, condition.right
         on_texts = None if word is None else condition_written(word)
         assert on_texts is not None, "the grammar knows the registry's keywords only"
@@ -185,7 +185,7 @@ class Binder:
         if not isinstance(right, Token) or right.type != "STRING":
             found = right if isinstance(right, Token) else right.start if right else word
             raise Rejected(f"expected quoted text after '{word}'", at(found))
-        return left, on_texts, partial(self._text_slot, right, on_texts)
+        return left, on_texts, right
 
     def _text_slot(self, token: Token, condition: Condition) -> Slot:
         """The slot of a condition's constant; Rejected where it is none of the kind that the condition asks for."""

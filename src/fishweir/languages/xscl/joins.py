@@ -155,7 +155,8 @@ class JoinBinder(Binder):
             return False
         if condition.op.type == "CONDITION":
             operand, on_texts, constant = self._on_texts(condition)
-            self._conditions.append(Comparison(self._operand(operand)[0], on_texts.name, constant()))
+            name = self._operand(operand)[0]
+            self._conditions.append(Comparison(name, on_texts.name, self._text_slot(constant, on_texts)))
             return False
         op = operator_of(condition.op)
         if isinstance(left, Token):
