@@ -1,7 +1,7 @@
 """What a program adds to the engine: conditions on texts, and formats of sources. Actions are added to a weir.
 
 What is added is known to this process. A program that opens a home whose queries or streams use it adds it first; the
-workers of the Spark job get conditions with their tasks (`pipeline/extensions.py`).
+workers of the Spark job get conditions with their tasks (`pipeline/spark/extensions.py`).
 """
 
 from __future__ import annotations
