@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from fishweir.algebra import texts
@@ -86,6 +87,7 @@ def add_condition(condition: Condition) -> None:
     if known is not None:
         del _KEYWORDS[known.written]
     _CONDITIONS[condition.name] = _KEYWORDS[word] = condition
+    keywords.cache_clear()
 
 
 def remove_condition(name: str) -> None:
@@ -93,6 +95,7 @@ def remove_condition(name: str) -> None:
     if _CONDITIONS[name] in BUILT_IN:
         raise QueryError(f"the condition '{name}' is built in and cannot be removed")
     del _KEYWORDS[_CONDITIONS.pop(name).written]
+    keywords.cache_clear()
 
 
 def find_condition(op: str) -> Condition | None:
@@ -123,8 +126,10 @@ def condition_written(word: str) -> Condition | None:
     return _KEYWORDS.get(_spelled(word))
 
 
+@lru_cache(maxsize=1)
 def keywords() -> tuple[str, ...]:
-    """All keywords, longest first, so that a pattern of alternatives takes the whole word."""
+    """All keywords, longest first, so that a pattern of alternatives takes the whole word. The same object as long as
+    nothing is registered."""
     return tuple(sorted(_KEYWORDS, key=lambda word: (-len(word), word)))
 
 
