@@ -1,4 +1,4 @@
-"""Extension from outside: this file adds a condition, an action and a format of sources without touching the package."""
+"""Extension from outside: a condition, an action and a format of sources, added without touching the package."""
 
 from __future__ import annotations
 
@@ -236,7 +236,8 @@ class Lines:
             return
         if new:
             self.taken += len(new)
-            self.log.append(documents_batch(self.log.stream, [{"line": line} for line in new], now=now), {"lines": self.taken})
+            batch = documents_batch(self.log.stream, [{"line": line} for line in new], now=now)
+            self.log.append(batch, {"lines": self.taken})
             yield len(new)
 
 

@@ -57,6 +57,12 @@ MEANINGS = [
     ("S//shelf//@id->i", [{"i": "1@id"}, {"i": "5@id"}]),
     ("S/shelf/@id->i", []),
     ("S//book->x[@* = '2']", [{"x": "5"}]),
+    ("S//book->x[title like 'a%']", [{"x": "1"}]),
+    ("S//book->x[title like 'A%']", []),
+    ("S//book->x[title ilike 'A_C' and author Starts_With 'B']", [{"x": "1"}]),
+    ("S//title->x[. substring 'b']", [{"x": "4"}, {"x": "7"}]),
+    ("S//book->x[.//title contains 'X']", [{"x": "5"}, {"x": "8"}]),
+    ("S//author->x[. similar 'a b']", [{"x": "2"}, {"x": "3"}]),
 ]
 
 

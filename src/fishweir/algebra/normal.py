@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fishweir.algebra.formula import AtomOperator, Part
 from fishweir.algebra.nodes import MIRRORED, Comparison, Operator, PatternNode, Shape, Slot, Source, Step
-from fishweir.algebra.operators import constant_type, has_share
+from fishweir.algebra.operators import constant_place, constant_type
 
 if TYPE_CHECKING:
     from fishweir.algebra.predicates import Predicate
@@ -174,7 +174,7 @@ def _constants(
         if isinstance(c.right, Slot)
     )
     conditions = tuple(ConstantCondition(node, op, kind, slot) for slot, (node, op, kind, _) in enumerate(found))
-    return conditions, tuple((-1, index) if has_share(op) else index for _, op, _, index in found)
+    return conditions, tuple(constant_place(op, index) for _, op, _, index in found)
 
 
 def _join(condition: Comparison, node_of: dict[str, int]) -> NodeCondition:

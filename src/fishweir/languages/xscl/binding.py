@@ -179,12 +179,13 @@ class Binder:
         """The parts of `path KEYWORD 'constant'`, checked."""
         word, left, right = condition.op, condition.left, condition.right
         on_texts = None if word is None else condition_written(word)
-        assert on_texts is not None, "the grammar knows the registry's keywords only"
+        assert on_texts is not None and right is not None, "the grammar knows the registry's keywords only"
         if isinstance(left, Token):
             raise Rejected(f"expected {self.operand} before '{word}'", at(left))
         if not isinstance(right, Token) or right.type != "STRING":
-            found = right if isinstance(right, Token) else right.start if right else word
-            raise Rejected(f"expected quoted text after '{word}'", at(found))
+            raise Rejected(
+                f"expected quoted text after '{word}'", at(right if isinstance(right, Token) else right.start)
+            )
         return left, on_texts, right
 
     def _text_slot(self, token: Token, condition: Condition) -> Slot:
