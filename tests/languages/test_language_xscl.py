@@ -57,6 +57,12 @@ MEANINGS = [
     ("S//shelf//@id->i", [{"i": "1@id"}, {"i": "5@id"}]),
     ("S/shelf/@id->i", []),
     ("S//book->x[@* = '2']", [{"x": "5"}]),
+    ("S//book->x[title like 'a%']", [{"x": "1"}]),
+    ("S//book->x[title like 'A%']", []),
+    ("S//book->x[title ilike 'A_C' and author Starts_With 'B']", [{"x": "1"}]),
+    ("S//title->x[. substring 'b']", [{"x": "4"}, {"x": "7"}]),
+    ("S//book->x[.//title contains 'X']", [{"x": "5"}, {"x": "8"}]),
+    ("S//author->x[. similar 'a b']", [{"x": "2"}, {"x": "3"}]),
 ]
 
 
@@ -139,6 +145,13 @@ REFUSED = [
     ("select y from S//a->x", 8, "the block does not bind y; bound variables: x"),
     ("S//a[1]", 6, "positions are not supported"),
     ("S//a['1' = 1]", 6, "two constants"),
+    ("S//a[b like 5]", 13, "expected quoted text after 'like'"),
+    ("S//a[b like c]", 13, "expected quoted text after 'like'"),
+    ("S//a['b' like c]", 6, "expected a path before 'like'"),
+    ("S//a[b contains '!']", 17, "has no word to look for"),
+    ("S//a[b resembles 'c']", 8, "a condition such as contains, found 'resembles'"),
+    ("S//a->x JOIN{x = y and 'a' like y, 5} T//b->y", 24, "expected a variable before 'like'"),
+    ("S//a->x JOIN{x like y, 5} T//b->y", 21, "expected quoted text after 'like'"),
     ("S//a[../b]", 6, "parent axis"),
     ("S//dc:a", 4, "write '{uri}a'"),
     ("S//@*", 5, "needs a name"),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fishweir.algebra.formula import AtomOperator, Part
 from fishweir.algebra.nodes import MIRRORED, Comparison, Operator, PatternNode, Shape, Slot, Source, Step
+from fishweir.algebra.operators import constant_place, constant_type
 
 if TYPE_CHECKING:
     from fishweir.algebra.predicates import Predicate
@@ -180,20 +181,24 @@ def to_normal(shape: Shape) -> Normal:
     return Normal(template, tuple(node_of.items()), slots)
 
 
-def _constants(shape: Shape, node_of: dict[str, int]) -> tuple[tuple[ConstantCondition, ...], tuple[int, ...]]:
+def _constants(
+    shape: Shape, node_of: dict[str, int]
+) -> tuple[tuple[ConstantCondition, ...], tuple[int | tuple[int, int], ...]]:
     found = sorted(
-        (node_of[c.left], c.op, c.right.type, c.right.index) for c in shape.conditions if isinstance(c.right, Slot)
+        (node_of[c.left], c.op, constant_type(c.op, c.right.type), c.right.index)
+        for c in shape.conditions
+        if isinstance(c.right, Slot)
     )
     conditions = tuple(ConstantCondition(node, op, kind, slot) for slot, (node, op, kind, _) in enumerate(found))
-    return conditions, tuple(index for *_, index in found)
+    return conditions, tuple(constant_place(op, index) for _, op, _, index in found)
 
 
 def _join(condition: Comparison, node_of: dict[str, int]) -> NodeCondition:
     assert isinstance(condition.right, str)
     left, right = node_of[condition.left], node_of[condition.right]
     if left > right:
-        return NodeCondition(right, MIRRORED[condition.op], left)
-    return NodeCondition(left, condition.op, right)
+        return NodeCondition(right, MIRRORED[condition.comparison], left)
+    return NodeCondition(left, condition.comparison, right)
 
 
 def _flatten(node: PatternNode, parent: int, shape: Shape, order: list[PatternNode], parents: list[int]) -> None:
@@ -239,6 +244,6 @@ def _key(node: PatternNode, shape: Shape) -> tuple[object, ...]:
     conditions = [
         (c.op, c.right.type if isinstance(c.right, Slot) else "") for c in shape.conditions if c.left in node.variables
     ]
-    conditions += [(MIRRORED[c.op], "") for c in shape.conditions if c.right in node.variables]
+    conditions += [(MIRRORED[c.comparison], "") for c in shape.conditions if c.right in node.variables]
     outputs = sorted(shape.output_variables.index(v) for v in node.variables if v in shape.output_variables)
     return (str(node.step), sorted(conditions), outputs, sorted(_key(child, shape) for child in node.children))

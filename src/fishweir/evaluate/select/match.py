@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Operator
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template
-from fishweir.algebra.texts import TEXT_CONDITIONS
+from fishweir.algebra.operators import find_condition
 from fishweir.evaluate.arrays import Column, Ints, expand, number_rows, take
 from fishweir.evaluate.index.constants import Slices
-from fishweir.evaluate.index.words import contain
+from fishweir.evaluate.index.indexes import texts_hold
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.bindings import Bindings, bind, compare
 from fishweir.evaluate.select.constant_tables import Table
@@ -46,22 +46,13 @@ def holds(
     condition: ConstantCondition | NegatedCondition, values: PathTable, rows: Ints, constants: Column
 ) -> NDArray[np.bool_]:
     """A condition on rows of a path, each with its constant."""
-    if condition.op == "contains":
-        return contain(values, rows, constants)
-    if condition.op in TEXT_CONDITIONS:
-        return _texts_hold(condition.op, take(values.texts, rows), constants)
+    on_texts = find_condition(condition.op)
+    if on_texts is not None:
+        return texts_hold(on_texts, values, rows, constants)
     op: Operator = condition.op  # type: ignore[assignment]
     if condition.type == "number":
         return compare(values.part(condition.part)[rows], op, constants)
     return compare(take(values.texts, rows), op, constants)
-
-
-def _texts_hold(op: str, texts: pa.LargeStringArray, constants: pa.LargeStringArray) -> NDArray[np.bool_]:
-    """Text by text, each different pair once: what an index let through is little."""
-    pairs = list(zip(texts.to_pylist(), constants.to_pylist(), strict=True))
-    test = TEXT_CONDITIONS[op]
-    decided = {pair: test(*pair) for pair in set(pairs)}
-    return np.fromiter((decided[pair] for pair in pairs), np.bool_, len(pairs))
 
 
 def somewhere(

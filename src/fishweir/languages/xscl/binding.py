@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from lark import Token
 
@@ -33,10 +33,12 @@ from fishweir.algebra.nodes import (
     VariableOutput,
 )
 from fishweir.algebra.normal import ANY_ROOT
+from fishweir.algebra.operators import Condition, condition_written
 from fishweir.languages.lexical import OPENING_QUOTES, to_constant, unquote
 from fishweir.languages.niagaracq.binding import spaced
 from fishweir.languages.parsed import ConstantPlace, ParsedQuery
 from fishweir.languages.pieces import Rejected
+from fishweir.languages.roses.literals import KINDS, READERS, REFUSALS
 from fishweir.languages.xscl.syntax import (
     BlockSyntax,
     ComparisonSyntax,
@@ -78,6 +80,7 @@ class Binder:
     """Walks one query in the order of its text, so that slots are numbered as the reader meets them."""
 
     where = "the block does"
+    operand = "a path"
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
@@ -156,6 +159,11 @@ class Binder:
                 raise Rejected("positions are not supported: compare with a path", at(left))
             self._path(node, left.steps)
             return
+        if condition.op.type == "CONDITION":
+            path, on_texts, constant = self._on_texts(condition)
+            name = self._end(node, path)
+            self._conditions.append(Comparison(name, on_texts.name, self._text_slot(constant, on_texts)))
+            return
         op = operator_of(condition.op)
         if isinstance(left, Token):
             if isinstance(right, Token):
@@ -166,6 +174,27 @@ class Binder:
         compared = self._end(node, left)
         other = self._slot(right) if isinstance(right, Token) else self._end(node, right)
         self._conditions.append(Comparison(compared, op, other))
+
+    def _on_texts(self, condition: ComparisonSyntax) -> tuple[RelativeSyntax, Condition, Token]:
+        """The parts of `path KEYWORD 'constant'`, checked."""
+        word, left, right = condition.op, condition.left, condition.right
+        on_texts = None if word is None else condition_written(word)
+        assert on_texts is not None, "the grammar knows the registry's keywords only"
+        assert right is not None, "the grammar gives it with the keyword"
+        if isinstance(left, Token):
+            raise Rejected(f"expected {self.operand} before '{word}'", at(left))
+        if not isinstance(right, Token) or right.type != "STRING":
+            found = right if isinstance(right, Token) else right.start
+            raise Rejected(f"expected quoted text after '{word}'", at(found))
+        return left, on_texts, right
+
+    def _text_slot(self, token: Token, condition: Condition) -> Slot:
+        """The slot of a condition's constant; Rejected where it is none of the kind that the condition asks for."""
+        kind: Any = KINDS[condition.constant]
+        constant = READERS[kind](token)
+        if constant is None:
+            raise Rejected(REFUSALS[kind].format(token), at(token))
+        return self._place("string", constant, ConstantPlace(at(token), at(token) + len(token), kind))
 
     def _end(self, node: Node, path: RelativeSyntax) -> str:
         return self._variable(self._path(node, path.steps))
