@@ -30,7 +30,7 @@ NAMES = ["a", "b", "@k"]
 
 
 @st.composite
-def selections(draw, names=NAMES, language="roses"):
+def selections(draw, names=NAMES, columns=False):
     slots, constants = [], []
 
     def slot(kind, value):
@@ -93,7 +93,7 @@ def selections(draw, names=NAMES, language="roses"):
             max_leaves=4,
         )
     )
-    return Selection((Filter(SOURCE, formula),), None, tuple(slots), language), tuple(constants)
+    return Selection((Filter(SOURCE, formula),), None, tuple(slots), columns), tuple(constants)
 
 
 def fired(queries, witnesses_of, strategy=None):
@@ -126,7 +126,7 @@ def normalisable(query):
 
 
 @st.composite
-def boxes(draw, names, language):
+def boxes(draw, names):
     """Conjunctions with sides on several attributes, and now and then something else, alone or as alternatives."""
     slots, constants = [], []
 
@@ -156,7 +156,7 @@ def boxes(draw, names, language):
         return And(tuple(atom() for _ in range(draw(st.integers(1, 5)))))
 
     alternatives = tuple(conjunction() for _ in range(draw(st.sampled_from([1, 1, 2]))))
-    return Selection((Filter(SOURCE, Or(alternatives)),), None, tuple(slots), language), tuple(constants)
+    return Selection((Filter(SOURCE, Or(alternatives)),), None, tuple(slots), True), tuple(constants)
 
 
 @st.composite
@@ -170,19 +170,19 @@ def items(draw):
 documents = st.lists(items(), min_size=1, max_size=5)
 
 
-@pytest.mark.parametrize("language", ["roses", "sql"])
+@pytest.mark.parametrize("columns", [False, True])
 @settings(max_examples=100, deadline=None)
 @given(st.data(), documents)
-def test_documents(language, data, texts):
+def test_documents(columns, data, texts):
     """Elements come several times: to a feed's condition any may do, a column of SQL is the first."""
-    queries = data.draw(st.lists(selections(language=language).filter(normalisable), min_size=1, max_size=8))
+    queries = data.draw(st.lists(selections(columns=columns).filter(normalisable), min_size=1, max_size=8))
     agree_on_documents(queries, texts, None)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(boxes(["a", "b", "c"], "sql"), min_size=1, max_size=8),
+    st.lists(boxes(["a", "b", "c"]), min_size=1, max_size=8),
     documents,
 )
 def test_boxes_on_documents(strategy, queries, texts):
@@ -214,7 +214,7 @@ strings = st.one_of(st.none(), st.sampled_from(TEXTS))
 
 @settings(max_examples=100)
 @given(
-    st.lists(selections(["a", "b"], "sql").filter(normalisable), min_size=1, max_size=8),
+    st.lists(selections(["a", "b"], columns=True).filter(normalisable), min_size=1, max_size=8),
     st.lists(st.tuples(numbers, strings), min_size=1, max_size=6),
 )
 def test_tuples(queries, rows):
@@ -225,7 +225,7 @@ def test_tuples(queries, rows):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(boxes(["a", "b", "c"], "sql"), min_size=1, max_size=8),
+    st.lists(boxes(["a", "b", "c"]), min_size=1, max_size=8),
     st.lists(st.tuples(numbers, strings, numbers), min_size=1, max_size=8),
 )
 def test_boxes_on_tuples(strategy, block, queries, rows):

@@ -99,7 +99,7 @@ def to_join(shape: Shape) -> JoinNormal:
     for side, block in enumerate(blocks):
         own = tuple(c for c in shape.conditions if c not in between and owner[c.left] == side)
         outputs = tuple(VariableOutput(name) for name in row_variables(shape, side))
-        normals.append(to_normal(Shape((block,), own, outputs, shape.slots, shape.language)))
+        normals.append(to_normal(Shape((block,), own, outputs, shape.slots)))
     left, right = normals
     nodes = [dict(normal.variables) for normal in normals]
     edges = {_edge(c, owner, nodes) for c in between}

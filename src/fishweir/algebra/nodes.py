@@ -187,7 +187,6 @@ class Shape:
     conditions: tuple[Comparison, ...]
     output: tuple[Output, ...]
     slots: tuple[Slot, ...] = ()
-    language: str = "niagaracq"
     window: Window | None = None
     formula: Formula | None = None
     """Of a join by SQL, the condition on the columns of its blocks; see column_joins."""

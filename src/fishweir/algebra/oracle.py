@@ -50,8 +50,7 @@ def evaluate(shape: Shape, constants: Sequence[Constant], document: Document) ->
 def selects(selection: Selection, constants: Sequence[Constant], source: Source, document: Document) -> bool:
     """Whether an item of a source is a result: some filter of that source holds for it."""
     filters = (f for f in selection.filters if f.source == source)
-    columns = selection.language == "sql"
-    return any(item_holds(f.formula, constants, document.root, columns) for f in filters)
+    return any(item_holds(f.formula, constants, document.root, selection.columns) for f in filters)
 
 
 def item_holds(formula: Formula, constants: Sequence[Constant], root: Element, columns: bool = False) -> bool:

@@ -30,7 +30,7 @@ def dated_slots(shape: AnyShape, streams: Mapping[str, StreamDefinition]) -> dic
 def in_seconds(shape: AnyShape, streams: Mapping[str, StreamDefinition]) -> AnyShape:
     """The shape with columns of times that are ordered by each other as numbers. Raises Mixed where one of two is a
     time."""
-    if isinstance(shape, Selection) and shape.language == "sql":
+    if isinstance(shape, Selection) and shape.columns:
         filters = tuple(
             replace(part, formula=_ordered(part.formula, [_times(part.source, streams)], lambda path: (0, path)))
             for part in shape.filters
@@ -94,7 +94,7 @@ def _dated(shape: AnyShape, streams: Mapping[str, StreamDefinition]) -> Iterator
 
 def _atoms(shape: AnyShape) -> Iterator[tuple[Source, list[Atom]]]:
     """The conditions of a query in SQL on the columns of each of its sources."""
-    if isinstance(shape, Selection) and shape.language == "sql":
+    if isinstance(shape, Selection) and shape.columns:
         for part in shape.filters:
             yield part.source, list(atoms_of(part.formula))
     if isinstance(shape, Shape) and shape.formula is not None:

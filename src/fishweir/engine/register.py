@@ -265,7 +265,7 @@ def to_query(statement: CreateQuery | CreateFeed) -> CreateQuery:
 
 def columns_read(shape: Shape | Selection | FeedQuery) -> Iterator[tuple[Source, list[RelativePath]]]:
     """The columns that a query in SQL reads of each of its sources."""
-    if isinstance(shape, Selection) and shape.language == "sql":
+    if isinstance(shape, Selection) and shape.columns:
         shown = [path for _, path in shape.output.columns] if shape.output else []
         for part in shape.filters:
             yield part.source, [*shown, *paths_of(part.formula)]

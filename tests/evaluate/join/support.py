@@ -43,7 +43,7 @@ def join(left, on, right, window=FOLLOWED_BY, output=(), source="S", more=(), sl
     """A shape of two patterns; `on` is a list of (left variable, op, right variable)."""
     conditions = tuple(Comparison(a, op, b) for a, op, b in on)
     blocks = (Block(Source(source), left), Block(Source(source), right))
-    return Shape(blocks, (*conditions, *more), output, (WL, *slots), "xscl", window)
+    return Shape(blocks, (*conditions, *more), output, (WL, *slots), window)
 
 
 def block(kind, root, *leaves):

@@ -116,7 +116,7 @@ def queries(draw):
     query = _Query(draw)
     joins = tuple(query.join() for _ in range(draw(st.sampled_from([1, 1, 2]))))
     filters = query.filters(range(len(joins)))
-    return Selection(filters, None, (), "roses", joins), tuple(query.constants)
+    return Selection(filters, joins=joins), tuple(query.constants)
 
 
 @settings(max_examples=100, deadline=None)
@@ -158,10 +158,7 @@ def test_windows_over_the_same_items_are_one():
         (
             Selection(
                 (Filter(Source("A"), Atom(TITLE, "contains", Slot(0, "string")), (0,)),),
-                None,
-                (),
-                "roses",
-                (Annotation(FeedWindow(*span), window, "x", similar),),
+                joins=(Annotation(FeedWindow(*span), window, "x", similar),),
             ),
             (word, share),
         )
@@ -199,7 +196,7 @@ def test_what_no_window_holds_is_left_out():
         Annotation(FeedWindow(10_000.0, None), (Filter(Source("B"), And()),), "x", equal),
         Annotation(FeedWindow(None, 4), (Filter(Source("C"), And()),), "x", equal),
     )
-    query = Selection((Filter(Source("A"), And(), (0, 1)),), None, (), "roses", joins), ()
+    query = Selection((Filter(Source("A"), And(), (0, 1)),), joins=joins), ()
     long = [(SOURCES[i % 3], "<item><title>x</title></item>", 1000.0 * i) for i in range(300)]
     arrived = arrivals(long, range(0, 300, 9))
     sizes = []

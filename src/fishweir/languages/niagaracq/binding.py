@@ -83,7 +83,7 @@ class _Binder:
             raise Rejected(reason, _at(query.items[0].left))
         output = tuple(self._output(part) for part in query.output)
         window = self._endless() if len(blocks) == 2 else None
-        shape = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), "niagaracq", window)
+        shape = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), window)
         return ParsedQuery(shape, tuple(self._constants), tuple(self._places), query.clauses)
 
     def _endless(self) -> Window:

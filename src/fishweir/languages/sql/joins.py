@@ -118,10 +118,10 @@ def bind_join(
     formula = formulas[0] if len(formulas) == 1 else And(formulas)
     if len(ends) > 2:
         windows = tuple(ends)
-        return lambda slots: Shape(blocks, (), (), slots, "sql", None, formula, columns, windows)
+        return lambda slots: Shape(blocks, (), (), slots, None, formula, columns, windows)
     left, right = ends
     window = Window(left.end, right.end, left_rows=left.rows, right_rows=right.rows)
-    return lambda slots: Shape(blocks, (), (), slots, "sql", window, formula, columns)
+    return lambda slots: Shape(blocks, (), (), slots, window, formula, columns)
 
 
 def _check(join: exp.Join, query: SqlText) -> None:

@@ -98,7 +98,7 @@ class Binder:
         else:
             output = tuple(self._output(item) for item in query.select)
         block = Block(Source(plain_name(query.block.source)), root.frozen())
-        shape = Shape((block,), tuple(self._conditions), output, tuple(self._slots), "xscl")
+        shape = Shape((block,), tuple(self._conditions), output, tuple(self._slots))
         return self._parsed(shape, query)
 
     def _parsed(self, shape: Shape, query: QuerySyntax) -> ParsedQuery:

@@ -96,7 +96,7 @@ class JoinBinder(Binder):
 
     def _shape(self, output: tuple[Output, ...]) -> Shape:
         blocks = tuple(Block(Source(source), root.frozen()) for source, root in self._blocks)
-        return Shape(blocks, tuple(self._conditions), output, tuple(self._slots), "xscl", self._window)
+        return Shape(blocks, tuple(self._conditions), output, tuple(self._slots), self._window)
 
     def _bind_block(self, block: BlockSyntax) -> None:
         root, last = self._block(block)
