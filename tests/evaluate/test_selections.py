@@ -56,7 +56,8 @@ def selections(draw, names=NAMES, columns=False):
             case "other":
                 other = draw(st.sampled_from(names)).lstrip("@")
                 op = draw(st.sampled_from(["=", "!=", "<", ">="]))
-                return Atom(path, op, (Step(other, "attribute" if other == "k" else "child"),))
+                right = (Step(other, "attribute" if other == "k" else "child"),)
+                return Atom(path, op, right, draw(st.sampled_from(["value", "text"])))
             case "year" | "month" | "time":
                 value = draw(st.sampled_from([2025.0, 12.0, 1735603200.0]))
                 return Atom(path, draw(st.sampled_from(["=", "<", ">="])), slot("number", value), kind)
@@ -147,7 +148,10 @@ def boxes(draw, names):
             case "unequal":
                 return Atom(path, "!=", slot("number", [2.0, 10.0]))
             case "other":
-                return Atom(path, draw(st.sampled_from(["=", ">", "<="])), (Step(draw(st.sampled_from(names))),))
+                right = (Step(draw(st.sampled_from(names))),)
+                return Atom(
+                    path, draw(st.sampled_from(["=", ">", "<="])), right, draw(st.sampled_from(["value", "text"]))
+                )
             case "words":
                 return Not(Atom(path, "contains", slot("string", WORDS)))
         return Atom(path, op, slot("number", [-1.0, 0.0, 2.0, 2.5, 10.0, float("inf")]))

@@ -101,4 +101,4 @@ def pair_holds(formula: Formula, constants: Sequence[Constant], roots: Sequence[
         return item_holds(_stripped(formula), constants, roots[block_of(formula.path)], columns=True)
     assert isinstance(formula.right, tuple)
     left, right = (values_at(roots[block_of(path)], path[1:])[:1] for path in (formula.path, formula.right))
-    return any(values_compare(a, formula.op, b) for a in left for b in right)
+    return any(values_compare(a, formula.op, b, formula.part) for a in left for b in right)

@@ -18,8 +18,9 @@ from fishweir.errors import QueryError
 AtomOperator = OneOf[
     "=", "!=", "<", "<=", ">", ">=", "contains", "similar", "like", "references", "extends", "shares-link", "exists"
 ]
-Part = OneOf["value", "year", "month", "day", "hour", "time"]
-"""What of the value is compared: itself, a part of the date it spells, or that date as seconds since 1970."""
+Part = OneOf["value", "year", "month", "day", "hour", "time", "text"]
+"""What of the value is compared: itself, a part of the date it spells, or that date as seconds since 1970. Two columns
+are ordered as numbers, and with `text` as texts, by code points."""
 RelativePath = tuple[Step, ...]
 
 LARGEST = 256

@@ -33,8 +33,9 @@ from fishweir.algebra.nodes import (
 from fishweir.algebra.views import Publication, reads
 from fishweir.catalog.change import Change, bound_shape
 from fishweir.delivery.actions import Actions
-from fishweir.engine.dated import Mixed, dated_slots, in_seconds, time_text
+from fishweir.engine.dated import dated_slots, time_text
 from fishweir.engine.feeds import Feeds
+from fishweir.engine.ordering import Unordered, with_orders
 from fishweir.engine.places import refused
 from fishweir.engine.published import Published
 from fishweir.engine.registering import FeedRegistration
@@ -149,7 +150,7 @@ class Registration:
                 if not source.dtd and source.name not in self.streams:
                     self._declare(statement, source.name)
             self._check_columns(statement)
-            shape = self._in_seconds(statement)
+            shape = self._with_orders(statement)
             try:
                 to_normals(bound_shape(replace(statement, shape=shape)))
             except QueryError as error:
@@ -194,12 +195,11 @@ class Registration:
                     name, columns = "/".join(map(str, path)), ", ".join(name for name, _ in stream.columns)
                     raise self._refused(statement, f"reads {name}; the columns of {stream.name} are {columns}", name)
 
-    def _in_seconds(self, statement: CreateQuery) -> Shape | Selection | FeedQuery:
+    def _with_orders(self, statement: CreateQuery) -> Shape | Selection | FeedQuery:
         try:
-            return in_seconds(statement.shape, self.streams)
-        except Mixed as error:
-            reason = f"compares {error.column}, a time, by '{error.atom.op}' with a column that is none"
-            raise self._refused(statement, reason, error.column) from None
+            return with_orders(statement.shape, self.streams)
+        except Unordered as error:
+            raise self._refused(statement, error.reason, error.column) from None
 
     def _with_times(self, statement: CreateQuery, dated: Mapping[int, str]) -> CreateQuery:
         """Constants that columns of times are compared with, as those are kept."""
