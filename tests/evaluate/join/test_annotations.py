@@ -208,3 +208,14 @@ def test_what_no_window_holds_is_left_out():
 
     assert found_by([table_of([query])], arrived, merge=merge, late=0.0) == expected([query], arrived)
     assert max(sizes) <= 4 + 4
+
+
+def test_a_title_without_words_is_contained_in_none():
+    contains = (JoinCondition(TITLE, "contains", TITLE),)
+    joins = (Annotation(FeedWindow(9.0, None), (Filter(Source("B"), And()),), "x", contains),)
+    query = Selection((Filter(Source("A"), And(), (0,)),), joins=joins), ()
+    titles = [("B", "", 0.0), ("B", "...", 0.0), ("B", "rock", 0.0), ("A", "a rock concert", 1.0), ("A", "", 1.0)]
+    arrived = arrivals([(source, f"<item><title>{title}</title></item>", at) for source, title, at in titles], [5])
+    found = found_by([table_of([query])], arrived)
+    assert found == expected([query], arrived)
+    assert len(found) == 1

@@ -109,8 +109,8 @@ class Words:
 
     @staticmethod
     def keys(column: pa.LargeStringArray) -> pa.LargeStringArray:
-        """The word each constant is looked up by."""
-        longest = {text: max(words(text), key=lambda w: (len(w), w), default="") for text in set(column.to_pylist())}
+        """The word each constant is looked up by; without words, a blank, which no value has as a word."""
+        longest = {text: max(words(text), key=lambda w: (len(w), w), default=" ") for text in set(column.to_pylist())}
         return pa.array([longest[text] for text in column.to_pylist()], pa.large_string())
 
     def look_up(self, values: PathTable) -> Slices:

@@ -31,4 +31,4 @@ def contain(values: PathTable, rows: Ints, constants: pa.LargeStringArray) -> ND
     keys = rows[pair] * len(dictionary) + numbers[at]
     found = np.searchsorted(present, keys)
     missing = (numbers[at] < 0) | (present[np.minimum(found, len(present) - 1)] != keys)
-    return np.bincount(pair[missing], minlength=len(rows)) == 0
+    return (np.bincount(pair[missing], minlength=len(rows)) == 0) & (starts[constant] < ends[constant])

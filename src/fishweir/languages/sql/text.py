@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sqlglot import Tokenizer
 from sqlglot.errors import TokenError
@@ -50,6 +51,12 @@ _REFUSED = {
     TokenType.WINDOW: "window functions are not supported by this version",
     TokenType.QUALIFY: "'qualify' is not supported by this version",
 }
+
+
+class _Tokenizer(Tokenizer):
+    SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = {
+        **Tokenizer.SINGLE_TOKENS, "≤": TokenType.LTE, "≥": TokenType.GTE, "≠": TokenType.NEQ,
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +107,7 @@ def read_text(text: str) -> SqlText:
 
 def _tokens(masked: str) -> list[Token]:
     try:
-        return Tokenizer().tokenize(masked)
+        return _Tokenizer().tokenize(masked)
     except TokenError as error:
         raise Rejected(f"the text cannot be read: {str(error).partition(chr(10))[0]}", 0, syntax=True) from None
 

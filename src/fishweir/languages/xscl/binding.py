@@ -16,13 +16,11 @@ from lark import Token
 
 from fishweir.algebra.nodes import (
     MIRRORED,
-    OPERATORS,
     Axis,
     Block,
     Comparison,
     Constant,
     ElementOutput,
-    Operator,
     Output,
     PatternNode,
     Shape,
@@ -33,7 +31,7 @@ from fishweir.algebra.nodes import (
     VariableOutput,
 )
 from fishweir.algebra.normal import ANY_ROOT
-from fishweir.languages.lexical import OPENING_QUOTES, to_constant, unquote
+from fishweir.languages.lexical import OPENING_QUOTES, to_constant, to_operator, unquote
 from fishweir.languages.niagaracq.binding import spaced
 from fishweir.languages.parsed import ConstantPlace, ParsedQuery
 from fishweir.languages.pieces import Rejected
@@ -156,7 +154,7 @@ class Binder:
                 raise Rejected("positions are not supported: compare with a path", at(left))
             self._path(node, left.steps)
             return
-        op = operator_of(condition.op)
+        op = to_operator(condition.op)
         if isinstance(left, Token):
             if isinstance(right, Token):
                 raise Rejected("a comparison of two constants: one side must be a path", at(left))
@@ -241,11 +239,6 @@ def plain_name(token: Token) -> str:
     if not name:
         raise Rejected("the name is empty", at(token))
     return name
-
-
-def operator_of(token: Token) -> Operator:
-    text = "!=" if token == "<>" else str(token)
-    return OPERATORS[[str(op) for op in OPERATORS].index(text)]
 
 
 def variable_name(token: Token) -> str:

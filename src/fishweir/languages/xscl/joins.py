@@ -22,10 +22,11 @@ from fishweir.algebra.nodes import (
     VariableOutput,
     Window,
 )
+from fishweir.languages.lexical import to_operator
 from fishweir.languages.parsed import ParsedQuery
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.schedule import Clauses
-from fishweir.languages.xscl.binding import Binder, Node, at, operator_of, plain_name, variable_name
+from fishweir.languages.xscl.binding import Binder, Node, at, plain_name, variable_name
 from fishweir.languages.xscl.chains import ROOT, Derived, Kept, derived_name, holder, mentioned_after
 from fishweir.languages.xscl.syntax import BlockSyntax, ComparisonSyntax, JoinSyntax, QuerySyntax, RelativeSyntax
 
@@ -152,7 +153,7 @@ class JoinBinder(Binder):
         if condition.op is None or right is None:
             self._there(left)
             return False
-        op = operator_of(condition.op)
+        op = to_operator(condition.op)
         if isinstance(left, Token):
             if isinstance(right, Token):
                 raise Rejected("a comparison of two constants: one side must be a variable", at(left))
