@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-import fishweir
+from fishweir import testing
 from fishweir.errors import QueryError
-from tests.engine.support import micro_batch
 
 
 @pytest.fixture
 def weir(tmp_path):
-    with fishweir.open(tmp_path / "home") as weir:
+    with testing.open(tmp_path / "home") as weir:
         weir.execute("""
             create stream R (id string, a string, b string, n int, m double, yes boolean);
             create stream S (id string, a string);
@@ -53,7 +52,7 @@ def found(weir, name):
 def test_selections(weir, condition, expected):
     weir.execute(f"create query q as select id from R where {condition}")
     weir.publish("R", ROWS)
-    micro_batch(weir)
+    weir.step()
     assert found(weir, "q") == expected
 
 
@@ -61,14 +60,14 @@ def test_within_a_stream_that_is_joined(weir):
     weir.execute("create query q as select R.id from R [range 9], S [range 9] where R.a < R.b and S.id = 'x'")
     weir.publish("R", ROWS, timestamps=[1.0] * len(ROWS))
     weir.publish("S", [{"id": "x"}], timestamps=[2.0])
-    micro_batch(weir)
+    weir.step()
     assert sorted(found(weir, "q")) == sorted("123457")
 
 
 def test_columns_of_documents_are_numbers(weir):
     weir.execute("create query q as select id from X where a < b")
     weir.publish("X", ["<x><id>1</id><a>9</a><b>10</b></x>", "<x><id>2</id><a>ant</a><b>bee</b></x>"])
-    micro_batch(weir)
+    weir.step()
     assert found(weir, "q") == "1"
 
 

@@ -18,6 +18,7 @@ from fishweir.engine.explain_filters import explain_filter, explain_plan
 from fishweir.engine.explain_joins import explain_join, join_sizes, paths_over
 from fishweir.engine.explain_many import explain_many, many_sizes
 from fishweir.engine.explain_reached import Walked, explain_reached
+from fishweir.engine.status import firing
 from fishweir.evaluate.join.annotations.tables import AnnotationTable
 from fishweir.evaluate.join.many.tables import ManyTable
 from fishweir.evaluate.join.tables import JoinTable
@@ -65,7 +66,7 @@ def explain_query(
         else:
             lines += _box(found, pool, constants, segments, statistics)
     lines += _schedule(query)
-    return "\n".join([*lines, *(f"  sends     {subscription}" for subscription in subscribers)])
+    return "\n".join([*lines, *(f"  stored    {subscription}" for subscription in subscribers)])
 
 
 def _paths(source: Source, own: int, segments: Sequence[Segment]) -> str:
@@ -197,8 +198,7 @@ def _condition(template: Template, condition: ConstantCondition | NegatedConditi
 
 def _schedule(query: Query) -> list[str]:
     schedule, action = query.schedule, query.action
-    when = "on change" if not schedule.every else f"every {schedule.every:g} s"
-    lines = [f"  fires     {when}"]
+    lines = [f"  fires     {firing(schedule.start, schedule.every)}"]
     if action:
         lines.append(f"  does      {' '.join((action.name, *action.arguments))}")
     return lines
