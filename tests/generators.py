@@ -188,4 +188,4 @@ def joins(draw: st.DrawFn, sources: tuple[str, str] = ("S", "S"), deep: bool = F
     shown = draw(st.lists(st.sampled_from([*every[0], *every[1]]), max_size=2, unique=True))
     blocks = tuple(Block(Source(s), p) for s, p in zip(sources, sides, strict=True))
     output = tuple(VariableOutput(name) for name in shown)
-    return Shape(blocks, tuple(conditions), output, tuple(slots), "xscl", windows, strict), tuple(constants)
+    return Shape(blocks, tuple(conditions), output, tuple(slots), windows, strict), tuple(constants)

@@ -198,9 +198,9 @@ def test_subscriptions(weir):
     """
     weir.execute(script)
     weir.execute(script)
-    assert [s.target for s in weir.status("F").subscribers] == ["me@mail.org", "F.rss"]
-    assert "sends     mail me@mail.org, every 10800 s, by " in str(weir.status("F"))
-    assert "sends     file F.rss, every 600 s" in weir.explain("F")
+    assert [s.target for s in weir.status("F").subscribers] == ["me@mail.org", str(Path("F.rss").absolute())]
+    assert "stored    mail me@mail.org, every 3 hours, by " in str(weir.status("F"))
+    assert f"stored    file {Path('F.rss').absolute()}, every 10 minutes (not delivered yet)" in weir.explain("F")
     assert "subscription to S: http https://h.org/hook, on change" in str(weir.status())
     with pytest.raises(QueryError, match="the feed F has subscribers: subscribe to F apply"):
         weir.execute("drop feed F")

@@ -110,7 +110,7 @@ def keyword_query(form, *words, source=SOURCE):
         return Not(atom) if text[0] == "~" else atom
 
     clauses = tuple(Or(tuple(literal(one) for one in clause.split("|"))) for clause in form.split("&"))
-    return Selection((Filter(source, And(clauses)),), None, slots, "roses"), words
+    return Selection((Filter(source, And(clauses)),), slots=slots), words
 
 
 def test_equal_filters_end_at_one_node_and_answers_are_slices():
@@ -206,7 +206,7 @@ def test_what_explodes_one_way_is_taken_the_other_way():
     slots = tuple(Slot(i, "string") for i in range(18))
     atoms = [Atom((), "contains", slot) for slot in slots]
     pairs = [(atoms[2 * i], atoms[2 * i + 1]) for i in range(9)]
-    few = Selection((Filter(SOURCE, Or(tuple(And(pair) for pair in pairs))),), None, slots, "roses")
+    few = Selection((Filter(SOURCE, Or(tuple(And(pair) for pair in pairs))),), slots=slots)
     assert len(to_normals(few)) == 9, "512 clauses, but 9 conjunctions"
     words = tuple(f"w{i}" for i in range(18))
     (table,) = build_groups(rows_of([(few, words)]), {})
@@ -214,7 +214,7 @@ def test_what_explodes_one_way_is_taken_the_other_way():
     assert set(fired([table], roots)) == {(0, 0), (0, 2)}
     both = And((Or(tuple(And(pair) for pair in pairs)), *(Or(pair) for pair in pairs)))
     with pytest.raises(QueryError, match="more than 256 alternatives"):
-        to_normals(Selection((Filter(SOURCE, both),), None, slots, "roses"))
+        to_normals(Selection((Filter(SOURCE, both),), slots=slots))
 
 
 def test_dropped_queries_leave_nothing_behind():
@@ -227,7 +227,7 @@ def test_dropped_queries_leave_nothing_behind():
 
 
 def test_a_filter_of_an_attribute_reads_its_own_path():
-    query = Selection((Filter(SOURCE, Atom((Step("a"),), "contains", Slot(0, "string"))),), None, (), "roses"), ("x",)
+    query = Selection((Filter(SOURCE, Atom((Step("a"),), "contains", Slot(0, "string"))),)), ("x",)
     (table,) = build_groups(rows_of([query]), {})
     roots = [parse_document(b"<item><a>x</a><b>y</b></item>"), parse_document(b"<item><a>y</a><b>x</b></item>")]
     assert fired([table], roots) == [(0, 0)]

@@ -38,7 +38,7 @@ def by_hand(op: str, constants: list[str], given: list[str]) -> list[tuple[int, 
 
 
 def table(op: str, constants: list[str]):  # type: ignore[no-untyped-def]
-    return table_of([op], "string", [(constant,) for constant in constants])  # type: ignore[list-item]
+    return table_of([op], "words" if op == "contains" else "string", [(constant,) for constant in constants])  # type: ignore[list-item]
 
 
 # Links
@@ -159,10 +159,10 @@ def test_few_patterns_are_tried() -> None:
 # All of them
 
 
-@pytest.mark.parametrize("op", [*LINK_OPERATORS, "similar", *STYLES])
+@pytest.mark.parametrize("op", [*LINK_OPERATORS, "similar", "contains", *STYLES])
 @pytest.mark.parametrize("given", [[], [""], ["x"], ["", "", "x"]])
 def test_empty_values_and_constants(op: str, given: list[str]) -> None:
-    constants = ["0.5\t", "0\t", "1\tx"] if op == "similar" else ["", "x", "%"]
+    constants = ["0.5\t", "0\t", "1\tx"] if op == "similar" else ["", "x", "%", "x y"]
     assert fired(table(op, constants), given) == by_hand(op, constants, given)
 
 

@@ -97,6 +97,7 @@ def test_grammar_and_lexical_agree() -> None:
     terminals = {terminal.name: terminal.pattern.value for terminal in GRAMMAR.lark.terminals}
     assert terminals["STRING"] == lexical.QUOTED.replace("\\'", "'")
     assert terminals["NUMBER"] == lexical.NUMBER
+    assert terminals["OP"] == lexical.OPERATOR
     assert terminals["VARIABLE"] == lexical.VARIABLE
     assert terminals["TEXT"] == lexical.TEXT.replace('\\"', '"')
     assert terminals["NAME"] == lexical.NAME

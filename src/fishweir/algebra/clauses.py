@@ -31,7 +31,7 @@ def to_normals(shape: Shape | Selection) -> tuple[AnyNormal, ...]:
         return (to_join(shape) if shape.windows else to_normal(shape),)
     if shape.joins:
         return (to_annotation(shape),)
-    if shape.language == "sql":
+    if shape.columns:
         found = [_normal(f, clause) for f in shape.filters for clause in to_dnf(f.formula)]
     else:
         found = [

@@ -104,4 +104,4 @@ def combination_holds(formula: Formula, constants: Sequence[Constant], roots: Se
         return item_holds(_stripped(formula), constants, roots[block_of(formula.path)], columns=True)
     assert isinstance(formula.right, tuple)
     left, right = (values_at(roots[block_of(path)], path[1:])[:1] for path in (formula.path, formula.right))
-    return any(values_compare(a, formula.op, b) for a in left for b in right)
+    return any(values_compare(a, formula.op, b, formula.part) for a in left for b in right)

@@ -47,7 +47,7 @@ def column_template(
     compared = [(pattern.node(a.path), a) for a in positive]
     constants = [(node, a) for node, a in compared if isinstance(a.right, Slot)]
     joins = tuple(
-        NodeCondition(node, a.op, pattern.node(a.right))  # type: ignore[arg-type]
+        NodeCondition(node, a.op, pattern.node(a.right), a.part == "text")  # type: ignore[arg-type]
         for node, a in compared
         if isinstance(a.right, tuple)
     )

@@ -111,7 +111,8 @@ class Selection:
     filters: tuple[Filter, ...]
     output: ColumnsOutput | None = None
     slots: tuple[Slot, ...] = ()
-    language: str = "sql"
+    columns: bool = False
+    """Whether each path is a column: of several nodes in a document only the first counts. Otherwise any may do."""
     joins: tuple[Annotation, ...] = ()
 
     @property

@@ -17,8 +17,9 @@ from fishweir.errors import QueryError
 
 AtomOperator = str
 """A comparison (nodes.Operator), `exists`, or the name of a registered condition (operators.py)."""
-Part = OneOf["value", "year", "month", "day", "hour", "time"]
-"""What of the value is compared: itself, a part of the date it spells, or that date as seconds since 1970."""
+Part = OneOf["value", "year", "month", "day", "hour", "time", "text"]
+"""What of the value is compared: itself, a part of the date it spells, or that date as seconds since 1970. Two columns
+are ordered as numbers, and with `text` as texts, by code points."""
 RelativePath = tuple[Step, ...]
 
 LARGEST = 256

@@ -138,7 +138,7 @@ def to_join(shape: Shape) -> JoinNormal:
     for side, block in enumerate(blocks):
         own = tuple(c for c in shape.conditions if c not in between and owner[c.left] == side)
         outputs = tuple(VariableOutput(name) for name in row_variables(shape, side))
-        normals.append(to_normal(Shape((block,), own, outputs, shape.slots, shape.language)))
+        normals.append(to_normal(Shape((block,), own, outputs, shape.slots)))
     places = {name: (owner[name], node) for normal in normals for name, node in normal.variables}
     edges = {_edge(condition, places) for condition in between}
     slots: list[Place] = [slot for normal in normals for slot in normal.slots]

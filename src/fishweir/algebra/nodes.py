@@ -182,7 +182,6 @@ class Shape:
     conditions: tuple[Comparison, ...]
     output: tuple[Output, ...]
     slots: tuple[Slot, ...] = ()
-    language: str = "niagaracq"
     windows: tuple[SideWindow, ...] = ()
     strict: bool = False
     """Whether documents of the same time do not meet."""

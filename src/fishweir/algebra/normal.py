@@ -60,6 +60,12 @@ class NodeCondition:
     left: int
     op: Operator
     right: int
+    ordered_as_texts: bool = False
+
+    @property
+    def compares_texts(self) -> bool:
+        """Equality compares texts, order numbers unless the columns are texts."""
+        return self.ordered_as_texts or self.op in ("=", "!=")
 
 
 @dataclass(frozen=True, slots=True)

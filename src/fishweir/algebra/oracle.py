@@ -14,7 +14,7 @@ from lxml import etree
 
 from fishweir.algebra.documents import Document, Element, attribute_named, elements, local_name, string_value, values_at
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.formula import And, Atom, Formula, Not, Or
+from fishweir.algebra.formula import And, Atom, Formula, Not, Or, Part
 from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot, Source
 from fishweir.algebra.operators import constant_place, find_condition
 from fishweir.algebra.predicates import constant_at, place_of
@@ -52,8 +52,7 @@ def evaluate(shape: Shape, constants: Sequence[Constant], document: Document) ->
 def selects(selection: Selection, constants: Sequence[Constant], source: Source, document: Document) -> bool:
     """Whether an item of a source is a result: some filter of that source holds for it."""
     filters = (f for f in selection.filters if f.source == source)
-    columns = selection.language == "sql"
-    return any(item_holds(f.formula, constants, document.root, columns) for f in filters)
+    return any(item_holds(f.formula, constants, document.root, selection.columns) for f in filters)
 
 
 def item_holds(formula: Formula, constants: Sequence[Constant], root: Element, columns: bool = False) -> bool:
@@ -71,7 +70,7 @@ def item_holds(formula: Formula, constants: Sequence[Constant], root: Element, c
         return bool(values)
     if not isinstance(formula.right, Slot):
         others = values_at(root, formula.right)[:most]
-        return any(values_compare(a, formula.op, b) for a in values for b in others)
+        return any(values_compare(a, formula.op, b, formula.part) for a in values for b in others)
     constant = constants[formula.right.index]
     return any(atom_holds(value, formula, constant, constants) for value in values)
 
@@ -86,9 +85,9 @@ def atom_holds(value: str, atom: Atom, constant: Constant, constants: Sequence[C
     return part is not None and COMPARE[atom.op](part, constant)  # type: ignore[index]
 
 
-def values_compare(left: str, op: str, right: str) -> bool:
-    """Two values of one document: equality as texts, order as numbers."""
-    if op in ("=", "!="):
+def values_compare(left: str, op: str, right: str, part: Part = "value") -> bool:
+    """Two values: equality as texts, order as numbers unless texts are meant."""
+    if op in ("=", "!=") or part == "text":
         return COMPARE[op](left, right)  # type: ignore[index]
     numbers = to_number(left), to_number(right)
     return None not in numbers and COMPARE[op](*numbers)  # type: ignore[index]

@@ -21,8 +21,8 @@ def words(text: str) -> frozenset[str]:
 
 
 def contains(text: str, wanted: str) -> bool:
-    """All words of `wanted` are words of the text, whatever their case."""
-    return words(wanted) <= words(text)
+    """All words of `wanted` are words of the text, whatever their case; a text without words is contained in none."""
+    return bool(words(wanted)) and words(wanted) <= words(text)
 
 
 def similar(text: str, other: str, least: float = SIMILAR) -> bool:

@@ -20,12 +20,15 @@ from fishweir.algebra.feeds import (
     leaves,
     to_filters,
 )
-from fishweir.algebra.formula import And, Atom, Formula, Not, Or
+from fishweir.algebra.formula import And, Atom, Formula, Not, Or, paths_of
 from fishweir.algebra.nodes import Constant, Slot
 from fishweir.errors import QueryError
 
 LARGEST = 100_000
 """Most filters one feed may come down to: unions of unions of the same views double at every level."""
+
+ANNOTATION = "annotation"
+"""The element that a join adds to an item, with what it found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,20 @@ def _resolved(name: str, publication: Publication, find: Definitions, known: Mut
     if size > LARGEST:
         raise QueryError(f"the feed '{name}' comes down to {size:,} sources with conditions, more than {LARGEST:,}")
     filters, own = to_filters(query, views), tuple(secondary(join) for join in query.joins)
+    _check_annotations(query, known)
     return Resolved(filters, tuple(constants), (*own, *inner))
+
+
+def _check_annotations(query: FeedQuery, known: MutableMapping[str, Resolved]) -> None:
+    """Conditions are on items as their sources have them: there are no annotations yet."""
+    asking = {c.variable for c in query.where for path in paths_of(c.formula) if path and path[0].name == ANNOTATION}
+    joined = {join.variable for join in query.joins}
+    for leaf, variables in leaves(query.main):
+        inner = leaf.name in known and known[leaf.name].joins
+        if asking.intersection(variables) and (inner or joined.intersection(variables)):
+            reason = "conditions are checked before an item is annotated, so none can be on its annotation"
+            feed = leaf.name if inner else "FEED"
+            raise FeedError(f"{reason}; publish the feed, 'register feed {feed} as NAME' and read NAME", ANNOTATION)
 
 
 def _moved(part: Filter, by: int, after: int = 0) -> Filter:

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from fishweir.algebra.feeds import Subscribe
+from fishweir.algebra.intervals import interval_text
 from fishweir.catalog.change import Change
 from fishweir.catalog.tables import subscribers
 
@@ -23,7 +24,8 @@ class Subscription:
 
     def __str__(self) -> str:
         by = f", by {self.stylesheet}" if self.stylesheet else ""
-        return f"{self.output} {self.target}, {f'every {self.every:g} s' if self.every else 'on change'}{by}"
+        when = f"every {interval_text(self.every)}" if self.every else "on change"
+        return f"{self.output} {self.target}, {when}{by} (not delivered yet)"
 
 
 class Subscribers:

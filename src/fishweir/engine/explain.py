@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.catalog.catalog import Query
 from fishweir.catalog.subscribers import Subscription
+from fishweir.engine.status import firing
 from fishweir.evaluate.group import Explained, Placed
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.segments import Segment
@@ -29,7 +30,7 @@ def explain_query(
         about = Explained(groups, _placed(segments, kind.name), statistics, walked, query.dropped)
         lines += kind.explain(query.number, normal.template, constants_of(normal, query.constants), about)
     lines += _schedule(query)
-    return "\n".join([*lines, *(f"  sends     {subscription}" for subscription in subscribers)])
+    return "\n".join([*lines, *(f"  stored    {subscription}" for subscription in subscribers)])
 
 
 def explain_all(segments: Sequence[Segment]) -> str:
@@ -49,8 +50,7 @@ def _placed(segments: Sequence[Segment], kind: str) -> list[Placed]:
 
 def _schedule(query: Query) -> list[str]:
     schedule, action = query.schedule, query.action
-    when = "on change" if not schedule.every else f"every {schedule.every:g} s"
-    lines = [f"  fires     {when}"]
+    lines = [f"  fires     {firing(schedule.start, schedule.every)}"]
     if action:
         lines.append(f"  does      {' '.join((action.name, *action.arguments))}")
     return lines

@@ -121,7 +121,7 @@ class Feeds:
         if not statement.published:
             self._resolved.pop(name, None)
         types = tuple(Slot(i, "string" if isinstance(c, str) else "number") for i, c in enumerate(whole.constants))
-        selection = Selection(whole.filters, None, types, "roses", whole.joins)
+        selection = Selection(whole.filters, slots=types, joins=whole.joins)
         return Folded(query, selection, whole.constants[len(statement.constants) :], frozenset(reads(own)))
 
     def _publication(self, name: str) -> Publication | None:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.column_joins import block_of
 from fishweir.algebra.documents import xml_name
+from fishweir.algebra.emptiness import Emptiness, emptiness_of
 from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe, Unsubscribe
-from fishweir.algebra.formula import RelativePath, paths_of
+from fishweir.algebra.formula import Or, RelativePath, paths_of
 from fishweir.algebra.joins import edge_variables
 from fishweir.algebra.nodes import (
     DERIVED,
@@ -33,13 +34,25 @@ from fishweir.algebra.nodes import (
 from fishweir.algebra.views import Publication, reads
 from fishweir.catalog.change import Change, bound_shape
 from fishweir.delivery.actions import Actions
-from fishweir.engine.dated import Mixed, dated_slots, in_seconds, time_text
+from fishweir.engine.dated import dated_slots, time_text
 from fishweir.engine.feeds import Feeds
+from fishweir.engine.ordering import Unordered, with_orders
 from fishweir.engine.places import refused
 from fishweir.engine.published import Published
 from fishweir.engine.registering import FeedRegistration
 from fishweir.errors import QueryError
 from fishweir.intake import check_source, is_url
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What is known of a shape once it is checked: as written and as stored, the constants that are times, and which
+    of its conditions might exclude each other."""
+
+    written: Shape | Selection | FeedQuery
+    shape: Shape | Selection | FeedQuery
+    dated: dict[int, str]
+    emptiness: Emptiness | None
 
 
 class Registration:
@@ -52,7 +65,7 @@ class Registration:
         self.published = Published(change, self.streams, self._add_stream)
         self.registering = FeedRegistration(change, self.streams, self.feeds, base, self._add_stream)
         self.derived: set[str] = set()
-        self._bound: dict[tuple[int, Action | None], tuple[object, Shape | Selection | FeedQuery, dict[int, str]]] = {}
+        self._bound: dict[tuple[int, Action | None], Bound] = {}
 
     def run(self, statements: Sequence[Statement]) -> list[str]:
         """Stores the statements in order; the names of the queries they create."""
@@ -149,19 +162,22 @@ class Registration:
                 if not source.dtd and source.name not in self.streams:
                     self._declare(statement, source.name)
             self._check_columns(statement)
-            shape = self._in_seconds(statement)
+            shape = self._with_orders(statement)
             try:
                 to_normals(bound_shape(replace(statement, shape=shape)))
             except QueryError as error:
                 raise self._refused(statement, f"cannot be planned: {error}") from error
             if statement.action is not None:
                 self._check_action(statement, statement.action)
-            self._bound[key] = statement.shape, shape, dated_slots(shape, self.streams)
-        written, shape, dated = self._bound[key]
-        if shape is not written:
-            statement = replace(statement, shape=shape)
-        if dated:
-            statement = self._with_times(statement, dated)
+            self._bound[key] = Bound(statement.shape, shape, dated_slots(shape, self.streams), _emptiness(shape))
+        bound = self._bound[key]
+        if bound.shape is not bound.written:
+            statement = replace(statement, shape=bound.shape)
+        if bound.dated:
+            statement = self._with_times(statement, bound.dated)
+        never = bound.emptiness.of(statement.constants) if bound.emptiness else None
+        if never is not None:
+            raise self._refused(statement, f"can never fire: {never.reason}", never.column, "where")
         if statement.name and statement.name.startswith(DERIVED) and not statement.derived:
             raise self._refused(statement, f"cannot be named so: names with '{DERIVED}' are those of joins in chains")
         if statement.published and statement.feed is None:
@@ -191,15 +207,20 @@ class Registration:
             known = {xml_name(name) for name, _ in stream.columns}
             for path in paths:
                 if path and (len(path) > 1 or path[0].is_attribute or path[0].name not in known):
-                    name, columns = "/".join(map(str, path)), ", ".join(name for name, _ in stream.columns)
-                    raise self._refused(statement, f"reads {name}; the columns of {stream.name} are {columns}", name)
+                    raise self._unknown_column(statement, stream, path)
 
-    def _in_seconds(self, statement: CreateQuery) -> Shape | Selection | FeedQuery:
+    def _unknown_column(self, statement: CreateQuery, stream: StreamDefinition, path: RelativePath) -> QueryError:
+        """A path is written with dots, or quoted with slashes."""
+        names = [mark.join(map(str, path)) for mark in "./"]
+        name = next((name for name in names if name in statement.text), names[0])
+        columns = ", ".join(name for name, _ in stream.columns)
+        return self._refused(statement, f"reads {name}; the columns of {stream.name} are {columns}", name)
+
+    def _with_orders(self, statement: CreateQuery) -> Shape | Selection | FeedQuery:
         try:
-            return in_seconds(statement.shape, self.streams)
-        except Mixed as error:
-            reason = f"compares {error.column}, a time, by '{error.atom.op}' with a column that is none"
-            raise self._refused(statement, reason, error.column) from None
+            return with_orders(statement.shape, self.streams)
+        except Unordered as error:
+            raise self._refused(statement, error.reason, error.column, "where") from None
 
     def _with_times(self, statement: CreateQuery, dated: Mapping[int, str]) -> CreateQuery:
         """Constants that columns of times are compared with, as those are kept."""
@@ -244,10 +265,10 @@ class Registration:
         self._add_stream(CreateStream(stream, text=f"register feed '{name}' as '{name}'"))
         return True
 
-    def _refused(self, statement: CreateQuery, reason: str, word: str = "") -> QueryError:
-        """An error that names the query and, where the word stands in its text, the place."""
+    def _refused(self, statement: CreateQuery, reason: str, word: str = "", after: str = "") -> QueryError:
+        """An error that names the query and, where the word stands in its text, behind `after`, the place."""
         subject = f"query {statement.name}" if statement.name else "the query"
-        return refused(statement, f"{subject} {reason}", word)
+        return refused(statement, f"{subject} {reason}", word, after)
 
 
 def _is_query(statement: Statement) -> bool:
@@ -265,7 +286,7 @@ def to_query(statement: CreateQuery | CreateFeed) -> CreateQuery:
 
 def columns_read(shape: Shape | Selection | FeedQuery) -> Iterator[tuple[Source, list[RelativePath]]]:
     """The columns that a query in SQL reads of each of its sources."""
-    if isinstance(shape, Selection) and shape.language == "sql":
+    if isinstance(shape, Selection) and shape.columns:
         shown = [path for _, path in shape.output.columns] if shape.output else []
         for part in shape.filters:
             yield part.source, [*shown, *paths_of(part.formula)]
@@ -274,6 +295,15 @@ def columns_read(shape: Shape | Selection | FeedQuery) -> Iterator[tuple[Source,
         for i, block in enumerate(shape.blocks):
             own = [column.path for column in shape.columns if isinstance(column, ColumnOutput) and column.block == i]
             yield block.source, [*own, *(path[1:] for path in read if block_of(path) == i)]
+
+
+def _emptiness(shape: Shape | Selection | FeedQuery) -> Emptiness | None:
+    """Of conditions on columns; a feed's item may have several values at a path, each for one of its conditions."""
+    if isinstance(shape, Selection) and shape.columns:
+        return emptiness_of(Or(tuple(part.formula for part in shape.filters)))
+    if isinstance(shape, Shape) and shape.formula is not None:
+        return emptiness_of(shape.formula)
+    return None
 
 
 def sources_of(shape: Shape | Selection | FeedQuery) -> list[Source]:

@@ -21,6 +21,9 @@ from fishweir.engine.places import refused
 from fishweir.errors import QueryError, SourceError
 from fishweir.intake import is_url
 
+FILES = ("file", "rss")
+"""Outputs whose target is a file."""
+
 
 class FeedRegistration:
     def __init__(
@@ -67,11 +70,21 @@ class FeedRegistration:
         if not self.feeds.is_published(statement.feed) and statement.feed not in self.streams:
             raise refused(statement, f"there is no feed '{statement.feed}' to subscribe to", statement.feed, "to")
         sheet = self._stylesheet(statement, statement.stylesheet)
-        self.subscribers.add(replace(statement, stylesheet=sheet))
+        target = self._target(statement.output, statement.target)
+        self.subscribers.add(replace(statement, stylesheet=sheet, target=target))
 
     def unsubscribe(self, statement: Unsubscribe) -> None:
-        if not self.subscribers.drop(statement.feed, statement.output, statement.target):
+        output, target = statement.output, statement.target
+        if output is not None and target is not None:
+            target = self._target(output, target)
+        if not self.subscribers.drop(statement.feed, output, target):
             raise refused(statement, f"there is no such subscription to '{statement.feed}'", statement.feed, "from")
+
+    def _target(self, output: str, target: str) -> str:
+        """Files are named whole: deliveries may run in another folder."""
+        if output not in FILES or "://" in target:
+            return target
+        return os.path.abspath(self.base / target)
 
     def check_unsubscribed(self, name: str) -> None:
         standing = self.subscribers.of(name)

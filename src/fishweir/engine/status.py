@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from fishweir.algebra.intervals import interval_text
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
 from fishweir.pipeline.commits import ResultsTable
@@ -22,6 +23,13 @@ SHOWN = 20
 
 def moment(seconds: float | None) -> str:
     return "-" if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def firing(start: float | None, every: float) -> str:
+    """When a query fires, and what of its schedule has no effect yet."""
+    stored = [f"start {moment(start)}"] if start is not None else []
+    stored += [f"every {interval_text(every)}"] if every else []
+    return f"on change ({', '.join(stored)}: stored, not acted upon yet)" if stored else "on change"
 
 
 @dataclass(frozen=True)
@@ -43,13 +51,12 @@ class QueryStatus:
     subscribers: tuple[Subscription, ...] = ()
 
     def __str__(self) -> str:
-        every = "on change" if not self.every else f"every {self.every:g} s"
         return (
             f"query {self.name}: {'alive' if self.alive else 'dropped'}, {self.results:,} results\n"
             f"  fired     {self.fired:,} micro-batches, last at {moment(self.last_fired)}\n"
-            f"  schedule  {every}, start {moment(self.start)}, expire {moment(self.expire)}\n"
+            f"  schedule  {firing(self.start, self.every)}; expires {moment(self.expire)}\n"
             f"  action    {self.action or '-'}"
-            + "".join(f"\n  sends     {subscription}" for subscription in self.subscribers)
+            + "".join(f"\n  stored    {subscription}" for subscription in self.subscribers)
         )
 
 

@@ -1,4 +1,4 @@
-"""What all languages agree on: quoted text, names, numbers, comments.
+"""What all languages agree on: quoted text, names, numbers, comparisons, comments.
 
 The same patterns stand in `terminals.lark` for the grammars; a test holds the two together. Quotes are
 `"…"`, `'…'` and typographic `“…”` (the NiagaraCQ paper also opens with `”`); a doubled closing quote
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 
-from fishweir.algebra.values import to_number
+from fishweir.algebra.nodes import Operator
+from fishweir.algebra.values import COMPARE, to_number
 
 QUOTED = r'"[^"]*+(?:""[^"]*+)*+"|(?<!\w)\'[^\']*+(?:\'\'[^\']*+)*+\'|[“”][^”]*+(?:””[^”]*+)*+”'
 NAME = r"[^\W\d_](?:[\w.]|-(?!-))*+"
 NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])"
+OPERATOR = r"<=|>=|!=|<>|[=<>≤≥≠]"
 VARIABLE = r"\$[^\W\d_]\w*"
 TEXT = r"(?:[^\s<>\"“”'$#;-]|-(?!-))(?:[^<>\"“”'$#;-]|-(?!-)|(?<=\w)')*+"
 """Bare text inside an element; a comment, a quotation, a tag or a variable ends it."""
@@ -24,6 +26,7 @@ GAP = rf"(?:\s|{COMMENT})"
 
 OPENING_QUOTES = "\"'“”"
 _NAME = re.compile(NAME)
+_SPELLINGS: dict[str, Operator] = {**{op: op for op in COMPARE}, "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
 
 
 def unquote(token: str) -> str:
@@ -40,6 +43,11 @@ def quote(text: str, mark: str = "'") -> str:
 
 def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
+
+
+def to_operator(token: str) -> Operator:
+    """The comparison that an OPERATOR spells."""
+    return _SPELLINGS[token]
 
 
 def to_constant(literal: str) -> float | None:

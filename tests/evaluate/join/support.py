@@ -44,7 +44,7 @@ def join(left, on, right, windows=FOLLOWED_BY, output=(), source="S", more=(), s
     """A shape of two patterns; `on` is a list of (left variable, op, right variable)."""
     conditions = tuple(Comparison(a, op, b) for a, op, b in on)
     blocks = (Block(Source(source), left), Block(Source(source), right))
-    return Shape(blocks, (*conditions, *more), output, (WL, *slots), "xscl", windows, windows == FOLLOWED_BY)
+    return Shape(blocks, (*conditions, *more), output, (WL, *slots), windows, windows == FOLLOWED_BY)
 
 
 def block(kind, root, *leaves):

@@ -117,7 +117,7 @@ def queries(draw):
     query = _Query(draw)
     joins = tuple(query.join() for _ in range(draw(st.sampled_from([1, 1, 2]))))
     filters = query.filters(range(len(joins)))
-    return Selection(filters, None, (), "roses", joins), tuple(query.constants)
+    return Selection(filters, joins=joins), tuple(query.constants)
 
 
 @settings(max_examples=100, deadline=None)
@@ -159,10 +159,7 @@ def test_windows_over_the_same_items_are_one():
         (
             Selection(
                 (Filter(Source("A"), Atom(TITLE, "contains", Slot(0, "string")), (0,)),),
-                None,
-                (),
-                "roses",
-                (Annotation(FeedWindow(*span), window, "x", similar),),
+                joins=(Annotation(FeedWindow(*span), window, "x", similar),),
             ),
             (word, share),
         )
@@ -200,7 +197,7 @@ def test_what_no_window_holds_is_left_out():
         Annotation(FeedWindow(10_000.0, None), (Filter(Source("B"), And()),), "x", equal),
         Annotation(FeedWindow(None, 4), (Filter(Source("C"), And()),), "x", equal),
     )
-    query = Selection((Filter(Source("A"), And(), (0, 1)),), None, (), "roses", joins), ()
+    query = Selection((Filter(Source("A"), And(), (0, 1)),), joins=joins), ()
     long = [(SOURCES[i % 3], "<item><title>x</title></item>", 1000.0 * i) for i in range(300)]
     arrived = arrivals(long, range(0, 300, 9))
     sizes = []
@@ -212,3 +209,14 @@ def test_what_no_window_holds_is_left_out():
 
     assert found_by([table_of([query])], arrived, merge=merge, late=0.0) == expected([query], arrived)
     assert max(sizes) <= 4 + 4
+
+
+def test_a_title_without_words_is_contained_in_none():
+    contains = (JoinCondition(TITLE, "contains", TITLE),)
+    joins = (Annotation(FeedWindow(9.0, None), (Filter(Source("B"), And()),), "x", contains),)
+    query = Selection((Filter(Source("A"), And(), (0,)),), joins=joins), ()
+    titles = [("B", "", 0.0), ("B", "...", 0.0), ("B", "rock", 0.0), ("A", "a rock concert", 1.0), ("A", "", 1.0)]
+    arrived = arrivals([(source, f"<item><title>{title}</title></item>", at) for source, title, at in titles], [5])
+    found = found_by([table_of([query])], arrived)
+    assert found == expected([query], arrived)
+    assert len(found) == 1

@@ -50,7 +50,7 @@ class Words:
     @staticmethod
     def keys(column: pa.LargeStringArray) -> pa.LargeStringArray:
         """The word each constant is looked up by."""
-        longest = {text: max(words(text), key=lambda w: (len(w), w), default="") for text in set(column.to_pylist())}
+        longest = {text: max(words(text), key=lambda w: (len(w), w), default=" ") for text in set(column.to_pylist())}
         return pa.array([longest[text] for text in column.to_pylist()], pa.large_string())
 
     def look_up(self, values: PathTable) -> Slices:
@@ -73,7 +73,7 @@ def contain(values: PathTable, rows: Ints, constants: pa.LargeStringArray) -> ND
     keys = rows[pair] * len(dictionary) + numbers[at]
     found = np.searchsorted(present, keys)
     missing = (numbers[at] < 0) | (present[np.minimum(found, len(present) - 1)] != keys)
-    return np.bincount(pair[missing], minlength=len(rows)) == 0
+    return (np.bincount(pair[missing], minlength=len(rows)) == 0) & (starts[constant] < ends[constant])
 
 
 def several(column: pa.LargeStringArray) -> NDArray[np.bool_]:

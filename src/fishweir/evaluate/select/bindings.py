@@ -60,9 +60,8 @@ def bind(template: Template, anchor: int, witnesses: Mapping[Path, PathTable], a
         bindings = _join(template, bindings, node, other)
     for join in template.joins:
         left, right = (witnesses[template.path(n)] for n in (join.left, join.right))
-        text = join.op in ("=", "!=")
         columns = [
-            take(side.texts if text else side.numbers, bindings.at[n])
+            take(side.texts if join.compares_texts else side.numbers, bindings.at[n])
             for side, n in ((left, join.left), (right, join.right))
         ]
         bindings = bindings.take(compare(columns[0], join.op, columns[1]))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fishweir.algebra.normal import Template
+from fishweir.algebra.normal import NodeCondition, Template
 from fishweir.evaluate.arrays import Ints, expand, take
 from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.matches import Matches
@@ -145,7 +145,7 @@ def _satisfied(
         for node in required(template):
             pair = pair[bound.rows(pool.place(template, node), rows[pair]) >= 0]
         for join in template.joins:
-            pair = pair[_compared(pool, template, (join.left, join.right), join.op, bound, rows[pair])]
+            pair = pair[_compared(pool, template, join, bound, rows[pair])]
     for number, condition in enumerate(template.constants):
         if number not in sides(template):
             place = pool.place(template, condition.node)
@@ -163,18 +163,16 @@ def _satisfied(
     return keep
 
 
-def _compared(
-    pool: Pooled, template: Template, nodes: tuple[int, int], op: str, bound: Bound, rows: Ints
-) -> NDArray[np.bool_]:
-    """`x > y` within a binding: equality as texts, order as numbers."""
+def _compared(pool: Pooled, template: Template, join: NodeCondition, bound: Bound, rows: Ints) -> NDArray[np.bool_]:
+    """`x > y` within a binding."""
     columns = []
-    for node in nodes:
+    for node in (join.left, join.right):
         place = pool.place(template, node)
         table = bound.tables[place]
         if table is None:
             return np.zeros(len(rows), np.bool_)
-        columns.append(take(table.texts if op in ("=", "!=") else table.numbers, bound.rows(place, rows)))
-    return compare(columns[0], op, columns[1])  # type: ignore[arg-type]
+        columns.append(take(table.texts if join.compares_texts else table.numbers, bound.rows(place, rows)))
+    return compare(columns[0], join.op, columns[1])
 
 
 def _bind_pattern(pool: Pooled, witnesses: Mapping[Path, PathTable]) -> Bound | None:

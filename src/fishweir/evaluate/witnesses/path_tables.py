@@ -61,7 +61,7 @@ class PathTable:
 
     @cached_property
     def words(self) -> tuple[Ints, pa.LargeStringArray, NDArray[np.uint64]]:
-        """The distinct words of each value: row, word, the word's hash; `` is in every value."""
+        """The distinct words of each value: row, word, the word's hash; `` is in every value, so none is without."""
         found = [sorted({"", *words(text)}) for text in self.texts.to_pylist()]
         rows = np.repeat(np.arange(len(found)), np.array([len(some) for some in found], dtype=np.int64))
         texts = pa.array([word for some in found for word in some], pa.large_string())

@@ -15,12 +15,10 @@ from lark import Token
 
 from fishweir.algebra.nodes import (
     MIRRORED,
-    OPERATORS,
     Block,
     Comparison,
     Constant,
     ElementOutput,
-    Operator,
     Output,
     PatternNode,
     Shape,
@@ -31,7 +29,7 @@ from fishweir.algebra.nodes import (
     TextOutput,
     VariableOutput,
 )
-from fishweir.languages.lexical import OPENING_QUOTES, to_constant, unquote
+from fishweir.languages.lexical import OPENING_QUOTES, to_constant, to_operator, unquote
 from fishweir.languages.niagaracq.syntax import (
     Attributes,
     ElementSyntax,
@@ -83,7 +81,7 @@ class _Binder:
             raise Rejected(reason, _at(query.items[0].left))
         output = tuple(self._output(part) for part in query.output)
         windows = (self._endless(),) * len(blocks) if len(blocks) > 1 else ()
-        shape = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), "niagaracq", windows)
+        shape = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), windows)
         return ParsedQuery(shape, tuple(self._constants), tuple(self._places), query.clauses)
 
     def _endless(self) -> SideWindow:
@@ -138,7 +136,7 @@ class _Binder:
         return slot
 
     def _predicate(self, predicate: PredicateSyntax) -> None:
-        left, right, op = predicate.left, predicate.right, _operator(predicate.op)
+        left, right, op = predicate.left, predicate.right, to_operator(predicate.op)
         if left.type != "VARIABLE":
             if right.type != "VARIABLE":
                 raise Rejected("a comparison of two constants: one side must be a $variable", _at(left))
@@ -191,11 +189,6 @@ def _source(words: tuple[Token, ...]) -> Source:
 def _place(word: Token) -> str:
     text = unquote(word) if word[0] in OPENING_QUOTES else str(word)
     return re.sub(r"\s*\n\s*", "", text).strip()
-
-
-def _operator(token: Token) -> Operator:
-    text = "!=" if token == "<>" else str(token)
-    return OPERATORS[[str(op) for op in OPERATORS].index(text)]
 
 
 def _constant(token: Token, kind: LiteralKind) -> Constant:

@@ -26,6 +26,7 @@ from fishweir.algebra.feeds import (
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or, Part, RelativePath
 from fishweir.algebra.nodes import MIRRORED, Operator, Slot, Step
 from fishweir.algebra.operators import Condition, condition_written
+from fishweir.languages.lexical import to_operator
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses.literals import KINDS, Constants, Kind, Parsed, to_seconds
 from fishweir.languages.roses.syntax import (
@@ -204,7 +205,7 @@ def _window(window: WindowSyntax) -> FeedWindow:
 
 def _operator(token: Token) -> str:
     if token.type == "OP":
-        return "!=" if token == "<>" else str(token)
+        return to_operator(token)
     return _condition(token, None).name
 
 

@@ -67,7 +67,12 @@ class JoinScope(Columns):
         if block is None:
             shown = ".".join(part.text for part in parts)
             choice = " or ".join(f"{stream.name}.{shown}" for stream in self.streams)
-            raise Rejected(f"'{shown}' does not say which stream it is of: write {choice}", self.place(node))
+            reason = f"'{shown}' does not say which stream it is of: write {choice}"
+            if len(parts) > 1:
+                names = ", ".join(stream.name for stream in self.streams)
+                reason = f"there is no stream '{parts[0].text}' in the from clause, which has {names}; of a path in a"
+                reason += f" document, write {choice}"
+            raise Rejected(reason, self.place(node))
         return in_block(block, steps_of(parts[1:]))
 
     def columns(self, nodes: list[exp.Expr]) -> tuple[Shown, ...]:
@@ -115,7 +120,7 @@ def bind_join(
     formulas = tuple(conditions.bind(node) for node in bound)
     blocks = tuple(Block(stream.source, PatternNode(ANY_ROOT)) for stream in scope.streams)
     formula = formulas[0] if len(formulas) == 1 else And(formulas)
-    return lambda slots: Shape(blocks, (), (), slots, "sql", windows, formula=formula, columns=columns)
+    return lambda slots: Shape(blocks, (), (), slots, windows, formula=formula, columns=columns)
 
 
 def _check(join: exp.Join, query: SqlText) -> None:

@@ -60,7 +60,7 @@ def parse_query(piece: Piece) -> Parsed[Selection] | Parsed[Shape]:
     output = scope.output(select.expressions)
     formula = _formula(select, scope, constants)
     clauses = _clauses(piece, query.end)
-    return constants.parsed(lambda slots: Selection((Filter(scope.source, formula),), output, slots), clauses)
+    return constants.parsed(lambda slots: Selection((Filter(scope.source, formula),), output, slots, True), clauses)
 
 
 def _formula(select: exp.Select, scope: Scope, constants: Constants) -> Formula:

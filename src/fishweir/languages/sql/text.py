@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from sqlglot import Tokenizer
 from sqlglot.errors import TokenError
@@ -41,6 +42,10 @@ _REFUSED = {
     TokenType.GROUP_BY: "'group by' is not supported by this version: a query selects single tuples",
     TokenType.HAVING: "'having' is not supported by this version: a query selects single tuples",
     TokenType.ORDER_BY: "'order by' is not supported: results come in the order of arrival",
+    TokenType.SORT_BY: "'sort by' is not supported: results come in the order of arrival",
+    TokenType.CLUSTER_BY: "'cluster by' is not supported: results come in the order of arrival",
+    TokenType.DISTRIBUTE_BY: "'distribute by' is not supported by this version",
+    TokenType.TABLE_SAMPLE: "'tablesample' is not supported by this version",
     TokenType.LIMIT: "'limit' is not supported: a standing query has no last result",
     TokenType.OFFSET: "'offset' is not supported: a standing query has no first result",
     TokenType.FETCH: "'fetch' is not supported: a standing query has no last result",
@@ -53,6 +58,12 @@ _REFUSED = {
     TokenType.WINDOW: "window functions are not supported by this version",
     TokenType.QUALIFY: "'qualify' is not supported by this version",
 }
+
+
+class _Tokenizer(Tokenizer):
+    SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = {
+        **Tokenizer.SINGLE_TOKENS, "≤": TokenType.LTE, "≥": TokenType.GTE, "≠": TokenType.NEQ,
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +117,7 @@ def read_text(text: str) -> SqlText:
 
 def _tokens(masked: str) -> list[Token]:
     try:
-        return Tokenizer().tokenize(masked)
+        return _Tokenizer().tokenize(masked)
     except TokenError as error:
         raise Rejected(f"the text cannot be read: {str(error).partition(chr(10))[0]}", 0, syntax=True) from None
 

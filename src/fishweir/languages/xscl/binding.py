@@ -16,13 +16,11 @@ from lark import Token
 
 from fishweir.algebra.nodes import (
     MIRRORED,
-    OPERATORS,
     Axis,
     Block,
     Comparison,
     Constant,
     ElementOutput,
-    Operator,
     Output,
     PatternNode,
     Shape,
@@ -34,7 +32,7 @@ from fishweir.algebra.nodes import (
 )
 from fishweir.algebra.normal import ANY_ROOT
 from fishweir.algebra.operators import Condition, condition_written
-from fishweir.languages.lexical import OPENING_QUOTES, to_constant, unquote
+from fishweir.languages.lexical import OPENING_QUOTES, to_constant, to_operator, unquote
 from fishweir.languages.niagaracq.binding import spaced
 from fishweir.languages.parsed import ConstantPlace, ParsedQuery
 from fishweir.languages.pieces import Rejected
@@ -101,7 +99,7 @@ class Binder:
         else:
             output = tuple(self._output(item) for item in query.select)
         block = Block(Source(plain_name(query.block.source)), root.frozen())
-        shape = Shape((block,), tuple(self._conditions), output, tuple(self._slots), "xscl")
+        shape = Shape((block,), tuple(self._conditions), output, tuple(self._slots))
         return self._parsed(shape, query)
 
     def _parsed(self, shape: Shape, query: QuerySyntax) -> ParsedQuery:
@@ -164,7 +162,7 @@ class Binder:
             name = self._end(node, path)
             self._conditions.append(Comparison(name, on_texts.name, self._text_slot(constant, on_texts)))
             return
-        op = operator_of(condition.op)
+        op = to_operator(condition.op)
         if isinstance(left, Token):
             if isinstance(right, Token):
                 raise Rejected("a comparison of two constants: one side must be a path", at(left))
@@ -270,11 +268,6 @@ def plain_name(token: Token) -> str:
     if not name:
         raise Rejected("the name is empty", at(token))
     return name
-
-
-def operator_of(token: Token) -> Operator:
-    text = "!=" if token == "<>" else str(token)
-    return OPERATORS[[str(op) for op in OPERATORS].index(text)]
 
 
 def variable_name(token: Token) -> str:

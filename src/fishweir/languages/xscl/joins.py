@@ -22,10 +22,11 @@ from fishweir.algebra.nodes import (
     Source,
     VariableOutput,
 )
+from fishweir.languages.lexical import to_operator
 from fishweir.languages.parsed import ParsedQuery
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.schedule import Clauses
-from fishweir.languages.xscl.binding import Binder, Node, at, operator_of, plain_name, variable_name
+from fishweir.languages.xscl.binding import Binder, Node, at, plain_name, variable_name
 from fishweir.languages.xscl.chains import ROOT, Derived, Kept, derived_name, holder, mentioned_after
 from fishweir.languages.xscl.syntax import BlockSyntax, ComparisonSyntax, JoinSyntax, QuerySyntax, RelativeSyntax
 
@@ -98,7 +99,7 @@ class JoinBinder(Binder):
 
     def _shape(self, output: tuple[Output, ...]) -> Shape:
         blocks = tuple(Block(Source(source), root.frozen()) for source, root in self._blocks)
-        return Shape(blocks, tuple(self._conditions), output, tuple(self._slots), "xscl", self._windows, self._strict)
+        return Shape(blocks, tuple(self._conditions), output, tuple(self._slots), self._windows, self._strict)
 
     def _bind_block(self, block: BlockSyntax) -> None:
         root, last = self._block(block)
@@ -159,7 +160,7 @@ class JoinBinder(Binder):
             name = self._operand(operand)[0]
             self._conditions.append(Comparison(name, on_texts.name, self._text_slot(constant, on_texts)))
             return False
-        op = operator_of(condition.op)
+        op = to_operator(condition.op)
         if isinstance(left, Token):
             if isinstance(right, Token):
                 raise Rejected("a comparison of two constants: one side must be a variable", at(left))

@@ -74,7 +74,7 @@ def _decide(
                     elif mode == DIFFERENT:
                         degree = 0.0 if common > 0 else 1.0
                     else:
-                        degree = 1.0 if common == wanted else 0.0
+                        degree = 1.0 if common == wanted > 0 else 0.0
                 elif mode == LESS:
                     degree = 1.0 if one[i] < two[j] else 0.0
                 elif mode == AT_MOST:

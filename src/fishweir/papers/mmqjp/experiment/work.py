@@ -110,7 +110,7 @@ def draw_queries(
 def _shape(places: Sequence[Place], pairs: Sequence[tuple[int, int]]) -> Shape:
     blocks = tuple(Block(SOURCE, _pattern(places, [pair[side] for pair in pairs], "lr"[side])) for side in (0, 1))
     on = tuple(Comparison(f"l{left}", "=", f"r{right}") for left, right in pairs)
-    return Shape(blocks, on, (), (WINDOW,), "xscl", FOLLOWED_BY, strict=True)
+    return Shape(blocks, on, (), (WINDOW,), FOLLOWED_BY, strict=True)
 
 
 def _pattern(places: Sequence[Place], chosen: Sequence[int], side: str) -> PatternNode:

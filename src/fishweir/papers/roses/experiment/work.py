@@ -113,7 +113,7 @@ def to_selection(form: Form) -> Selection:
         return atom if wanted else Not(atom)
 
     clauses = tuple(Or(tuple(literal(*one) for one in clause)) for clause in form)
-    return Selection((Filter(SOURCE, And(clauses)),), None, slots, "roses")
+    return Selection((Filter(SOURCE, And(clauses)),), slots=slots)
 
 
 def to_rows(filters: Sequence[KeywordFilter]) -> Iterator[QueryRow]:

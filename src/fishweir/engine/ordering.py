@@ -1,0 +1,89 @@
+"""How two columns are ordered: as their declared types are.
+
+In: a shape and the streams' definitions. Out: the shape in which each `<`, `<=`, `>`, `>=` between two columns says
+what it compares. Two columns of times are read as numbers of seconds, two of texts as texts, by code points. All else
+compares numbers: numeric columns, columns of documents, which declare no types, and a text with a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from fishweir.algebra.column_joins import block_of
+from fishweir.algebra.documents import xml_name
+from fishweir.algebra.feeds import FeedQuery, Selection
+from fishweir.algebra.formula import Atom, Formula, RelativePath, with_atoms
+from fishweir.algebra.nodes import Shape, Source, StreamDefinition
+
+AnyShape = Shape | Selection | FeedQuery
+Types = Mapping[str, str]
+"""The declared type of each column, by its name as an element."""
+Place = Callable[[RelativePath], tuple[int, RelativePath]]
+"""Which block a path reads, and which column of it."""
+
+ORDERS = ("<", "<=", ">", ">=")
+
+
+class Unordered(Exception):
+    """Two columns that have no order, or none that a join can follow."""
+
+    def __init__(self, column: str, reason: str) -> None:
+        self.column, self.reason = column, reason
+
+
+def with_orders(shape: AnyShape, streams: Mapping[str, StreamDefinition]) -> AnyShape:
+    """The shape with comparisons of columns by their types. Raises Unordered."""
+    if isinstance(shape, Selection) and shape.columns:
+        filters = tuple(
+            replace(part, formula=_ordered(part.formula, [types_of(part.source, streams)], lambda path: (0, path)))
+            for part in shape.filters
+        )
+        return shape if filters == shape.filters else replace(shape, filters=filters)
+    if isinstance(shape, Shape) and shape.formula is not None:
+        types = [types_of(block.source, streams) for block in shape.blocks]
+        formula = _ordered(shape.formula, types, lambda path: (block_of(path), path[1:]))
+        return shape if formula == shape.formula else replace(shape, formula=formula)
+    return shape
+
+
+def types_of(source: Source, streams: Mapping[str, StreamDefinition]) -> Types:
+    columns = streams[source.name].columns if source.name in streams else ()
+    return {xml_name(name): kind for name, kind in columns}
+
+
+def _ordered(formula: Formula, types: Sequence[Types], place: Place) -> Formula:
+    def change(atom: Atom) -> Atom:
+        if atom.op not in ORDERS or not isinstance(atom.right, tuple):
+            return atom
+        (left_block, left), (right_block, right) = place(atom.path), place(atom.right)
+        names = left[-1].name, right[-1].name
+        kinds = column_type(left, types[left_block]), column_type(right, types[right_block])
+        _check(atom.op, names, kinds, left_block != right_block)
+        if kinds == ("timestamp", "timestamp"):
+            return replace(atom, path=_seconds(atom.path), right=_seconds(atom.right))
+        return replace(atom, part="text") if kinds == ("string", "string") else atom
+
+    return with_atoms(formula, change)
+
+
+def column_type(column: RelativePath, types: Types) -> str | None:
+    """None where the path is not a declared column."""
+    return types.get(column[0].name) if len(column) == 1 else None
+
+
+def _check(op: str, names: tuple[str, str], kinds: tuple[str | None, str | None], across: bool) -> None:
+    if kinds.count("timestamp") == 1:
+        name = names[kinds.index("timestamp")]
+        raise Unordered(name, f"compares {name}, a time, by '{op}' with a column that is none")
+    if "boolean" in kinds:
+        name = names[kinds.index("boolean")]
+        raise Unordered(name, f"compares {name} by '{op}'; true and false have no order")
+    if kinds == ("string", "string") and across:
+        left, right = names
+        reason = f"compares {left} with {right}, both texts, by '{op}'; between streams, texts are compared by = and !="
+        raise Unordered(left, f"{reason} only. Numbers and times can be ordered")
+
+
+def _seconds(path: RelativePath) -> RelativePath:
+    return (*path[:-1], replace(path[-1], axis="seconds"))
