@@ -61,8 +61,14 @@ def test_two_sources_in_any_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("items", "reason"),
     [
-        ('<a>$x</> in "quotes", <b>$y</> in "companies"', "nothing joins the two: use a variable in both"),
-        ('<a>$x</> in "quotes", <b>$x</> in "companies", <c>$x</> in "quotes"', "three and more sources"),
+        (
+            '<a>$x</> in "quotes", <b>$y</> in "companies"',
+            "nothing joins the two: quotes and companies; use a variable in both",
+        ),
+        (
+            '<a>$x</> in "quotes", <b>$y</> in "quotes", <c>$x</> in "companies"',
+            "column 34: nothing joins quotes with the sources before it",
+        ),
     ],
 )
 def test_refused(tmp_path: Path, items: str, reason: str) -> None:

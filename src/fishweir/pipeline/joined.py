@@ -15,21 +15,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fishweir.algebra.construct import Bound, construct, joined_columns, value_of
+from fishweir.algebra.construct import joined_columns
 from fishweir.algebra.documents import Document
 from fishweir.algebra.join_oracle import join_results
 from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import Constant, Shape
 from fishweir.evaluate.arrays import Ints, expand, number_rows
+from fishweir.pipeline.bindings import JoinedResult, Places, bound_result, over
 from fishweir.pipeline.joining import cached_set, set_path
 from fishweir.pipeline.taken import TakenDocument
 
-JoinedResult = tuple[list[str], dict[str, dict[str, Any]], str | dict[str, Any]]
-"""Documents in time order, bindings and output."""
-
 PAIR_COLUMNS = ("left_stream", "left", "right_stream", "right")
-Places = dict[tuple[int, int], int]
-"""Element of each (side, node of its template) that a result is over."""
 
 
 def pairs_in_order(rows: pa.Table) -> tuple[Ints, dict[str, Ints]]:
@@ -126,31 +122,17 @@ def joined_results(
     if shape.formula is not None:
         yield ordered, {}, joined_columns(shape.columns, [(one.nodes[0], one.values) for one in taken])
         return
-    normal = to_join(shape)
     for places in _places(shape, constants, row["nodes"], taken):
-        bound: dict[str, Bound] = {}
-        bindings = {}
-        for name, side, node in normal.variables:
-            if (side, node) not in places:
-                continue
-            step, position = normal.template.sides[side].nodes[node].step, places[side, node]
-            attribute = f"{{{step.namespace}}}{step.name}" if step.namespace else step.name
-            bound[name] = (taken[side].nodes[position], attribute if step.is_attribute else None)
-            if name[0] != "_":
-                shown = f"{position}@{step.name}" if step.is_attribute else position
-                bindings[name] = {"document": taken[side].id, "node": shown, "value": value_of(bound[name])}
-        yield ordered, bindings, construct(shape.output, bound)
+        yield ordered, *bound_result(shape, taken, places)
 
 
 def _places(
     shape: Shape, constants: tuple[Constant, ...], nodes: list[int] | None, taken: tuple[TakenDocument, TakenDocument]
 ) -> Iterator[Places]:
-    normal = to_join(shape)
-    over = [(side, node) for side in (0, 1) for node in normal.template.sides[side].outputs]
     if nodes is not None:
-        yield dict(zip(over, nodes, strict=True))
+        yield dict(zip(over(shape), nodes, strict=True))
         return
-    names = {(side, node): name for name, side, node in normal.variables}
+    names = {(side, node): name for name, side, node in to_join(shape).variables}
     documents = [Document(one.id, 0.0, one.nodes[0], one.context) for one in taken]
     for result in join_results(shape, constants, documents):
-        yield {place: int(result.binding[names[place]].id.partition("@")[0]) for place in over}
+        yield {place: int(result.binding[names[place]].id.partition("@")[0]) for place in over(shape)}

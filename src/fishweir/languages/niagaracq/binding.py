@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Literal, TypeVar
 
 from lark import Token
@@ -70,6 +71,7 @@ class _Binder:
 
     def bind(self, query: QuerySyntax) -> ParsedQuery:
         blocks: list[Block] = []
+        patterns = [item for item in query.items if isinstance(item, PatternSyntax)]
         for item in query.items:
             if isinstance(item, PatternSyntax):
                 blocks.append(Block(_source(item.source), self._pattern(item.element)))
@@ -81,6 +83,7 @@ class _Binder:
             assert isinstance(query.items[0], PredicateSyntax)
             reason = 'the query reads nothing: expected a pattern <...> in "..."'
             raise Rejected(reason, _at(query.items[0].left))
+        _check_joined(blocks, self._conditions, [_at(pattern.source[0]) for pattern in patterns])
         output = tuple(self._output(part) for part in query.output)
         windows = (self._endless(),) * len(blocks) if len(blocks) > 1 else ()
         shape = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), "niagaracq", windows)
@@ -174,6 +177,22 @@ class _Binder:
             else:
                 found[_output_name(name)] = TextOutput(unquote(value))
         return tuple(found.items())
+
+
+def _check_joined(blocks: Sequence[Block], conditions: Sequence[Comparison], starts: Sequence[int]) -> None:
+    """Something joins each source with the others: documents wait without end, and all combinations are too many."""
+    owner = {name: i for i, block in enumerate(blocks) for node in block.pattern.walk() for name in node.variables}
+    pairs = [{owner[c.left], owner[c.right]} for c in conditions if isinstance(c.right, str)]
+    joined = {0}
+    while more := [pair - joined for pair in pairs if pair & joined and pair - joined]:
+        joined = joined.union(*more)
+    apart = next((i for i in range(len(blocks)) if i not in joined), None)
+    if apart is None:
+        return
+    names = [str(block.source) for block in blocks]
+    what = f"the two: {names[0]} and {names[1]}" if len(names) == 2 else f"{names[apart]} with the sources before it"
+    how = "use a variable in both patterns, or compare one of each"
+    raise Rejected(f"nothing joins {what}; {how}", starts[apart])
 
 
 def _source(words: tuple[Token, ...]) -> Source:
