@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
+from fishweir.algebra.alternatives import parts
 from fishweir.algebra.column_joins import pair_holds
 from fishweir.algebra.documents import Document
 from fishweir.algebra.joins import admits, named, row_variables
 from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot
 from fishweir.algebra.oracle import Node, embeddings, holds
+
+Side = Sequence[Mapping[str, Node]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,8 @@ def evaluate_join(
     shape: Shape, constants: Sequence[Constant], lefts: Sequence[Document], rights: Sequence[Document]
 ) -> list[Pair]:
     """The results over all documents of the two sources, in arrival order. A document does not meet itself."""
-    ones = [(left, list(_side(shape, 0, constants, left))) for left in lefts]
-    twos = [(right, list(_side(shape, 1, constants, right))) for right in rights]
+    ones = [(left, _sides(shape, 0, constants, left)) for left in lefts]
+    twos = [(right, _sides(shape, 1, constants, right)) for right in rights]
     return [
         pair
         for left, one in ones
@@ -52,13 +56,17 @@ def evaluate_join(
 
 def pairs(shape: Shape, constants: Sequence[Constant], left: Document, right: Document) -> Iterator[Pair]:
     """The results of two documents, whatever their times: one per binding of the variables that a result is over."""
-    one, two = list(_side(shape, 0, constants, left)), list(_side(shape, 1, constants, right))
+    one, two = _sides(shape, 0, constants, left), _sides(shape, 1, constants, right)
     return _pairs(shape, constants, left, right, one, two)
 
 
+def _sides(shape: Shape, side: int, constants: Sequence[Constant], document: Document) -> list[Side]:
+    """The ways one block lies over a document, for each alternative."""
+    return [list(_side(part, side, constants, document)) for part in parts(shape)]
+
+
 def _side(shape: Shape, side: int, constants: Sequence[Constant], document: Document) -> Iterator[Mapping[str, Node]]:
-    """The ways one block lies over a document."""
-    for binding in embeddings(_pattern(shape, side), document):
+    for binding in embeddings(_pattern(shape, side), document, constants):
         if _hold(shape.conditions, binding, constants):
             yield binding
 
@@ -68,21 +76,28 @@ def _pairs(
     constants: Sequence[Constant],
     left: Document,
     right: Document,
-    ones: Sequence[Mapping[str, Node]],
-    twos: Sequence[Mapping[str, Node]],
+    ones: Sequence[Side],
+    twos: Sequence[Side],
 ) -> Iterator[Pair]:
     if shape.formula is not None and not pair_holds(shape.formula, constants, (left.root, right.root)):
         return
-    over = [name for side in (0, 1) for name in row_variables(shape, side)]
+    over = result_variables(shape)
     found: dict[tuple[tuple[int, str], ...], Mapping[str, Node]] = {}
-    for one in ones:
-        for two in twos:
+    for part, lefts, rights in zip(parts(shape), ones, twos, strict=True):
+        for one, two in product(lefts, rights):
             both = {**one, **two}
-            if _hold(shape.conditions, both, constants):
-                found.setdefault(tuple(both[name].order for name in over), both)
-    names = _shown([_pattern(shape, 0), _pattern(shape, 1)], over)
+            if _hold(part.conditions, both, constants):
+                found.setdefault(tuple(both[name].order if name in both else (-1, "") for name in over), both)
+    names = over if shape.alternatives else _shown([_pattern(shape, 0), _pattern(shape, 1)], over)
     for key in sorted(found):
-        yield Pair(left, right, {name: found[key][name] for name in names})
+        yield Pair(left, right, {name: found[key][name] for name in names if name in found[key]})
+
+
+def result_variables(shape: Shape) -> Sequence[str]:
+    """The variables that a result is over: with alternatives, those of the output, which all of them have."""
+    if shape.alternatives:
+        return shape.output_variables
+    return [name for side in (0, 1) for name in row_variables(shape, side)]
 
 
 @lru_cache(maxsize=1024)

@@ -161,7 +161,8 @@ def named(pattern: PatternNode, prefix: str) -> PatternNode:
 
     def visit(node: PatternNode) -> PatternNode:
         own = f"{prefix}_{next(numbers)}"
-        return PatternNode(node.step, node.variables or (own,), tuple(visit(child) for child in node.children))
+        children = tuple(visit(child) for child in node.children)
+        return replace(node, variables=node.variables or (own,), children=children)
 
     return visit(pattern)
 

@@ -65,11 +65,24 @@ class PatternNode:
     step: Step
     variables: tuple[str, ...] = ()
     children: tuple[PatternNode, ...] = ()
+    absent: tuple[Absence, ...] = ()
 
     def walk(self) -> Iterator[PatternNode]:
+        """The nodes that a document must have; those of absences are not among them."""
         yield self
         for child in self.children:
             yield from child.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """What a pattern node must not have: there is no way to lay `children` below it so that all `conditions` hold.
+
+    The conditions compare variables of the children, or of the node itself. Nothing outside reads these variables.
+    """
+
+    children: tuple[PatternNode, ...] = ()
+    conditions: tuple[Comparison, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +208,8 @@ class Shape:
     """Of a join by SQL, its select list."""
     windows: tuple[BlockWindow, ...] = ()
     """Of a join of three and more blocks, which has no `window`, that of each; see many_joins."""
+    alternatives: tuple[Shape, ...] = ()
+    """Shapes with the same sources, output and window: the query also holds where one of them does; see alternatives."""
 
     @property
     def output_variables(self) -> tuple[str, ...]:

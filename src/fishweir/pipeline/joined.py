@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fishweir.algebra.alternatives import steps_of
 from fishweir.algebra.construct import Bound, construct, joined_columns, value_of
 from fishweir.algebra.documents import Document
 from fishweir.algebra.join_oracle import pairs
@@ -28,8 +29,8 @@ JoinedResult = tuple[list[str], dict[str, dict[str, Any]], str | dict[str, Any]]
 """Documents in time order, bindings and output."""
 
 PAIR_COLUMNS = ("left_stream", "left", "right_stream", "right")
-Places = dict[tuple[int, int], int]
-"""Element of each (side, node of its template) that a result is over."""
+Places = dict[str, int]
+"""Element of each variable that a result is over."""
 
 
 def pairs_in_order(rows: pa.Table) -> tuple[Ints, dict[str, Ints]]:
@@ -126,14 +127,13 @@ def joined_results(
     if shape.formula is not None:
         yield ordered, {}, joined_columns(shape.columns, [(one.nodes[0], one.values) for one in taken])
         return
-    normal = to_join(shape)
     for places in _places(shape, constants, row["nodes"], taken):
         bound: dict[str, Bound] = {}
         bindings = {}
-        for name, side, node in normal.variables:
-            if (side, node) not in places:
+        for name, (side, step) in steps_of(shape).items():
+            if name not in places:
                 continue
-            step, position = normal.template.sides[side].nodes[node].step, places[side, node]
+            position = places[name]
             attribute = f"{{{step.namespace}}}{step.name}" if step.namespace else step.name
             bound[name] = (taken[side].nodes[position], attribute if step.is_attribute else None)
             if name[0] != "_":
@@ -145,12 +145,14 @@ def joined_results(
 def _places(
     shape: Shape, constants: tuple[Constant, ...], nodes: list[int] | None, taken: tuple[TakenDocument, TakenDocument]
 ) -> Iterator[Places]:
-    normal = to_join(shape)
-    over = [(side, node) for side in (0, 1) for node in normal.template.sides[side].outputs]
-    if nodes is not None:
-        yield dict(zip(over, nodes, strict=True))
+    """The bindings of a pair. Which alternative a row is of is not known, so a pair of such a query is looked at as a
+    whole, and once."""
+    normal = None if shape.alternatives else to_join(shape)
+    if normal is not None and nodes is not None:
+        over = [(side, node) for side in (0, 1) for node in normal.template.sides[side].outputs]
+        at = dict(zip(over, nodes, strict=True))
+        yield {name: at[side, node] for name, side, node in normal.variables if (side, node) in at}
         return
-    names = {(side, node): name for name, side, node in normal.variables}
     left, right = (Document(one.id, 0.0, one.nodes[0], one.context) for one in taken)
     for pair in pairs(shape, constants, left, right):
-        yield {place: int(pair.binding[names[place]].id.partition("@")[0]) for place in over}
+        yield {name: int(node.id.partition("@")[0]) for name, node in pair.binding.items()}
