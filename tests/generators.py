@@ -11,12 +11,12 @@ from fishweir.algebra.nodes import (
     ElementOutput,
     PatternNode,
     Shape,
+    SideWindow,
     Slot,
     Source,
     Step,
     TextOutput,
     VariableOutput,
-    Window,
 )
 
 NAMES = ["a", "b", "c"]
@@ -183,8 +183,9 @@ def joins(draw: st.DrawFn, sources: tuple[str, str] = ("S", "S"), deep: bool = F
         conditions.append(Comparison(draw(st.sampled_from(own)), op, slots[-1]))
     slots.append(Slot(len(slots), "number"))
     constants.append(draw(st.sampled_from([0.0, 1.0, 2.0, 5.0, float("inf")])))
-    window = draw(st.sampled_from([Window(slots[-1], slots[-1]), Window(slots[-1], None, strict=True)]))
+    strict = draw(st.booleans())
+    windows = SideWindow(slots[-1]), SideWindow() if strict else SideWindow(slots[-1])
     shown = draw(st.lists(st.sampled_from([*every[0], *every[1]]), max_size=2, unique=True))
     blocks = tuple(Block(Source(s), p) for s, p in zip(sources, sides, strict=True))
     output = tuple(VariableOutput(name) for name in shown)
-    return Shape(blocks, tuple(conditions), output, tuple(slots), "xscl", window), tuple(constants)
+    return Shape(blocks, tuple(conditions), output, tuple(slots), "xscl", windows, strict), tuple(constants)

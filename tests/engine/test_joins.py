@@ -43,7 +43,7 @@ def expected(weir, name: str, documents: list[tuple[str, Document, int]], since:
     ]
     return sorted(
         (name, tuple(p.documents), tuple(sorted((v, n.id, n.value) for v, n in p.binding.items() if v[0] != "_")))
-        for p in evaluate_join(found.shape, found.constants, *sides)
+        for p in evaluate_join(found.shape, found.constants, sides)
     )
 
 

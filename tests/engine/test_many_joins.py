@@ -9,7 +9,7 @@ import pytest
 
 import fishweir
 from fishweir.algebra.documents import Document, parse_document, tuple_to_document
-from fishweir.algebra.many_oracle import evaluate_many, in_time_order
+from fishweir.algebra.join_oracle import evaluate_join
 from fishweir.errors import QueryError
 from fishweir.languages.script import parse_script
 from tests.engine.support import micro_batch
@@ -66,10 +66,10 @@ def oracle(batches, text: str, since: int = 0, until: int | None = None) -> list
         sides = [[d for s, d, _ in come if s == block.source.name] for block in query.shape.blocks]
         seen = {d.id for _, d, own in come if own >= since}
         if until is None or number < until:
-            for some in evaluate_many(query.shape, query.constants, sides):
-                ids = {d.id for d in some}
+            for result in evaluate_join(query.shape, query.constants, sides):
+                ids = set(result.documents)
                 if ids & fresh and ids <= seen:
-                    found.append(in_time_order(some))
+                    found.append(result.documents)
     return sorted(found)
 
 

@@ -53,7 +53,7 @@ def oracle(arrived, text: str) -> list[list[str]]:
         own.append(Document(f"{stream}-{len(own) + 1}", float(time), root))
     (query,) = parse_script(text)
     sides = [by_stream[block.source.name] for block in query.shape.blocks]
-    return sorted(pair.documents for pair in evaluate_join(query.shape, query.constants, *sides))
+    return sorted(pair.documents for pair in evaluate_join(query.shape, query.constants, sides))
 
 
 def published(weir, arrived) -> None:

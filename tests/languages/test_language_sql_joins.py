@@ -38,9 +38,9 @@ WINDOWS = [
 @pytest.mark.parametrize("form", FORMS)
 def test_window(form: str, text: str, end: float, rows: bool) -> None:
     query = parsed(f"select * from {form.format(text)}")
-    window = query.shape.window
-    assert (query.constants[window.left.index], window.left_rows) == (end, rows)
-    assert (query.constants[window.right.index], window.right_rows, window.strict) == (1.0, False, False)
+    left, right = query.shape.windows
+    assert (query.constants[left.end.index], left.rows) == (end, rows)
+    assert (query.constants[right.end.index], right.rows, query.shape.strict) == (1.0, False, False)
 
 
 def test_join_on_is_where() -> None:

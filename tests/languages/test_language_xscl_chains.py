@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fishweir.algebra.construct import Bound, construct
 from fishweir.algebra.documents import Document, parse_document
-from fishweir.algebra.join_oracle import Pair, evaluate_join
+from fishweir.algebra.join_oracle import JoinResult, evaluate_join
 from fishweir.algebra.nodes import CreateQuery, Shape
 from fishweir.errors import QueryError
 from fishweir.languages.script import parse_script
@@ -16,7 +16,7 @@ from fishweir.languages.script import parse_script
 Row = tuple[str, int, str, str]
 
 
-def output(shape: Shape, pair: Pair) -> str:
+def output(shape: Shape, pair: JoinResult) -> str:
     bound: dict[str, Bound] = {
         name: (node.element, node.id.partition("@")[2] or None) for name, node in pair.binding.items()
     }
@@ -30,8 +30,8 @@ def run(text: str, streams: dict[str, list[Document]]) -> list[str]:
     for query in parse_script(text):
         assert isinstance(query, CreateQuery)
         assert isinstance(query.shape, Shape)
-        left, right = (streams[block.source.name] for block in query.shape.blocks)
-        pairs = evaluate_join(query.shape, query.constants, left, right)
+        sides = [streams[block.source.name] for block in query.shape.blocks]
+        pairs = evaluate_join(query.shape, query.constants, sides)
         found = [output(query.shape, pair) for pair in pairs]
         bodies = (parse_document(body.encode()) for body in found)
         name = str(query.name)

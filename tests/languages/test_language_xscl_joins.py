@@ -10,8 +10,8 @@ import pytest
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.documents import Document, parse_document
-from fishweir.algebra.join_oracle import Pair, evaluate_join
-from fishweir.algebra.nodes import CreateQuery, ElementOutput, Shape, VariableOutput, Window
+from fishweir.algebra.join_oracle import JoinResult, evaluate_join
+from fishweir.algebra.nodes import CreateQuery, ElementOutput, Shape, SideWindow, VariableOutput
 from fishweir.errors import QueryError
 from fishweir.languages.bulk import render_rows
 from fishweir.languages.script import parse_script
@@ -40,13 +40,13 @@ def document(id: str, time: float, body: str) -> Document:
     return Document(id, time, parse_document(body.encode()))
 
 
-def joined(text: str, lefts: list[Document], rights: list[Document] | None = None) -> list[Pair]:
+def joined(text: str, lefts: list[Document], rights: list[Document] | None = None) -> list[JoinResult]:
     query = parsed(text)
     assert isinstance(query.shape, Shape)
-    return evaluate_join(query.shape, query.constants, lefts, lefts if rights is None else rights)
+    return evaluate_join(query.shape, query.constants, [lefts, lefts if rights is None else rights])
 
 
-def rows(pairs: list[Pair]) -> list[dict[str, str]]:
+def rows(pairs: list[JoinResult]) -> list[dict[str, str]]:
     return [{name: node.id for name, node in pair.binding.items() if name[0] != "_"} for pair in pairs]
 
 
@@ -109,8 +109,8 @@ def test_windows_in_the_algebra() -> None:
     assert isinstance(either.shape, Shape)
     assert isinstance(after.shape, Shape)
     (slot,) = either.shape.slots
-    assert either.shape.window == Window(slot, slot)
-    assert after.shape.window == Window(slot, None, strict=True)
+    assert (either.shape.windows, either.shape.strict) == ((SideWindow(slot), SideWindow(slot)), False)
+    assert (after.shape.windows, after.shape.strict) == ((SideWindow(slot), SideWindow()), True)
     assert [block.source.name for block in either.shape.blocks] == ["S", "T"]
 
 

@@ -2,7 +2,7 @@
 
 In: a Selection. Out: its normals; the query fires where any of them does. A filter on feed items becomes
 a predicate (predicates.py). Of SQL's conditions each conjunction of the disjunctive normal form becomes a
-template (columns.py), of its joins a join of two (column_joins.py) or of more (many_joins.py).
+template (columns.py), of its joins a join (column_joins.py).
 """
 
 from __future__ import annotations
@@ -16,25 +16,23 @@ from fishweir.algebra.columns import column_template
 from fishweir.algebra.feeds import Filter, Selection
 from fishweir.algebra.formula import Clause, to_dnf
 from fishweir.algebra.joins import JoinNormal, to_join
-from fishweir.algebra.many_joins import ManyNormal, to_many_joins
 from fishweir.algebra.nodes import Constant, Shape
 from fishweir.algebra.normal import Normal, to_normal
 from fishweir.algebra.predicates import constant_at, to_predicates
 
-AnyNormal = Normal | JoinNormal | ManyNormal | AnnotationNormal
+AnyNormal = Normal | JoinNormal | AnnotationNormal
 
 
 @lru_cache(maxsize=100_000)
 def to_normals(shape: Shape | Selection) -> tuple[AnyNormal, ...]:
-    """The normal forms of a query; a tree pattern or a join of two has one for each alternative, a join by SQL one a
-    conjunction."""
+    """The normal forms of a query; a tree pattern or a join of patterns has one for each alternative, a join by SQL one
+    a conjunction."""
     if isinstance(shape, Shape):
         if shape.formula is not None:
-            return to_many_joins(shape) if shape.windows else to_column_joins(shape)
+            return to_column_joins(shape)
         if shape.alternatives:
-            both = to_alternatives(shape) if shape.window is None else to_join_alternatives(shape)
-            return tuple(dict.fromkeys(both))
-        return (to_normal(shape) if shape.window is None else to_join(shape),)
+            return tuple(dict.fromkeys(to_join_alternatives(shape) if shape.windows else to_alternatives(shape)))
+        return (to_join(shape) if shape.windows else to_normal(shape),)
     if shape.joins:
         return (to_annotation(shape),)
     if shape.language == "sql":

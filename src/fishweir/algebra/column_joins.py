@@ -1,8 +1,8 @@
-"""SQL's joins in normal form: a formula over the columns of two streams, as joins of two templates.
+"""SQL's joins in normal form: a formula over the columns of several streams, as joins of templates.
 
 In: a Shape with a formula, whose paths begin with a step that says which block they read. Out: one join for each
-conjunction of the disjunctive normal form; a pair of tuples is one result, however many of them hold. Within a
-conjunction, comparisons between the blocks are edges, all else belongs to its side.
+conjunction of the disjunctive normal form; a combination of tuples is one result, however many of them hold. Within a
+conjunction, comparisons between blocks are edges, all else belongs to its side.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from dataclasses import replace
 from fishweir.algebra.columns import column_template
 from fishweir.algebra.documents import Element, values_at
 from fishweir.algebra.formula import And, Atom, Clause, Formula, Literal, Not, Or, RelativePath, to_dnf
-from fishweir.algebra.joins import JoinEdge, JoinNormal, JoinTemplate, placed_window
+from fishweir.algebra.joins import JoinNormal, JoinTemplate, edge, in_order, placed_windows
 from fishweir.algebra.nodes import MIRRORED, Constant, Operator, Shape, Step
+from fishweir.algebra.normal import Template
 from fishweir.algebra.oracle import item_holds, values_compare
+from fishweir.algebra.predicates import Place
 
-ColumnEdge = tuple[RelativePath, Operator, RelativePath]
+End = tuple[int, RelativePath]
+"""A column of one of a join's streams."""
 
 
 def in_block(block: int, path: RelativePath) -> RelativePath:
@@ -52,26 +55,26 @@ def to_column_joins(shape: Shape) -> tuple[JoinNormal, ...]:
 
 
 def _normal(shape: Shape, clause: Clause) -> JoinNormal:
-    assert shape.window is not None, "a join has a window"
-    edges = sorted({_edge(x.atom) for x in clause if is_between(x.atom)}, key=str)
-    own = [own_clause(clause, side) for side in (0, 1)]
-    ends = [[edge[0] for edge in edges], [edge[2] for edge in edges]]
-    (left, left_places, lefts), (right, right_places, rights) = (
-        column_template(block.source, own[side], ends[side]) for side, block in enumerate(shape.blocks)
-    )
-    slots = [*left_places, *right_places]
-    window = placed_window(shape.window, slots)
-    between = {JoinEdge(a, op, b) for a, (_, op, _), b in zip(lefts, edges, rights, strict=True)}
-    ordered = tuple(sorted(between, key=lambda e: (e.left, e.op, e.right)))
-    return JoinNormal(JoinTemplate(left, right, ordered, window), (), tuple(slots))
+    between = sorted({_edge(x.atom) for x in clause if is_between(x.atom)}, key=str)
+    sides: list[Template] = []
+    slots: list[Place] = []
+    nodes: dict[End, int] = {}
+    for side, block in enumerate(shape.blocks):
+        ends = list(dict.fromkeys(path for one, _, two in between for own, path in (one, two) if own == side))
+        template, places, found = column_template(block.source, own_clause(clause, side), ends)
+        sides.append(template)
+        slots += places
+        nodes |= {(side, path): node for path, node in zip(ends, found, strict=True)}
+    edges = {edge((one[0], nodes[one]), op, (two[0], nodes[two])) for one, op, two in between}
+    windows = placed_windows(shape.windows, slots)
+    return JoinNormal(JoinTemplate(tuple(sides), in_order(edges), windows, shape.strict), (), tuple(slots))
 
 
-def _edge(atom: Atom) -> ColumnEdge:
+def _edge(atom: Atom) -> tuple[End, Operator, End]:
     assert isinstance(atom.right, tuple)
     op: Operator = atom.op  # type: ignore[assignment]
-    if block_of(atom.path) == 0:
-        return atom.path[1:], op, atom.right[1:]
-    return atom.right[1:], MIRRORED[op], atom.path[1:]
+    one, two = ((block_of(path), path[1:]) for path in (atom.path, atom.right))
+    return (one, op, two) if one[0] < two[0] else (two, MIRRORED[op], one)
 
 
 def own_clause(clause: Clause, side: int) -> Clause:
@@ -88,15 +91,15 @@ def _stripped(atom: Atom) -> Atom:
     return replace(atom, path=atom.path[1:], right=right)
 
 
-def pair_holds(formula: Formula, constants: Sequence[Constant], roots: Sequence[Element]) -> bool:
+def combination_holds(formula: Formula, constants: Sequence[Constant], roots: Sequence[Element]) -> bool:
     """Whether documents, one of each block, satisfy a join's formula; tried atom by atom, for the oracle."""
     match formula:
         case And(parts):
-            return all(pair_holds(part, constants, roots) for part in parts)
+            return all(combination_holds(part, constants, roots) for part in parts)
         case Or(parts):
-            return any(pair_holds(part, constants, roots) for part in parts)
+            return any(combination_holds(part, constants, roots) for part in parts)
         case Not(part):
-            return not pair_holds(part, constants, roots)
+            return not combination_holds(part, constants, roots)
     if not is_between(formula):
         return item_holds(_stripped(formula), constants, roots[block_of(formula.path)], columns=True)
     assert isinstance(formula.right, tuple)

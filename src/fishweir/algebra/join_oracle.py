@@ -1,7 +1,9 @@
-"""The naive evaluator of joins: every pair of documents, every pair of embeddings tried. Obviously right, never fast.
+"""The naive evaluator of joins: every combination of documents and of embeddings tried. Obviously right, never fast.
 
-In: a join's shape, its constants, the documents of both sources with their stream and place in it. Out: one binding
-per result. Every join strategy and the Spark job are compared with this.
+In: a join's shape, its constants, the documents of each block's source in arrival order. Out: one result for each
+combination of documents and each binding of the variables that a result is over. With t the time of the newest
+document, each other one must be in its own window at t: at most so many seconds before t, or among the newest rows of
+its stream, seen from each of the newest. Every join strategy and the Spark job are compared with this.
 """
 
 from __future__ import annotations
@@ -12,92 +14,89 @@ from functools import lru_cache
 from itertools import product
 
 from fishweir.algebra.alternatives import parts
-from fishweir.algebra.column_joins import pair_holds
+from fishweir.algebra.column_joins import combination_holds
 from fishweir.algebra.documents import Document
-from fishweir.algebra.joins import admits, named, row_variables
+from fishweir.algebra.joins import named, row_variables
 from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot
-from fishweir.algebra.oracle import Node, embeddings, holds
+from fishweir.algebra.oracle import NOWHERE, Node, embeddings, holds
 
-Side = Sequence[Mapping[str, Node]]
+Binding = Mapping[str, Node]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """One result of a join: its documents, left and right, and the nodes that it is over."""
+class JoinResult:
+    """A document for each block, and the nodes that the result is over."""
 
-    left: Document
-    right: Document
-    binding: Mapping[str, Node]
+    sides: tuple[Document, ...]
+    binding: Binding
 
     @property
     def documents(self) -> list[str]:
-        """Ids in time order; of equal times the left one first."""
-        return [document.id for document in sorted((self.left, self.right), key=lambda d: d.timestamp)]
+        """Ids in time order; of equal times in the order of the blocks."""
+        return [document.id for document in sorted(self.sides, key=lambda d: d.timestamp)]
 
     @property
     def timestamp(self) -> float:
-        return max(self.left.timestamp, self.right.timestamp)
+        return max(document.timestamp for document in self.sides)
 
 
 def evaluate_join(
-    shape: Shape, constants: Sequence[Constant], lefts: Sequence[Document], rights: Sequence[Document]
-) -> list[Pair]:
-    """The results over all documents of the two sources, in arrival order. A document does not meet itself."""
-    ones = [(left, _sides(shape, 0, constants, left)) for left in lefts]
-    twos = [(right, _sides(shape, 1, constants, right)) for right in rights]
-    return [
-        pair
-        for left, one in ones
-        for right, two in twos
-        if left.root is not right.root and _meet(shape, constants, left, right, lefts, rights)
-        for pair in _pairs(shape, constants, left, right, one, two)
+    shape: Shape, constants: Sequence[Constant], streams: Sequence[Sequence[Document]]
+) -> list[JoinResult]:
+    """The results over all documents of the sources, one sequence per block. A document stands for one block only."""
+    bound = [
+        [(document, _bindings(shape, side, constants, document)) for document in documents]
+        for side, documents in enumerate(streams)
     ]
+    found: list[JoinResult] = []
+    for some in product(*bound):
+        documents = tuple(document for document, _ in some)
+        different = len({id(document.root) for document in documents}) == len(documents)
+        if different and _in_windows(shape, constants, documents, streams):
+            found += _results(shape, constants, documents, [bindings for _, bindings in some])
+    return found
 
 
-def pairs(shape: Shape, constants: Sequence[Constant], left: Document, right: Document) -> Iterator[Pair]:
-    """The results of two documents, whatever their times: one per binding of the variables that a result is over."""
-    one, two = _sides(shape, 0, constants, left), _sides(shape, 1, constants, right)
-    return _pairs(shape, constants, left, right, one, two)
+def join_results(shape: Shape, constants: Sequence[Constant], documents: Sequence[Document]) -> Iterator[JoinResult]:
+    """The results of some documents, one for each block, whatever their times."""
+    bindings = [_bindings(shape, side, constants, document) for side, document in enumerate(documents)]
+    return _results(shape, constants, tuple(documents), bindings)
 
 
-def _sides(shape: Shape, side: int, constants: Sequence[Constant], document: Document) -> list[Side]:
+def _bindings(shape: Shape, side: int, constants: Sequence[Constant], document: Document) -> list[list[Binding]]:
     """The ways one block lies over a document, for each alternative."""
     return [list(_side(part, side, constants, document)) for part in parts(shape)]
 
 
-def _side(shape: Shape, side: int, constants: Sequence[Constant], document: Document) -> Iterator[Mapping[str, Node]]:
+def _side(shape: Shape, side: int, constants: Sequence[Constant], document: Document) -> Iterator[Binding]:
     for binding in embeddings(_pattern(shape, side), document, constants):
         if _hold(shape.conditions, binding, constants):
             yield binding
 
 
-def _pairs(
-    shape: Shape,
-    constants: Sequence[Constant],
-    left: Document,
-    right: Document,
-    ones: Sequence[Side],
-    twos: Sequence[Side],
-) -> Iterator[Pair]:
-    if shape.formula is not None and not pair_holds(shape.formula, constants, (left.root, right.root)):
+def _results(
+    shape: Shape, constants: Sequence[Constant], documents: tuple[Document, ...], sides: Sequence[list[list[Binding]]]
+) -> Iterator[JoinResult]:
+    roots = [document.root for document in documents]
+    if shape.formula is not None and not combination_holds(shape.formula, constants, roots):
         return
     over = result_variables(shape)
-    found: dict[tuple[tuple[int, str], ...], Mapping[str, Node]] = {}
-    for part, lefts, rights in zip(parts(shape), ones, twos, strict=True):
-        for one, two in product(lefts, rights):
-            both = {**one, **two}
-            if _hold(part.conditions, both, constants):
-                found.setdefault(tuple(both[name].order if name in both else (-1, "") for name in over), both)
-    names = over if shape.alternatives else _shown([_pattern(shape, 0), _pattern(shape, 1)], over)
+    found: dict[tuple[tuple[int, str], ...], Binding] = {}
+    for part, *bindings in zip(parts(shape), *sides, strict=True):
+        for some in product(*bindings):
+            whole = {name: node for binding in some for name, node in binding.items()}
+            if _hold(part.conditions, whole, constants):
+                found.setdefault(tuple(whole[name].order if name in whole else NOWHERE for name in over), whole)
+    names = over if shape.alternatives else _shown([_pattern(shape, i) for i in range(len(sides))], over)
     for key in sorted(found):
-        yield Pair(left, right, {name: found[key][name] for name in names if name in found[key]})
+        yield JoinResult(documents, {name: found[key][name] for name in names if name in found[key]})
 
 
 def result_variables(shape: Shape) -> Sequence[str]:
-    """The variables that a result is over: with alternatives, those of the output, which all of them have."""
+    """The variables that a result is over: with alternatives those of the output, which all of them have."""
     if shape.alternatives:
         return shape.output_variables
-    return [name for side in (0, 1) for name in row_variables(shape, side)]
+    return [name for side in range(len(shape.blocks)) for name in row_variables(shape, side)]
 
 
 @lru_cache(maxsize=1024)
@@ -105,7 +104,7 @@ def _pattern(shape: Shape, side: int) -> PatternNode:
     return named(shape.blocks[side].pattern, f"_n{side}")
 
 
-def _hold(conditions: Sequence[Comparison], binding: Mapping[str, Node], constants: Sequence[Constant]) -> bool:
+def _hold(conditions: Sequence[Comparison], binding: Binding, constants: Sequence[Constant]) -> bool:
     """Whether those hold of which both ends are bound."""
     bound = [c for c in conditions if c.left in binding and (isinstance(c.right, Slot) or c.right in binding)]
     return all(holds(condition, binding, constants) for condition in bound)
@@ -117,26 +116,21 @@ def _shown(patterns: Sequence[PatternNode], over: Sequence[str]) -> list[str]:
     return [name for node in nodes if node.variables[0] in over for name in node.variables]
 
 
-def _meet(
-    shape: Shape,
-    constants: Sequence[Constant],
-    left: Document,
-    right: Document,
-    lefts: Sequence[Document],
-    rights: Sequence[Document],
+def _in_windows(
+    shape: Shape, constants: Sequence[Constant], some: Sequence[Document], streams: Sequence[Sequence[Document]]
 ) -> bool:
-    window = shape.window
-    assert window is not None
-    ends = [None if slot is None else float(constants[slot.index]) for slot in (window.left, window.right)]
-    times = (left.timestamp, right.timestamp)
-    for i, (rows, own, later, all_) in enumerate(
-        ((window.left_rows, left, right, lefts), (window.right_rows, right, left, rights))
-    ):
-        if rows:
-            if newer(own, later, all_) >= ends[i]:  # type: ignore[operator]
+    time = max(document.timestamp for document in some)
+    if shape.strict and len({document.timestamp for document in some}) < len(some):
+        return False
+    newest = [document for document in some if document.timestamp == time]
+    for window, own, every in zip(shape.windows, some, streams, strict=True):
+        end = -1.0 if window.end is None else float(constants[window.end.index])
+        if window.rows:
+            if any(newer(own, later, every) >= end for later in newest):
                 return False
-            ends[i] = float("inf")
-    return admits(window, ends[0], ends[1], *times)
+        elif own.timestamp != time and time - own.timestamp > end:
+            return False
+    return True
 
 
 def newer(own: Document, later: Document, documents: Sequence[Document]) -> int:

@@ -1,6 +1,6 @@
-"""Joins in normal form: two templates, the edges between their nodes, the window (MMQJP 4.1 and 4.2).
+"""Joins in normal form: a template for each side, the edges between their nodes, the windows (MMQJP 4.1 and 4.2).
 
-In: a Shape with two blocks. Out: a JoinTemplate, in which each side is the template of a selection, and the way
+In: a Shape with several blocks. Out: a JoinTemplate, in which each side is the template of a selection, and the way
 back. A side's outputs are the nodes that a result is over: those of the reduced join graph (the nodes of value
 joins and the least common ancestors among them) and those that the output mentions. What else a block asks for
 must only be there. Queries with equal join templates differ in constants, windows and output names only.
@@ -18,80 +18,108 @@ from fishweir.algebra.nodes import (
     Operator,
     PatternNode,
     Shape,
+    SideWindow,
     Slot,
     Source,
     VariableOutput,
-    Window,
 )
 from fishweir.algebra.normal import Template, dotted, to_normal
-from fishweir.algebra.predicates import Predicate
+from fishweir.algebra.predicates import Place, Predicate
 
 
 @dataclass(frozen=True, slots=True)
-class JoinEdge:
-    """`left op right` between a node of the left template and one of the right."""
+class Edge:
+    """`left op right` between a node of one side's template and one of a later side's."""
 
+    left_side: int
     left: int
     op: Operator
+    right_side: int
     right: int
 
     @property
     def is_equality(self) -> bool:
         return self.op == "="
 
+    def node_of(self, side: int) -> int | None:
+        """The node of a side that the edge compares; None where it is between others."""
+        return self.left if side == self.left_side else self.right if side == self.right_side else None
+
+
+def edge(one: tuple[int, int], op: Operator, two: tuple[int, int]) -> Edge:
+    """The edge between two (side, node), whichever side comes first."""
+    return Edge(*one, op, *two) if one[0] < two[0] else Edge(*two, MIRRORED[op], *one)
+
 
 @dataclass(frozen=True, slots=True)
 class JoinTemplate:
-    """A join without names and constants. The window's slots are places among the constants after those of the
-    left and of the right template."""
+    """A join without names and constants. The slots of the windows are places among the constants after those of the
+    sides, in the order of the sides."""
 
-    left: Template
-    right: Template
-    edges: tuple[JoinEdge, ...]
-    window: Window
+    sides: tuple[Template, ...]
+    edges: tuple[Edge, ...]
+    windows: tuple[SideWindow, ...]
+    strict: bool = False
     turn: int = 0
     """Counts the conjunctions of one query that have the same edges and conditions on the same sides."""
 
     @property
-    def sides(self) -> tuple[Template, Template]:
-        return self.left, self.right
+    def left(self) -> Template:
+        return self.sides[0]
 
-    def shown(self, edge: JoinEdge) -> str:
-        """An edge as people read it: Quotes.Symbol = Companies.Symbol."""
-        return f"{dotted(self.left.path(edge.left))} {edge.op} {dotted(self.right.path(edge.right))}"
+    @property
+    def right(self) -> Template:
+        """The other side of a join of two."""
+        _, right = self.sides
+        return right
+
+    @property
+    def counts_rows(self) -> tuple[bool, ...]:
+        """By side, whether its window counts rows."""
+        return tuple(window.rows for window in self.windows)
+
+    def shown(self, edge: Edge) -> str:
+        """An edge as people read it: Quotes.Symbol = Companies.Symbol. More than two sides are numbered, since a source
+        may be read several times."""
+        ends = []
+        for side, node in ((edge.left_side, edge.left), (edge.right_side, edge.right)):
+            template = self.sides[side]
+            number = f"{template.source}#{side + 1}." if len(self.sides) > 2 else ""
+            ends.append(f"{number}{dotted(template.path(node))}")
+        return f"{ends[0]} {edge.op} {ends[1]}"
 
     @property
     def signature(self) -> str:
         """The join signature (NiagaraCQ 3.5): the inputs and the comparisons between them."""
         edges = " and ".join(map(self.shown, self.edges)) or "true"
-        return f"{edges} in {self.left.source} {'followed by' if self.window.strict else 'join'} {self.right.source}"
+        return f"{edges} in {(' followed by ' if self.strict else ' join ').join(map(str, self.sources))}"
 
     def __str__(self) -> str:
-        return f"{self.left} || {self.right} || {self.signature}"
+        return " || ".join([*map(str, self.sides), self.signature])
 
     @property
-    def sources(self) -> tuple[Source, Source]:
-        return self.left.source, self.right.source
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(side.source for side in self.sides)
 
     @property
     def types(self) -> tuple[str, ...]:
-        ends = {slot.index: slot.type for slot in (self.window.left, self.window.right) if slot is not None}
-        return (*self.left.types, *self.right.types, *(ends[i] for i in sorted(ends)))
+        ends = {window.end.index: window.end.type for window in self.windows if window.end is not None}
+        return (*(kind for side in self.sides for kind in side.types), *(ends[i] for i in sorted(ends)))
 
 
 @dataclass(frozen=True, slots=True)
 class JoinNormal:
-    """A join template and the way back: side and node of each variable, index of the constant for each slot."""
+    """A join template and the way back: side and node of each variable, index of the constant for each slot. Columns
+    have no variables."""
 
     template: JoinTemplate
     variables: tuple[tuple[str, int, int], ...]
-    slots: tuple[int | tuple[int, int], ...]
+    slots: tuple[Place, ...]
 
 
 @lru_cache(maxsize=100_000)
 def to_join(shape: Shape) -> JoinNormal:
-    """The normal form of a join of two blocks."""
-    assert shape.window is not None, "a join has a window"
+    """The normal form of a join of patterns."""
     blocks = tuple(replace(block, pattern=named(block.pattern, f"_n{i}")) for i, block in enumerate(shape.blocks))
     owner = {name: i for i, block in enumerate(blocks) for node in block.pattern.walk() for name in node.variables}
     between = [c for c in shape.conditions if isinstance(c.right, str) and owner[c.left] != owner[c.right]]
@@ -100,15 +128,16 @@ def to_join(shape: Shape) -> JoinNormal:
         own = tuple(c for c in shape.conditions if c not in between and owner[c.left] == side)
         outputs = tuple(VariableOutput(name) for name in row_variables(shape, side))
         normals.append(to_normal(Shape((block,), own, outputs, shape.slots, shape.language)))
-    left, right = normals
-    nodes = [dict(normal.variables) for normal in normals]
-    edges = {_edge(c, owner, nodes) for c in between}
-    slots = [*left.slots, *right.slots]
-    window = placed_window(shape.window, slots)
-    ordered = tuple(sorted(edges, key=lambda e: (e.left, e.op, e.right)))
-    template = JoinTemplate(_in_order(left.template), _in_order(right.template), ordered, window)
-    variables = tuple((name, side, node) for side in (0, 1) for name, node in nodes[side].items())
-    return JoinNormal(template, variables, tuple(slots))
+    places = {name: (owner[name], node) for normal in normals for name, node in normal.variables}
+    edges = {_edge(condition, places) for condition in between}
+    slots: list[Place] = [slot for normal in normals for slot in normal.slots]
+    sides = tuple(_in_order(normal.template) for normal in normals)
+    template = JoinTemplate(sides, in_order(edges), placed_windows(shape.windows, slots), shape.strict)
+    return JoinNormal(template, tuple((name, *place) for name, place in places.items()), tuple(slots))
+
+
+def in_order(edges: set[Edge]) -> tuple[Edge, ...]:
+    return tuple(sorted(edges, key=lambda e: (e.left_side, e.right_side, e.left, e.op, e.right)))
 
 
 def _in_order(template: Template | Predicate) -> Template:
@@ -131,9 +160,9 @@ def edge_variables(shape: Shape, side: int) -> Iterator[str]:
     """The variables of a side that value joins compare."""
     own = [{name for node in block.pattern.walk() for name in node.variables} for block in shape.blocks]
     for condition in shape.conditions:
-        ends = {condition.left, condition.right}
-        if isinstance(condition.right, str) and not any(ends <= names for names in own):
-            yield condition.left if condition.left in own[side] else condition.right
+        ends = [condition.left, condition.right]
+        if isinstance(condition.right, str) and not any(own_names.issuperset(ends) for own_names in own):
+            yield from (name for name in (condition.left, condition.right) if name in own[side])
 
 
 def wanted_nodes(pattern: PatternNode, names: set[str]) -> set[int]:
@@ -167,31 +196,19 @@ def named(pattern: PatternNode, prefix: str) -> PatternNode:
     return visit(pattern)
 
 
-def _edge(condition: Comparison, owner: dict[str, int], nodes: list[dict[str, int]]) -> JoinEdge:
+def _edge(condition: Comparison, places: dict[str, tuple[int, int]]) -> Edge:
     assert isinstance(condition.right, str)
-    if owner[condition.left] == 0:
-        return JoinEdge(nodes[0][condition.left], condition.op, nodes[1][condition.right])
-    return JoinEdge(nodes[0][condition.right], MIRRORED[condition.op], nodes[1][condition.left])
+    return edge(places[condition.left], condition.op, places[condition.right])
 
 
-def placed_window(window: Window, slots: list[int | tuple[int, int]]) -> Window:
-    """The window with its slots behind those of the sides; equal ends share one."""
-
-    def placed(slot: Slot | None) -> Slot | None:
-        if slot is None:
-            return None
-        if slot.index not in slots[first:]:
-            slots.append(slot.index)
-        return Slot(first + slots[first:].index(slot.index), slot.type)
-
-    first = len(slots)
-    return replace(window, left=placed(window.left), right=placed(window.right))
-
-
-def admits(window: Window, left: float | None, right: float | None, earlier: float, later: float) -> bool:
-    """Whether a left document of time `earlier` and a right one of time `later` meet; the ends in seconds."""
-    apart = later - earlier
-    if apart == 0:
-        return not window.strict
-    reach = left if apart > 0 else right
-    return reach is not None and abs(apart) <= reach
+def placed_windows(windows: tuple[SideWindow, ...], slots: list[Place]) -> tuple[SideWindow, ...]:
+    """The windows with their slots behind those of the sides; equal ends share one."""
+    first, found = len(slots), []
+    for window in windows:
+        if window.end is not None:
+            if window.end.index not in slots[first:]:
+                slots.append(window.end.index)
+            end = Slot(first + slots[first:].index(window.end.index), window.end.type)
+            window = replace(window, end=end)
+        found.append(window)
+    return tuple(found)

@@ -122,27 +122,14 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """How long a document of each of two blocks waits for a later one of the other block; None: it does not.
+class SideWindow:
+    """How long a document of one block waits for later ones of the other blocks.
 
-    The slots hold seconds (infinity: without end), or with `rows` how many of the newest documents of its source
-    wait. `strict`: two documents of the same time do not meet. JOIN{p, T} is Window(T, T), FOLLOWED BY{p, T} is
-    Window(T, None, strict=True), SQL's `R [range a], S [range b]` is Window(a, b).
+    The slot holds seconds (infinity: without end), or with `rows` how many of the newest documents of its source
+    wait. None: a document does not wait, so that it must be the newest of its result.
     """
 
-    left: Slot | None
-    right: Slot | None
-    strict: bool = False
-    left_rows: bool = False
-    right_rows: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class BlockWindow:
-    """How long a document of a block waits for later ones of other blocks: seconds, or with `rows` while it is among so
-    many of the newest documents of its source."""
-
-    end: Slot
+    end: Slot | None = None
     rows: bool = False
 
 
@@ -193,7 +180,9 @@ class Shape:
     """A query without its constants; `slots` constants make it a query.
 
     Variables that start with `_` are anonymous: they stand for constants written inside a pattern.
-    With two blocks it is a join within a window; conditions between variables of the two are its edges.
+    With several blocks it is a join with a window for each; conditions between variables of two are its edges.
+    `A JOIN{p, T} B` has the windows T and T, `A FOLLOWED BY{p, T} B` has T and none and is strict, SQL's
+    `R [range a], S [rows b]` has a and b.
     """
 
     blocks: tuple[Block, ...]
@@ -201,15 +190,15 @@ class Shape:
     output: tuple[Output, ...]
     slots: tuple[Slot, ...] = ()
     language: str = "niagaracq"
-    window: Window | None = None
+    windows: tuple[SideWindow, ...] = ()
+    strict: bool = False
+    """Whether documents of the same time do not meet."""
     formula: Formula | None = None
     """Of a join by SQL, the condition on the columns of its blocks; see column_joins."""
     columns: tuple[ColumnOutput | AllColumnsOutput, ...] = ()
     """Of a join by SQL, its select list."""
-    windows: tuple[BlockWindow, ...] = ()
-    """Of a join of three and more blocks, which has no `window`, that of each; see many_joins."""
     alternatives: tuple[Shape, ...] = ()
-    """Shapes with the same sources, output and window: the query also holds where one of them does; see alternatives."""
+    """Shapes with the same sources, output and windows: the query also holds where one of them does; see alternatives."""
 
     @property
     def output_variables(self) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ class Node:
 
 
 Binding = Mapping[str, Node]
+NOWHERE = (-1, "")
+"""Where a variable comes in the order of results that does not bind any node."""
 
 
 def evaluate(shape: Shape, constants: Sequence[Constant], document: Document) -> list[Binding]:
@@ -45,7 +47,7 @@ def evaluate(shape: Shape, constants: Sequence[Constant], document: Document) ->
         for binding in embeddings(block.pattern, document, constants):
             if all(holds(condition, binding, constants) for condition in part.conditions):
                 result = {name: binding[name] for name in variables if name in binding}
-                key = tuple(result[name].order if name in result else (-1, "") for name in variables)
+                key = tuple(result[name].order if name in result else NOWHERE for name in variables)
                 found.setdefault(key, result)
     return [found[key] for key in sorted(found)]
 

@@ -19,7 +19,6 @@ from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.joins import JoinTemplate
-from fishweir.algebra.many_joins import ManyTemplate
 from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, Source, StreamDefinition
 from fishweir.algebra.predicates import Predicate
 from fishweir.catalog.publications import Publications
@@ -257,7 +256,7 @@ def signature(shape: Shape | Selection) -> list[str]:
     templates = [normal.template for normal in to_normals(shape)]
     return [
         t.signature
-        if isinstance(t, JoinTemplate | ManyTemplate | AnnotationTemplate)
+        if isinstance(t, JoinTemplate | AnnotationTemplate)
         else " and ".join(t.signatures if isinstance(t, Predicate) else [t.signature(c) for c in t.constants])
         for t in templates
     ]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from fishweir.algebra.annotations import AnnotationTemplate
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.joins import JoinTemplate
-from fishweir.algebra.many_joins import ManyTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
 from fishweir.algebra.predicates import Predicate, show_constant
@@ -40,10 +39,10 @@ def explain_query(
     lines = [f"query {query.name}"]
     for normal in to_normals(query.shape):
         template, constants = normal.template, constants_of(normal, query.constants)
-        if isinstance(template, JoinTemplate):
+        if isinstance(template, JoinTemplate) and len(template.sides) == 2:
             lines += explain_join(query.number, template, constants, segments, statistics, walked, query.dropped)
             continue
-        if isinstance(template, ManyTemplate):
+        if isinstance(template, JoinTemplate):
             lines += explain_many(query.number, template, constants, segments, walked, query.dropped)
             continue
         if isinstance(template, AnnotationTemplate):

@@ -73,13 +73,11 @@ def paths_over(table: AnyTable, source: Source) -> Iterable[Path]:
 
 
 def _window(template: JoinTemplate, constants: Sequence[Constant]) -> str:
-    def shown(side: str, slot: int, rows: bool) -> str:
-        return f"{side} waits {constants[slot]:g} {'rows' if rows else 's'}"
-
-    window = template.window
-    parts = [shown("left", window.left.index, window.left_rows)] if window.left else []
-    parts += [shown("right", window.right.index, window.right_rows)] if window.right else []
-    return ", ".join(parts)
+    return ", ".join(
+        f"{side} waits {constants[window.end.index]:g} {'rows' if window.rows else 's'}"
+        for side, window in zip(("left", "right"), template.windows, strict=True)
+        if window.end is not None
+    )
 
 
 def _anchor(table: JoinTable, statistics: Statistics) -> str:

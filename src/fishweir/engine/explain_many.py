@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fishweir.algebra.many_joins import ManyTemplate
+from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant
 from fishweir.engine.explain_reached import Walked, explain_reached
 from fishweir.evaluate.join.many.tables import ManyTable
@@ -14,7 +14,7 @@ from fishweir.evaluate.select.constant_tables import template_paths
 
 def explain_many(
     number: int,
-    template: ManyTemplate,
+    template: JoinTemplate,
     constants: Sequence[Constant],
     segments: Sequence[Segment],
     walked: Walked,
@@ -32,6 +32,7 @@ def explain_many(
     waits = (
         f"{source} waits {constants[window.end.index]:g} {'rows' if window.rows else 's'}"
         for source, window in zip(template.sources, template.windows, strict=True)
+        if window.end is not None
     )
     lines += [f"  window    {', '.join(waits)}", "  group", f"    signature {template.signature}", *many_sizes(group)]
     lines.append("    decided   side by side from each new document: equal values first, else what leaves fewest")

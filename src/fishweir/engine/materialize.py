@@ -155,7 +155,7 @@ def selects_documents(shape: Shape) -> bool:
 
 
 def _selects_documents(shape: Shape) -> bool:
-    if shape.window is not None or len(shape.output) != 1:
+    if shape.windows or len(shape.output) != 1:
         return False
     (block,), (shown,) = shape.blocks, shape.output
     whole = block.pattern.step.axis in ("item", "child")

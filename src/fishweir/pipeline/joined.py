@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fishweir.algebra.alternatives import steps_of
 from fishweir.algebra.construct import Bound, construct, joined_columns, value_of
 from fishweir.algebra.documents import Document
-from fishweir.algebra.join_oracle import pairs
+from fishweir.algebra.join_oracle import join_results
 from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import Constant, Shape
 from fishweir.evaluate.arrays import Ints, expand, number_rows
@@ -153,6 +153,6 @@ def _places(
         at = dict(zip(over, nodes, strict=True))
         yield {name: at[side, node] for name, side, node in normal.variables if (side, node) in at}
         return
-    left, right = (Document(one.id, 0.0, one.nodes[0], one.context) for one in taken)
-    for pair in pairs(shape, constants, left, right):
-        yield {name: int(node.id.partition("@")[0]) for name, node in pair.binding.items()}
+    documents = [Document(one.id, 0.0, one.nodes[0], one.context) for one in taken]
+    for result in join_results(shape, constants, documents):
+        yield {name: int(node.id.partition("@")[0]) for name, node in result.binding.items()}

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from fishweir.algebra.clauses import constants_of, has_several, to_normals
-from fishweir.algebra.many_oracle import evaluate_many, in_time_order
-from fishweir.algebra.nodes import BlockWindow, Source
+from fishweir.algebra.join_oracle import evaluate_join
+from fishweir.algebra.nodes import Source
 from fishweir.evaluate.join.many.mjoin import find_many
 from fishweir.evaluate.join.many.tables import build_many, merge_many
 from fishweir.evaluate.join.meeting import Known
@@ -19,16 +19,8 @@ from fishweir.languages.script import parse_script
 
 
 def query_of(text):
-    """A join of any number of streams, two as well, as one of several."""
     (statement,) = parse_script(text)
-    shape = statement.shape
-    if shape.window is not None:
-        ends = (
-            BlockWindow(shape.window.left, shape.window.left_rows),
-            BlockWindow(shape.window.right, shape.window.right_rows),
-        )
-        shape = replace(shape, window=None, windows=ends)
-    return shape, statement.constants
+    return statement.shape, statement.constants
 
 
 def tables_of(queries):
@@ -49,9 +41,10 @@ def expected(queries, batches, in_force=lambda ids: True):
         fresh = {document.id for _, document in batch}
         for number, (shape, constants) in enumerate(queries):
             sides = [[d for source, d in come if source == block.source.name] for block in shape.blocks]
-            for some in evaluate_many(shape, constants, sides):
-                if fresh.intersection(d.id for d in some) and in_force([d.id for d in some]):
-                    found[number, tuple(d.id for d in some), tuple(in_time_order(some))] += 1
+            for result in evaluate_join(shape, constants, sides):
+                ids = tuple(d.id for d in result.sides)
+                if fresh.intersection(ids) and in_force(ids):
+                    found[number, ids, tuple(result.documents)] += 1
     return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fishweir.algebra.clauses import constants_of, has_several, to_normals
 from fishweir.algebra.documents import Document, parse_document
-from fishweir.algebra.join_oracle import evaluate_join, pairs
+from fishweir.algebra.join_oracle import evaluate_join, join_results
 from fishweir.algebra.joins import row_variables, to_join
 from fishweir.evaluate.join.meeting import find_pairs
 from fishweir.evaluate.join.placement import is_movable
@@ -43,7 +43,8 @@ def expected(queries, documents):
     found = []
     for number, (shape, constants) in enumerate(queries):
         sides = [[d for source, d in documents if source == block.source.name] for block in shape.blocks]
-        found += [(number, p.left.id, p.right.id, row_key(shape, p)) for p in evaluate_join(shape, constants, *sides)]
+        results = evaluate_join(shape, constants, sides)
+        found += [(number, *(one.id for one in result.sides), row_key(shape, result)) for result in results]
     return sorted(found)
 
 
@@ -112,7 +113,7 @@ def _rows(queries, block, by_place, versions):
                 ids = _with_names(shape, block.nodes[i].tolist())
                 yield number, left.id, right.id, ids
             else:
-                (only,) = pairs(shape, constants, left, right)
+                (only,) = join_results(shape, constants, [left, right])
                 yield number, left.id, right.id, row_key(shape, only)
 
 

@@ -15,18 +15,19 @@ from fishweir.algebra.nodes import (
     Comparison,
     PatternNode,
     Shape,
+    SideWindow,
     Slot,
     Source,
     Step,
     VariableOutput,
-    Window,
 )
 from fishweir.papers.mmqjp.join_graph import to_join_graph, to_minor
 from fishweir.papers.mmqjp.relations import ATTRIBUTE
-from fishweir.papers.mmqjp.templates import to_template
+from fishweir.papers.mmqjp.templates import reach_of, to_template
 
 WL = Slot(0, "number")
-FOLLOWED_BY, JOIN = Window(WL, None, strict=True), Window(WL, WL)
+FOLLOWED_BY, JOIN = (SideWindow(WL), SideWindow()), (SideWindow(WL), SideWindow(WL))
+PRECEDED_BY = (SideWindow(), SideWindow(WL))
 
 
 def node(text, *children):
@@ -39,11 +40,11 @@ def node(text, *children):
     return PatternNode(Step(name.lstrip("@"), axis), (variable,) if variable else (), children)
 
 
-def join(left, on, right, window=FOLLOWED_BY, output=(), source="S", more=(), slots=()):
+def join(left, on, right, windows=FOLLOWED_BY, output=(), source="S", more=(), slots=()):
     """A shape of two patterns; `on` is a list of (left variable, op, right variable)."""
     conditions = tuple(Comparison(a, op, b) for a, op, b in on)
     blocks = (Block(Source(source), left), Block(Source(source), right))
-    return Shape(blocks, (*conditions, *more), output, (WL, *slots), "xscl", window)
+    return Shape(blocks, (*conditions, *more), output, (WL, *slots), "xscl", windows, windows == FOLLOWED_BY)
 
 
 def block(kind, root, *leaves):
@@ -108,9 +109,9 @@ def queries(draw, ops=("=", "=", "=", "=", "=", "!=", "<", ">=")):
         slots.append(Slot(1, draw(st.sampled_from(["string", "number"]))))
         more.append(Comparison(draw(st.sampled_from(names[0] + names[1])), draw(st.sampled_from(OPERATORS)), slots[0]))
         constants.append(draw(st.sampled_from([1.0, 2.0] if slots[0].type == "number" else VALUES)))
-    window = draw(st.sampled_from([FOLLOWED_BY, JOIN, JOIN, Window(None, WL)]))
+    windows = draw(st.sampled_from([FOLLOWED_BY, JOIN, JOIN, PRECEDED_BY]))
     output = tuple(VariableOutput(name) for name in shown)
-    return join(sides[0], edges, sides[1], window, output, more=tuple(more), slots=tuple(slots)), tuple(constants)
+    return join(sides[0], edges, sides[1], windows, output, more=tuple(more), slots=tuple(slots)), tuple(constants)
 
 
 @st.composite
@@ -135,9 +136,9 @@ def expected(asked, arrivals):
     found = set()
     for number, (shape, constants) in enumerate(asked):
         over = [name for side in (0, 1) for name in row_variables(shape, side)]
-        for pair in evaluate_join(shape, constants, given, given):
+        for pair in evaluate_join(shape, constants, [given, given]):
             nodes = tuple(pair.binding[name].id for name in over)
-            found.add((number, pair.left.id, pair.right.id, nodes))
+            found.add((number, *(one.id for one in pair.sides), nodes))
     return found
 
 
@@ -156,7 +157,7 @@ def processed(strategy, asked, arrivals, size):
 
 def readable(strategy, shape, constants, row):
     minor = to_minor(to_join_graph(shape, constants))
-    _, order = to_template(minor, shape.window)
+    _, order = to_template(minor, reach_of(shape))
     places = {node: i + 1 for i, node in enumerate(order)}
     attributes = {number: name for (name, _), number in strategy.finder.attributes.items()}
     ids = []

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fishweir.algebra.join_oracle import evaluate_join
-from fishweir.algebra.many_oracle import evaluate_many
-from fishweir.algebra.nodes import Window
 from fishweir.evaluate.join import pairs
 from fishweir.evaluate.join.many.pools import ByQuery
 from fishweir.languages.script import parse_script
@@ -125,23 +121,11 @@ def test_what_is_dropped_is_not_missed(some, stream):
 @settings(max_examples=60)
 @given(st.lists(queries(sizes=(2,)), min_size=1, max_size=4), late())
 def test_two_streams_are_a_case_of_it(some, stream):
-    """What joins of two give, in their own normal form and by their own oracle."""
+    """By the kernel for any number of sides, what joins of two give."""
     docs = parsed(stream[0])
     home = Home(some)
     home.take(docs)
     assert home.results() == expected(some, [docs])
-    for shape, constants in some:
-        sides = [[d for source, d in docs if source == block.source.name] for block in shape.blocks]
-        two = evaluate_join(_as_two(shape), constants, *sides)
-        assert [(p.left.id, p.right.id) for p in two] == [
-            (a.id, b.id) for a, b in evaluate_many(shape, constants, sides)
-        ]
-
-
-def _as_two(shape):
-    one, two = shape.windows
-    window = Window(one.end, two.end, left_rows=one.rows, right_rows=two.rows)
-    return replace(shape, windows=(), window=window)
 
 
 @settings(max_examples=40)

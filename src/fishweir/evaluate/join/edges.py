@@ -177,7 +177,7 @@ def by_reach(tables: Sequence[JoinTable], order: int) -> tuple[Contained, Ints]:
 def reach(table: JoinTable, order: int) -> NDArray[np.float64]:
     """How far apart two documents in this order may be, for each query of a table; -1: not at all."""
     if order == TOGETHER:
-        return np.full(table.size, -1.0 if table.template.window.strict else np.inf)
+        return np.full(table.size, -1.0 if table.template.strict else np.inf)
     return table.reaches[order]
 
 

@@ -61,7 +61,7 @@ class Joins:
             parts = [
                 (table.numbers, reach)
                 for table in self.tables
-                for is_rows, reach in zip(_counts_rows(table), table.reaches, strict=True)
+                for is_rows, reach in zip(table.template.counts_rows, table.reaches, strict=True)
                 if is_rows == rows
             ]
             numbers = np.concatenate([np.empty(0, np.int64), *(numbers for numbers, _ in parts)])
@@ -164,12 +164,6 @@ class JoinStage:
         """One run of several, without what no query needs any more."""
         compared = {variable.key: compared for variable, compared in self.kept.items()}
         return merge_runs(runs, compared, self.classes, needed or (lambda run: np.ones(len(run), np.bool_)))
-
-
-def _counts_rows(table: JoinTable | ManyTable) -> tuple[bool, ...]:
-    if isinstance(table, ManyTable):
-        return tuple(window.rows for window in table.template.windows)
-    return table.template.window.left_rows, table.template.window.right_rows
 
 
 def batch_run(

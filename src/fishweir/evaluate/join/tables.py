@@ -108,7 +108,7 @@ class JoinTable(Numbered):
     """Whether constants are checked on the pairs that the join leaves, not on documents (placement.py)."""
 
     @property
-    def sources(self) -> tuple[Source, Source]:
+    def sources(self) -> tuple[Source, ...]:
         return self.template.sources
 
     @cached_property
@@ -125,7 +125,7 @@ class JoinTable(Numbered):
             self.anchor >= 0
             and all(edge.is_equality for edge in self.template.edges)
             and not any(side.conditions or side.joins or side.columns or side.absent for side in sides)
-            and not (self.template.window.left_rows or self.template.window.right_rows)
+            and not any(self.template.counts_rows)
         )
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
@@ -157,9 +157,8 @@ class JoinTable(Numbered):
     @cached_property
     def reaches(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """How long the left documents wait for later ones, and the right ones; -1 where they do not."""
-        window = self.template.window
-        ends = [self.columns[slot.index] if slot else np.full(self.size, -1.0) for slot in (window.left, window.right)]
-        return np.asarray(ends[0], np.float64), np.asarray(ends[1], np.float64)
+        left, right = reaches_of(self.template, self.columns, self.size)
+        return left, right
 
     @cached_property
     def sides(self) -> tuple[Table, Table]:
@@ -193,6 +192,12 @@ class JoinTable(Numbered):
     @cached_property
     def checks(self) -> tuple[Check, ...]:
         return checks_of(self.template, self.columns)
+
+
+def reaches_of(template: JoinTemplate, columns: Sequence[Column], size: int) -> tuple[NDArray[np.float64], ...]:
+    """How long the documents of each side wait for later ones, query by query, in seconds or rows; -1: they do not."""
+    ends = (np.full(size, -1.0) if window.end is None else columns[window.end.index] for window in template.windows)
+    return tuple(np.asarray(end, np.float64) for end in ends)
 
 
 def build_join(

@@ -18,7 +18,6 @@ import numpy as np
 from fishweir.algebra.annotations import AnnotationTemplate
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.joins import JoinTemplate
-from fishweir.algebra.many_joins import ManyTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template
 from fishweir.algebra.predicates import Predicate
@@ -57,7 +56,7 @@ from fishweir.evaluate.select.regions import Pooled
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.path_tables import Path
 
-QueryRow = tuple[int, Template | Predicate | JoinTemplate | ManyTemplate | AnnotationTemplate, Sequence[Constant]]
+QueryRow = tuple[int, Template | Predicate | JoinTemplate | AnnotationTemplate, Sequence[Constant]]
 """A query as the plan sees it: its number, its template, its constants in the template's order."""
 
 AnyTable = Table | FilterTable | JoinTable | ManyTable | AnnotationTable
@@ -106,7 +105,7 @@ def build_tables(queries: Iterable[QueryRow], statistics: Statistics) -> tuple[A
     grouped: dict[Template, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
     filters: dict[Source, list[tuple[int, Predicate, Sequence[Constant]]]] = defaultdict(list)
     joins: dict[JoinTemplate, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
-    many: dict[ManyTemplate, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
+    many: dict[JoinTemplate, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
     annotations: list[AnnotationRow] = []
     for number, template, constants in queries:
         if isinstance(template, Predicate):
@@ -115,10 +114,10 @@ def build_tables(queries: Iterable[QueryRow], statistics: Statistics) -> tuple[A
         if isinstance(template, AnnotationTemplate):
             annotations.append((number, template, constants))
             continue
-        if isinstance(template, ManyTemplate):
-            numbers, rows = many[template]
+        if isinstance(template, JoinTemplate):
+            numbers, rows = joins[template] if len(template.sides) == 2 else many[template]
         else:
-            numbers, rows = joins[template] if isinstance(template, JoinTemplate) else grouped[template]
+            numbers, rows = grouped[template]
         numbers.append(number)
         rows.append(constants)
     tables = [_table(template, *columns, statistics) for template, columns in grouped.items()]
@@ -141,7 +140,7 @@ def merge_segments(segments: Iterable[Segment], dead: Ints, statistics: Statisti
     grouped: dict[tuple[Template, Anchor], list[Table]] = defaultdict(list)
     filters: dict[Source, list[FilterTable]] = defaultdict(list)
     joins: dict[tuple[JoinTemplate, int, bool], list[JoinTable]] = defaultdict(list)
-    many: dict[ManyTemplate, list[ManyTable]] = defaultdict(list)
+    many: dict[JoinTemplate, list[ManyTable]] = defaultdict(list)
     annotations: list[AnnotationTable] = []
     for segment in segments:
         for table in segment.tables:

@@ -24,12 +24,12 @@ from fishweir.algebra.nodes import (
     Output,
     PatternNode,
     Shape,
+    SideWindow,
     Slot,
     Source,
     Step,
     TextOutput,
     VariableOutput,
-    Window,
 )
 from fishweir.languages.lexical import OPENING_QUOTES, to_constant, unquote
 from fishweir.languages.niagaracq.syntax import (
@@ -82,17 +82,17 @@ class _Binder:
             reason = 'the query reads nothing: expected a pattern <...> in "..."'
             raise Rejected(reason, _at(query.items[0].left))
         output = tuple(self._output(part) for part in query.output)
-        window = self._endless() if len(blocks) == 2 else None
-        shape = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), "niagaracq", window)
+        windows = (self._endless(),) * len(blocks) if len(blocks) > 1 else ()
+        shape = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), "niagaracq", windows)
         return ParsedQuery(shape, tuple(self._constants), tuple(self._places), query.clauses)
 
-    def _endless(self) -> Window:
-        """Documents of two sources wait for each other without end."""
+    def _endless(self) -> SideWindow:
+        """Documents of several sources wait for each other without end."""
         slot = Slot(len(self._slots), "number")
         self._slots.append(slot)
         self._constants.append(math.inf)
         self._places.append(ConstantPlace(0, 0, "keyword"))
-        return Window(slot, slot)
+        return SideWindow(slot)
 
     def _pattern(self, element: ElementSyntax) -> PatternNode:
         children = [self._attribute(name, value) for name, value in element.attributes]

@@ -20,13 +20,12 @@ from fishweir.algebra.formula import And, RelativePath
 from fishweir.algebra.nodes import (
     AllColumnsOutput,
     Block,
-    BlockWindow,
     ColumnOutput,
     PatternNode,
     Shape,
+    SideWindow,
     Slot,
     Source,
-    Window,
 )
 from fishweir.algebra.normal import ANY_ROOT
 from fishweir.languages.pieces import Rejected
@@ -108,7 +107,7 @@ def bind_join(
     scope = _scope([first, *(join.this for join in joins)], query)
     for join in joins:
         _check(join, query)
-    ends = [_window(stream, query, constants) for stream in scope.streams]
+    windows = tuple(_window(stream, query, constants) for stream in scope.streams)
     columns = scope.columns(select.expressions)
     conditions = Conditions(scope, constants)
     where = select.args.get("where")
@@ -116,12 +115,7 @@ def bind_join(
     formulas = tuple(conditions.bind(node) for node in bound)
     blocks = tuple(Block(stream.source, PatternNode(ANY_ROOT)) for stream in scope.streams)
     formula = formulas[0] if len(formulas) == 1 else And(formulas)
-    if len(ends) > 2:
-        windows = tuple(ends)
-        return lambda slots: Shape(blocks, (), (), slots, "sql", None, formula, columns, windows)
-    left, right = ends
-    window = Window(left.end, right.end, left_rows=left.rows, right_rows=right.rows)
-    return lambda slots: Shape(blocks, (), (), slots, "sql", window, formula, columns)
+    return lambda slots: Shape(blocks, (), (), slots, "sql", windows, formula=formula, columns=columns)
 
 
 def _check(join: exp.Join, query: SqlText) -> None:
@@ -153,7 +147,7 @@ def _start(table: exp.Expr, query: SqlText) -> int:
     return min((word.start for word in words(table, query)), default=0)
 
 
-def _window(stream: Stream, query: SqlText, constants: Constants) -> BlockWindow:
+def _window(stream: Stream, query: SqlText, constants: Constants) -> SideWindow:
     start, text = stream.bracket.start, query.at(stream.bracket.start, stream.bracket.end)
     match = _WINDOW.fullmatch(text)
     word = match["word"].lower() if match else ""
@@ -161,10 +155,10 @@ def _window(stream: Stream, query: SqlText, constants: Constants) -> BlockWindow
         raise Rejected(f"'{text}' is no window: {_HINT}", start)
     at, rest = start + match.start("rest"), match["rest"]
     if rest.lower() in (*ENDLESS, "unbounded"):
-        return BlockWindow(constants.placed(math.inf, LiteralPlace(at, at + len(rest), "keyword")))
+        return SideWindow(constants.placed(math.inf, LiteralPlace(at, at + len(rest), "keyword")))
     if word == "rows":
-        return BlockWindow(constants.slot(rest, at, "count"), rows=True)
-    return BlockWindow(_range(rest, at, constants))
+        return SideWindow(constants.slot(rest, at, "count"), rows=True)
+    return SideWindow(_range(rest, at, constants))
 
 
 def _range(text: str, at: int, constants: Constants) -> Slot:

@@ -18,9 +18,9 @@ from fishweir.algebra.nodes import (
     ElementOutput,
     Output,
     Shape,
+    SideWindow,
     Source,
     VariableOutput,
-    Window,
 )
 from fishweir.languages.parsed import ParsedQuery
 from fishweir.languages.pieces import Rejected
@@ -55,7 +55,8 @@ class JoinBinder(Binder):
         super().__init__()
         self._prefix = f"_{number}_" if number else "_"
         self._blocks: list[tuple[str, Node]] = []
-        self._window = Window(None, None)
+        self._windows: tuple[SideWindow, ...] = ()
+        self._strict = False
         self._taken: tuple[str, ...] = ()
         self._texts: set[str] = set()
         """Variables that stand for the text of an attribute."""
@@ -69,7 +70,7 @@ class JoinBinder(Binder):
             self._bind_block(left)
         self._side = 1
         self._bind_block(join.block)
-        self._window = self._join(join)
+        self._windows, self._strict = self._join(join), join.is_sequence
 
     def to_parsed(self, query: QuerySyntax, before: tuple[ParsedQuery, ...]) -> ParsedQuery:
         output = self._default() if query.select is None else tuple(self._output(item) for item in query.select)
@@ -96,7 +97,7 @@ class JoinBinder(Binder):
 
     def _shape(self, output: tuple[Output, ...]) -> Shape:
         blocks = tuple(Block(Source(source), root.frozen()) for source, root in self._blocks)
-        return Shape(blocks, tuple(self._conditions), output, tuple(self._slots), "xscl", self._window)
+        return Shape(blocks, tuple(self._conditions), output, tuple(self._slots), "xscl", self._windows, self._strict)
 
     def _bind_block(self, block: BlockSyntax) -> None:
         root, last = self._block(block)
@@ -138,13 +139,13 @@ class JoinBinder(Binder):
     def _variable_output(self, name: str) -> VariableOutput:
         return VariableOutput(name, name in self._texts)
 
-    def _join(self, join: JoinSyntax) -> Window:
+    def _join(self, join: JoinSyntax) -> tuple[SideWindow, ...]:
         between = [self._compare(condition) for condition in join.conditions]
         if not any(between):
             reason = "a join needs a comparison between its two blocks, such as x = y with x of one and y of the other"
             raise Rejected(reason, at(join.word))
         slot = self._place("number", join.window.seconds, join.window.place)
-        return Window(slot, None, strict=True) if join.is_sequence else Window(slot, slot)
+        return SideWindow(slot), SideWindow() if join.is_sequence else SideWindow(slot)
 
     def _compare(self, condition: ComparisonSyntax) -> bool:
         """Adds a condition of a join; whether it is between the two blocks."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 
-from fishweir.algebra.joins import JoinEdge
+from fishweir.algebra.joins import Edge
 from fishweir.papers.mmqjp.templates import QueryTemplate, Reach
 
 
@@ -141,7 +141,7 @@ class _Body:
             links = {f"{own}.docid": document, f"{own}.node1": self.node(above)}
             self.conditions += [f"{here} = {there}" for here, there in links.items() if here != there]
 
-    def value_join(self, edge: JoinEdge) -> None:
+    def value_join(self, edge: Edge) -> None:
         column = "strVal" if edge.op in ("=", "!=") else "numVal"
         self._docs.append([])
         ends = [self._value(node, side, column) for side, node in enumerate((edge.left, edge.right))]

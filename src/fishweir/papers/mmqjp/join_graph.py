@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from fishweir.algebra.joins import JoinEdge, edge_variables, named, reduced, wanted_nodes
-from fishweir.algebra.nodes import MIRRORED, Comparison, Constant, Operator, PatternNode, Shape, Slot, Source, Step
+from fishweir.algebra.joins import Edge, edge, edge_variables, named, reduced, wanted_nodes
+from fishweir.algebra.nodes import Comparison, Constant, Operator, PatternNode, Shape, Slot, Source, Step
 from fishweir.errors import QueryError
 
 Test = tuple[Operator, Constant]
@@ -72,7 +72,7 @@ class JoinGraph:
 
     left: tuple[GraphNode, ...]
     right: tuple[GraphNode, ...]
-    edges: tuple[JoinEdge, ...]
+    edges: tuple[Edge, ...]
 
     @property
     def sides(self) -> tuple[tuple[GraphNode, ...], tuple[GraphNode, ...]]:
@@ -98,17 +98,16 @@ def to_join_graph(shape: Shape, constants: Sequence[Constant] = ()) -> JoinGraph
 
 
 def _check(shape: Shape) -> None:
-    if len(shape.blocks) != 2 or shape.window is None:
+    if len(shape.blocks) != 2 or not shape.windows:
         raise UnsupportedJoin("a join has two blocks and a window")
-    if shape.window.left_rows or shape.window.right_rows:
+    if any(window.rows for window in shape.windows):
         raise UnsupportedJoin("windows by number of rows are no part of MMQJP")
 
 
-def _edge(condition: Comparison, places: Sequence[dict[str, int]]) -> JoinEdge:
+def _edge(condition: Comparison, places: Sequence[dict[str, int]]) -> Edge:
     assert isinstance(condition.right, str)
-    if condition.left in places[0]:
-        return JoinEdge(places[0][condition.left], condition.op, places[1][condition.right])
-    return JoinEdge(places[0][condition.right], MIRRORED[condition.op], places[1][condition.left])
+    one, two = ((int(name in places[1]), name) for name in (condition.left, condition.right))
+    return edge((one[0], places[one[0]][one[1]]), condition.op, (two[0], places[two[0]][two[1]]))
 
 
 def _tree(shape: Shape, constants: Sequence[Constant], side: int, pattern: PatternNode) -> tuple[GraphNode, ...]:

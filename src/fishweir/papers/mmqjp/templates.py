@@ -17,8 +17,8 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from fishweir.algebra.joins import JoinEdge
-from fishweir.algebra.nodes import Constant, Shape, Window
+from fishweir.algebra.joins import Edge
+from fishweir.algebra.nodes import Constant, Shape
 from fishweir.papers.mmqjp.isomorphism import Structure, canonical
 from fishweir.papers.mmqjp.join_graph import JoinGraph, Variable, to_join_graph, to_minor
 
@@ -54,8 +54,8 @@ class QueryTemplate:
         return [(parents[node], node) for node in nodes if parents[node] >= 0] or [(nodes[0], nodes[0])]
 
     @property
-    def value_joins(self) -> tuple[JoinEdge, ...]:
-        return tuple(JoinEdge(left, op, right) for left, op, right in self.structure.edges)
+    def value_joins(self) -> tuple[Edge, ...]:
+        return tuple(Edge(0, left, op, 1, right) for left, op, right in self.structure.edges)
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -105,8 +105,7 @@ class QueryTemplates:
         self, shape: Shape, constants: Sequence[Constant]
     ) -> tuple[TemplateRelation, tuple[int, ...], tuple[float, ...]]:
         """Where a query belongs: the relation of its template, and its row there without the id."""
-        assert shape.window is not None
-        slots = [slot.index for slot in (shape.window.left, shape.window.right) if slot is not None]
+        slots = [window.end.index for window in shape.windows if window.end is not None]
         others = tuple(None if i in slots else constant for i, constant in enumerate(constants))
         template, definitions = _placed(shape, others)
         relation = self.relations.setdefault(template, TemplateRelation(len(self.relations) + 1, template))
@@ -126,17 +125,22 @@ class QueryTemplates:
 @lru_cache(maxsize=200_000)
 def _placed(shape: Shape, constants: tuple[Constant | None, ...]) -> tuple[QueryTemplate, tuple[Variable, ...]]:
     """The template of a query and the variable at each of its nodes; the window's ends are left out."""
-    assert shape.window is not None
     minor = to_minor(to_join_graph(shape, constants))  # type: ignore[arg-type]  # no condition reads a window's end
-    template, order = to_template(minor, shape.window)
+    template, order = to_template(minor, reach_of(shape))
     nodes = (*minor.left, *minor.right)
     return template, tuple(nodes[node].variable for node in order)
 
 
-def to_template(minor: JoinGraph, window: Window) -> tuple[QueryTemplate, tuple[int, ...]]:
+def to_template(minor: JoinGraph, reach: Reach) -> tuple[QueryTemplate, tuple[int, ...]]:
     """A minor's template, and which of the minor's nodes each of the template's is, the right ones after the left."""
     structure, order = canonical(_structure(minor))
-    return _template(structure, window), order
+    return _template(structure, reach), order
+
+
+def reach_of(shape: Shape) -> Reach:
+    """Which sides of a join wait for the other."""
+    left, right = (window.end is not None for window in shape.windows)
+    return Reach(left, right, shape.strict)
 
 
 def _structure(minor: JoinGraph) -> Structure:
@@ -149,8 +153,7 @@ def _structure(minor: JoinGraph) -> Structure:
 
 
 @lru_cache(maxsize=100_000)
-def _template(structure: Structure, window: Window) -> QueryTemplate:
-    reach = Reach(window.left is not None, window.right is not None, window.strict)
+def _template(structure: Structure, reach: Reach) -> QueryTemplate:
     return QueryTemplate(structure, reach)
 
 

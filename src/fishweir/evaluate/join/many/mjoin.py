@@ -75,7 +75,7 @@ def _from_side(
 
 def _near(table: ManyTable, side: int, other: int, new: Run, run: Run) -> bool:
     """Whether any window of the two sides can reach from the new documents to those of a run, or back."""
-    before, after = (np.inf if table.template.windows[i].rows else float(table.longest[i]) for i in (other, side))
+    before, after = (np.inf if table.template.counts_rows[i] else float(table.longest[i]) for i in (other, side))
     return len(run) > 0 and new.oldest - run.newest <= before and run.oldest - new.newest <= after
 
 
@@ -102,7 +102,7 @@ class _Growth:
 
     @cached_property
     def counted(self) -> tuple[bool, ...]:
-        return tuple(window.rows for window in self.table.template.windows)
+        return self.table.template.counts_rows
 
     @cached_property
     def differ(self) -> bool:

@@ -1,6 +1,6 @@
 """A table of joins of several streams: the queries of one template, and what its sides keep of documents.
 
-In: the query numbers and constants of one ManyTemplate. Out: how far the window of each side reaches, query by query,
+In: the query numbers and constants of one join template. Out: how far the window of each side reaches, query by query,
 the constant tables of the sides, and what its rows have of a document (views.py). A side without constants is the
 same for all joins that compare the same columns: its rows are kept once, whichever tables read them.
 """
@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.algebra.codec import from_json, to_json
-from fishweir.algebra.many_joins import ManyEdge, ManyTemplate
+from fishweir.algebra.joins import Edge, JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.evaluate.arrays import Column, Ints, take, to_column
-from fishweir.evaluate.join.tables import Numbered, kept_nodes, key_of, side_paths, together
+from fishweir.evaluate.join.tables import Numbered, kept_nodes, key_of, reaches_of, side_paths, together
 from fishweir.evaluate.select.anchors import choose_anchor
 from fishweir.evaluate.select.constant_tables import Table, build_table, concatenated
 from fishweir.evaluate.witnesses.path_tables import Path
@@ -37,7 +37,7 @@ Value = tuple[int, bool]
 class ManyTable(Numbered):
     """`numbers` and `columns` have one row per query, by number."""
 
-    template: ManyTemplate
+    template: JoinTemplate
     numbers: Ints
     columns: tuple[Column, ...]
 
@@ -77,7 +77,7 @@ class ManyTable(Numbered):
     @cached_property
     def reaches(self) -> tuple[NDArray[np.float64], ...]:
         """How long the documents of each side wait for later ones, in seconds or in rows."""
-        return tuple(np.asarray(self.columns[w.end.index], np.float64) for w in self.template.windows)
+        return reaches_of(self.template, self.columns, self.size)
 
     @cached_property
     def longest(self) -> NDArray[np.float64]:
@@ -106,11 +106,11 @@ class ManyTable(Numbered):
         return OrderedDict()
 
 
-def is_hashed(edge: ManyEdge) -> bool:
+def is_hashed(edge: Edge) -> bool:
     return edge.op in ("=", "!=")
 
 
-def build_many(template: ManyTemplate, numbers: Sequence[int], rows: Sequence[Sequence[Constant]]) -> ManyTable:
+def build_many(template: JoinTemplate, numbers: Sequence[int], rows: Sequence[Sequence[Constant]]) -> ManyTable:
     columns = [to_column(v, kind) for kind, v in zip(template.types, zip(*rows, strict=True), strict=True)]
     own = np.array(numbers, dtype=np.int64)
     order = np.argsort(own, kind="stable")
@@ -137,6 +137,6 @@ def many_arrays(table: ManyTable) -> dict[str, Any]:
 
 
 def many_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> ManyTable:
-    template: ManyTemplate = from_json(header[1])
+    template: JoinTemplate = from_json(header[1])
     columns = tuple(arrays[f"column{i}"] for i in range(len(template.types)))
     return ManyTable(template, arrays["numbers"], columns)

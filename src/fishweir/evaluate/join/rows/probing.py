@@ -75,8 +75,7 @@ def _near(join: RowJoin, side: int, new: Run, run: Run) -> bool:
     """Whether the times of two runs are near enough for any window."""
     left, right = (run, new) if side else (new, run)
     for kind, one, two in ((LATER, left, right), (EARLIER, right, left)):
-        is_rows = join.window.right_rows if kind else join.window.left_rows
-        reach = np.inf if is_rows else float(join.longest[kind])
+        reach = np.inf if join.counts_rows[kind] else float(join.longest[kind])
         if one.oldest <= two.newest and two.oldest - one.newest <= reach:
             return True
     return False
@@ -104,7 +103,7 @@ def _counted(probe: Probe, view: RowView) -> tuple[Any, Any, Any]:
     """For windows of rows: places and streams of both sides' rows, and where the newest of each stream are at the
     times of the new rows, and of those rows that are later than some new one."""
     own, run, ranks = probe.own, probe.run, probe.ranks
-    if not (probe.join.window.left_rows or probe.join.window.right_rows):
+    if not any(probe.join.counts_rows):
         nothing, none = np.empty(0, np.int64), np.empty((0, 0), np.int64)
         return (nothing, nothing), (nothing, nothing), (none, none)
     known, streams = np.unique(
@@ -147,7 +146,7 @@ def _meeting(
         own.run is view.run,
         np.array([OPERATORS[op] for op in join.ops], np.int64),
         np.array([i for i in range(len(join.ops)) if i != found.decided], np.int64),
-        (join.window.left_rows, join.window.right_rows),
+        join.counts_rows,
         join.longest,
         newest,
         pairs,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.codec import to_json
 from fishweir.algebra.joins import JoinTemplate
-from fishweir.algebra.nodes import Operator, Source, Window
+from fishweir.algebra.nodes import Operator, Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER, Contained, by_reach, reach
 from fishweir.evaluate.join.rows.column_sides import ColumnSide, any_document, column_side
@@ -55,11 +55,13 @@ class RowJoin:
         return self.tables[0].above
 
     @property
-    def window(self) -> Window:
-        return self.tables[0].template.window
+    def counts_rows(self) -> tuple[bool, bool]:
+        """Whether the windows of its two sides count rows."""
+        left, right = self.tables[0].template.counts_rows
+        return left, right
 
     @property
-    def sources(self) -> tuple[Source, Source]:
+    def sources(self) -> tuple[Source, ...]:
         return self.tables[0].sources
 
     @cached_property
@@ -190,7 +192,7 @@ def _signature(table: JoinTable) -> Hashable:
         return table.keys
     edges = column_edges(template)
     anchor = edges.index(_by_path(template)[table.anchor]) if table.anchor >= 0 else -1
-    window = template.window.strict, template.window.left_rows, template.window.right_rows
+    window = template.strict, *template.counts_rows
     sides = tuple(None if side.conditions else side for side in template.sides)
     return template.sources, edges, anchor, sides, window, template.turn
 

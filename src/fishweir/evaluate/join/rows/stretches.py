@@ -130,7 +130,7 @@ def _reached(probe: Probe, view: RowView, when: Floats) -> tuple[Floats, Floats]
     back, on = join.longest[probe.main], join.longest[EARLIER if probe.new else LATER]
     rounding = 1e-15 * (np.abs(when) + 1)
     least, most = when - back * (1 + 1e-15) - rounding, when + on * (1 + 1e-15) + rounding
-    by_rows = join.window.left_rows, join.window.right_rows
+    by_rows = join.counts_rows
     if by_rows[1 - probe.new]:
         least = np.full(len(when), -np.inf)
         stream = _only(probe.run.streams[view.documents])

@@ -128,7 +128,7 @@ def entries(sample: int, session: Any = None, spark_at: Mapping[str, tuple[float
 
 def oracle_counts(queries: Sequence[JoinQuery], documents: Sequence[Arrival]) -> Counts:
     given = [document for _, document in documents]
-    return np.array([len(evaluate_join(shape, constants, given, given)) for shape, constants in queries], np.int64)
+    return np.array([len(evaluate_join(shape, constants, [given, given])) for shape, constants in queries], np.int64)
 
 
 def compare(what: str, name: str, given: Counts, expected: Counts) -> None:

@@ -18,14 +18,14 @@ import pyarrow.parquet as pq
 from lxml import etree
 
 from fishweir.algebra.documents import Document, xml_text
-from fishweir.algebra.nodes import Block, Comparison, PatternNode, Shape, Slot, Source, Step, Window
+from fishweir.algebra.nodes import Block, Comparison, PatternNode, Shape, SideWindow, Slot, Source, Step
 from fishweir.papers.experiment.data import data_folder
 from fishweir.papers.mmqjp.relational import JoinQuery
 from fishweir.papers.mmqjp.relations import Arrival
 
 SOURCE = Source("S")
 WINDOW = Slot(0, "number")
-FOLLOWED_BY = Window(WINDOW, None, strict=True)
+FOLLOWED_BY = (SideWindow(WINDOW), SideWindow())
 LENGTH = (3600.0,)
 BRANCHES = 4
 LEAVES = ("item_url", "channel_url", "title", "timestamp", "description")
@@ -110,7 +110,7 @@ def draw_queries(
 def _shape(places: Sequence[Place], pairs: Sequence[tuple[int, int]]) -> Shape:
     blocks = tuple(Block(SOURCE, _pattern(places, [pair[side] for pair in pairs], "lr"[side])) for side in (0, 1))
     on = tuple(Comparison(f"l{left}", "=", f"r{right}") for left, right in pairs)
-    return Shape(blocks, on, (), (WINDOW,), "xscl", FOLLOWED_BY)
+    return Shape(blocks, on, (), (WINDOW,), "xscl", FOLLOWED_BY, strict=True)
 
 
 def _pattern(places: Sequence[Place], chosen: Sequence[int], side: str) -> PatternNode:
