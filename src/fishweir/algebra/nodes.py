@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")
+OPPOSITES: dict[Operator, Operator] = {"=": "!=", "!=": "="}
+"""Of two texts one of them holds; of what may not be a number neither `<` nor `>=` need hold."""
 MIRRORED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 Constant = str | float
@@ -198,7 +200,7 @@ class Shape:
     columns: tuple[ColumnOutput | AllColumnsOutput, ...] = ()
     """Of a join by SQL, its select list."""
     alternatives: tuple[Shape, ...] = ()
-    """Shapes with the same sources, output and windows: the query also holds where one of them does; see alternatives."""
+    """Shapes with the same sources, output and windows: the query also holds where one of them does."""
 
     @property
     def output_variables(self) -> tuple[str, ...]:

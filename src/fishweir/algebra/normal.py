@@ -161,7 +161,7 @@ class Template:
         return tuple(i for i in range(len(self.nodes)) if i not in parents)
 
     def __str__(self) -> str:
-        conditions = [self.shown(c) for c in (*self.constants, *self.negated)]
+        conditions = [*map(self.shown, self.constants), *map(self.shown, self.negated)]
         conditions += [self.shown_join(join) for join in self.joins]
         conditions += [absence.shown() for absence in self.absent]
         paths = [dotted(self.path(i)) for i in self.leaves]

@@ -183,7 +183,7 @@ class ResultReader:
                 yield number, Result(query.name, documents, row["timestamp"], {}, output)
 
     def _made(self, row: Mapping[str, Any], query: QueryLike) -> list[JoinedResult]:
-        """What all queries of one shape want of a pair: their constants are decided by then, unless it has alternatives."""
+        """What all queries of one shape want of a pair: their constants are decided by then, but for alternatives."""
         left, right = (take_document(self.home, row[f"{s}_stream"], row[s]) for s in ("left", "right"))
         assert isinstance(query.shape, Shape)
         return list(joined_results(query.shape, query.constants, row, left, right))
