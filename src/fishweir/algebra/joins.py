@@ -198,7 +198,7 @@ def named(pattern: PatternNode, prefix: str) -> PatternNode:
 
 def _edge(condition: Comparison, places: dict[str, tuple[int, int]]) -> Edge:
     assert isinstance(condition.right, str)
-    return edge(places[condition.left], condition.op, places[condition.right])
+    return edge(places[condition.left], condition.comparison, places[condition.right])
 
 
 def placed_windows(windows: tuple[SideWindow, ...], slots: list[Place]) -> tuple[SideWindow, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 if TYPE_CHECKING:
     from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe, Unsubscribe
@@ -116,11 +116,18 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`left op right`; right is a slot (filled by the query's constants) or another variable."""
+    """`left op right`; right is a slot (filled by the query's constants) or another variable. With a slot, op may also
+    name a condition on texts (operators.py)."""
 
     left: str
-    op: Operator
+    op: str
     right: Slot | str
+
+    @property
+    def comparison(self) -> Operator:
+        """The operator where it is not a condition on texts, as between two variables."""
+        assert self.op in MIRRORED, self.op
+        return cast(Operator, self.op)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from fishweir.algebra.nodes import (
     Step,
     VariableOutput,
 )
+from fishweir.algebra.operators import constant_type, has_share
 
 if TYPE_CHECKING:
     from fishweir.algebra.predicates import Predicate
@@ -207,12 +208,16 @@ def to_normal(shape: Shape) -> Normal:
     return Normal(template, tuple(node_of.items()), (*slots, *absent_slots))
 
 
-def _constants(shape: Shape, node_of: dict[str, int]) -> tuple[tuple[ConstantCondition, ...], tuple[int, ...]]:
+def _constants(
+    shape: Shape, node_of: dict[str, int]
+) -> tuple[tuple[ConstantCondition, ...], tuple[int | tuple[int, int], ...]]:
     found = sorted(
-        (node_of[c.left], c.op, c.right.type, c.right.index) for c in shape.conditions if isinstance(c.right, Slot)
+        (node_of[c.left], c.op, constant_type(c.op, c.right.type), c.right.index)
+        for c in shape.conditions
+        if isinstance(c.right, Slot)
     )
     conditions = tuple(ConstantCondition(node, op, kind, slot) for slot, (node, op, kind, _) in enumerate(found))
-    return conditions, tuple(index for *_, index in found)
+    return conditions, tuple((-1, index) if has_share(op) else index for _, op, _, index in found)
 
 
 def _absent(
@@ -246,8 +251,8 @@ def _join(condition: Comparison, node_of: dict[str, int]) -> NodeCondition:
     assert isinstance(condition.right, str)
     left, right = node_of[condition.left], node_of[condition.right]
     if left > right:
-        return NodeCondition(right, MIRRORED[condition.op], left)
-    return NodeCondition(left, condition.op, right)
+        return NodeCondition(right, MIRRORED[condition.comparison], left)
+    return NodeCondition(left, condition.comparison, right)
 
 
 def _flatten(node: PatternNode, parent: int, shape: Shape, order: list[PatternNode], parents: list[int]) -> None:
@@ -294,7 +299,7 @@ def _key(node: PatternNode, shape: Shape) -> tuple[object, ...]:
     conditions = [
         (c.op, c.right.type if isinstance(c.right, Slot) else "") for c in shape.conditions if c.left in node.variables
     ]
-    conditions += [(MIRRORED[c.op], "") for c in shape.conditions if c.right in node.variables]
+    conditions += [(MIRRORED[c.comparison], "") for c in shape.conditions if c.right in node.variables]
     outputs = sorted(shape.output_variables.index(v) for v in node.variables if v in shape.output_variables)
     absent = sorted(_absence_key(absence) for absence in node.absent)
     return (str(node.step), sorted(conditions), outputs, sorted(_key(child, shape) for child in node.children), absent)

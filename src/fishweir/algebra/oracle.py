@@ -17,7 +17,9 @@ from fishweir.algebra.documents import Document, Element, attribute_named, eleme
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot, Source
-from fishweir.algebra.texts import SIMILAR, TEXT_CONDITIONS, date_part, similar
+from fishweir.algebra.operators import find_condition
+from fishweir.algebra.predicates import constant_at, place_of
+from fishweir.algebra.texts import date_part
 from fishweir.algebra.values import COMPARE, satisfies, to_number
 
 
@@ -80,11 +82,9 @@ def item_holds(formula: Formula, constants: Sequence[Constant], root: Element, c
 
 
 def atom_holds(value: str, atom: Atom, constant: Constant, constants: Sequence[Constant]) -> bool:
-    if atom.op == "similar":
-        least = SIMILAR if atom.threshold is None else float(constants[atom.threshold.index])
-        return similar(value, str(constant), least)
-    if atom.op in TEXT_CONDITIONS:
-        return TEXT_CONDITIONS[atom.op](value, str(constant))
+    condition = find_condition(atom.op)
+    if condition is not None:
+        return condition.meaning(value, str(constant_at(place_of(atom), tuple(constants))))
     if atom.part == "value":
         return satisfies(value, atom.op, constant)  # type: ignore[arg-type]
     part = date_part(value, atom.part)
@@ -102,7 +102,9 @@ def values_compare(left: str, op: str, right: str) -> bool:
 def holds(condition: Comparison, binding: Binding, constants: Sequence[Constant]) -> bool:
     left = binding[condition.left].value
     if isinstance(condition.right, Slot):
-        return satisfies(left, condition.op, constants[condition.right.index])
+        constant = constants[condition.right.index]
+        on_texts = find_condition(condition.op)
+        return on_texts.meaning(left, str(constant)) if on_texts else satisfies(left, condition.comparison, constant)
     return values_compare(left, condition.op, binding[condition.right].value)
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Operator
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition
-from fishweir.algebra.texts import TEXT_CONDITIONS
+from fishweir.algebra.operators import find_condition
 from fishweir.evaluate.arrays import Column, Ints, expand, take
-from fishweir.evaluate.index.words import contain
+from fishweir.evaluate.index.indexes import texts_hold
 from fishweir.evaluate.select.bindings import compare
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
@@ -24,22 +23,13 @@ def holds(
     condition: ConstantCondition | NegatedCondition, values: PathTable, rows: Ints, constants: Column
 ) -> NDArray[np.bool_]:
     """A condition on rows of a path, each with its constant."""
-    if condition.op == "contains":
-        return contain(values, rows, constants)
-    if condition.op in TEXT_CONDITIONS:
-        return _texts_hold(condition.op, take(values.texts, rows), constants)
+    on_texts = find_condition(condition.op)
+    if on_texts is not None:
+        return texts_hold(on_texts, values, rows, constants)
     op: Operator = condition.op  # type: ignore[assignment]
     if condition.type == "number":
         return compare(values.part(condition.part)[rows], op, constants)
     return compare(take(values.texts, rows), op, constants)
-
-
-def _texts_hold(op: str, texts: pa.LargeStringArray, constants: pa.LargeStringArray) -> NDArray[np.bool_]:
-    """Text by text, each different pair once: what an index let through is little."""
-    pairs = list(zip(texts.to_pylist(), constants.to_pylist(), strict=True))
-    test = TEXT_CONDITIONS[op]
-    decided = {pair: test(*pair) for pair in set(pairs)}
-    return np.fromiter((decided[pair] for pair in pairs), np.bool_, len(pairs))
 
 
 def somewhere(

@@ -19,8 +19,9 @@ import pyarrow as pa
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template
 from fishweir.evaluate.arrays import Column, Ints, take
-from fishweir.evaluate.index.constants import Equal, Everything, Interval, Words
+from fishweir.evaluate.index.constants import Equal, Everything, Interval
 from fishweir.evaluate.index.indexes import Index, index_for, is_exact, order_for
+from fishweir.evaluate.index.words import Words
 from fishweir.evaluate.select.anchors import Anchor
 from fishweir.evaluate.witnesses.path_tables import Path
 
@@ -159,7 +160,7 @@ def table_from_arrays(template: Template, anchor: Anchor, arrays: Mapping[str, A
         index = Interval(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Interval]}, part=picked[0].part)
     elif "index.hashes" in arrays:
         equal = Equal(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Equal]})
-        index = Words(equal, arrays["index.exact"]) if picked[0].type == "words" else equal
+        index = Words(equal, arrays["index.exact"]) if "index.exact" in arrays else equal
     else:
         index = index_for(picked[0].op, picked[0].type, picked[0].part, columns[picked[0].slot])
     return Table(template, anchor, arrays["numbers"], columns, arrays.get("rows"), index)

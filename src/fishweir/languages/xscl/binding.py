@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lark import Token
 
@@ -33,11 +34,13 @@ from fishweir.algebra.nodes import (
     VariableOutput,
 )
 from fishweir.algebra.normal import ANY_ROOT
+from fishweir.algebra.operators import Condition, condition_written
 from fishweir.languages.connectives import NotSyntax
 from fishweir.languages.lexical import OPENING_QUOTES, unquote
 from fishweir.languages.niagaracq.binding import spaced
-from fishweir.languages.parsed import ParsedQuery
+from fishweir.languages.parsed import ConstantPlace, ParsedQuery
 from fishweir.languages.pieces import Rejected
+from fishweir.languages.roses.literals import KINDS, READERS, REFUSALS
 from fishweir.languages.xscl.expanding import expand_query
 from fishweir.languages.xscl.slots import Slots
 from fishweir.languages.xscl.syntax import (
@@ -102,6 +105,7 @@ class Binder:
     """Walks one query in the order of its text, so that slots are numbered as the reader meets them."""
 
     where = "the block does"
+    operand = "a path"
 
     def __init__(self, slots: Slots, several: bool = False) -> None:
         self._slots, self._several = slots, several
@@ -189,6 +193,11 @@ class Binder:
                 raise Rejected("positions are not supported: compare with a path", at(left))
             self._path(node, left.steps)
             return
+        if condition.op.type == "CONDITION":
+            path, on_texts, constant = self._on_texts(condition)
+            name = self._end(node, path)
+            self._conditions.append(Comparison(name, on_texts.name, self._text_slot(constant, on_texts)))
+            return
         op = operator_of(condition.op)
         if isinstance(left, Token):
             if isinstance(right, Token):
@@ -211,6 +220,26 @@ class Binder:
         children = tuple(child.frozen() for child in below.children)
         node.absent.append(Absence(children, tuple(self._conditions)))
         self._conditions, self._negated = before, outer
+
+    def _on_texts(self, condition: ComparisonSyntax) -> tuple[RelativeSyntax, Condition, Token]:
+        """The parts of `path KEYWORD 'constant'`, checked."""
+        word, left, right = condition.op, condition.left, condition.right
+        on_texts = None if word is None else condition_written(word)
+        assert on_texts is not None, "the grammar knows the registry's keywords only"
+        if isinstance(left, Token):
+            raise Rejected(f"expected {self.operand} before '{word}'", at(left))
+        if not isinstance(right, Token) or right.type != "STRING":
+            found = right if isinstance(right, Token) else right.start if right else word
+            raise Rejected(f"expected quoted text after '{word}'", at(found))
+        return left, on_texts, right
+
+    def _text_slot(self, token: Token, condition: Condition) -> Slot:
+        """The slot of a condition's constant; Rejected where it is none of the kind that the condition asks for."""
+        kind: Any = KINDS[condition.constant]
+        constant = READERS[kind](token)
+        if constant is None:
+            raise Rejected(REFUSALS[kind].format(token), at(token))
+        return self._slots.of_place("string", constant, ConstantPlace(at(token), at(token) + len(token), kind))
 
     def _end(self, node: Node, path: RelativeSyntax) -> str:
         return self._variable(self._path(node, path.steps))

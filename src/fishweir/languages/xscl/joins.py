@@ -88,6 +88,7 @@ class JoinBinder(Binder):
     of that number, counted from 0; the left side is then what the join before it made."""
 
     where = "the blocks do"
+    operand = "a variable"
 
     def __init__(self, number: int, slots: Slots, several: bool) -> None:
         super().__init__(slots, several)
@@ -190,6 +191,11 @@ class JoinBinder(Binder):
         left, right = condition.left, condition.right
         if condition.op is None or right is None:
             self._there(left)
+            return False
+        if condition.op.type == "CONDITION":
+            operand, on_texts, constant = self._on_texts(condition)
+            name = self._operand(operand)[0]
+            self._conditions.append(Comparison(name, on_texts.name, self._text_slot(constant, on_texts)))
             return False
         op = operator_of(condition.op)
         if isinstance(left, Token):
