@@ -1,12 +1,13 @@
 """Joins of three and more streams in the job: what a worker writes, and what readers take.
 
-In: the run files of a micro-batch and those retained. Out: Parquet files of combinations: a document for each stream of
-the from clause, the queries that want them. Documents are read from their logs when somebody takes a result.
+In: the run files of a micro-batch and those retained. Out: Parquet files of combinations: a document for each side of
+the join, the nodes that the result is over, the queries that want them. Documents are read from their logs when
+somebody takes a result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fishweir.algebra.construct import joined_columns
-from fishweir.algebra.nodes import Shape
+from fishweir.algebra.nodes import Constant, Shape
 from fishweir.evaluate.arrays import Ints, number_rows
 from fishweir.evaluate.join.many.mjoin import find_many
 from fishweir.evaluate.join.many.partial import Combinations
@@ -25,15 +26,16 @@ from fishweir.evaluate.join.stage import JoinStage
 from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.select.match import to_lists
 from fishweir.pipeline.annotated import expand_annotated
+from fishweir.pipeline.bindings import JoinedResult, bound_result, places_of
 from fishweir.pipeline.home import Home
 from fishweir.pipeline.taken import take_document
 
 NUMBERS = pa.list_(pa.int64())
 COMBINED = pa.schema([
-    ("streams", NUMBERS), ("numbers", NUMBERS), ("order", NUMBERS), ("timestamp", pa.float64()), ("since", pa.int64()),
-    ("members", NUMBERS),
+    ("streams", NUMBERS), ("numbers", NUMBERS), ("nodes", NUMBERS), ("order", NUMBERS), ("timestamp", pa.float64()),
+    ("since", pa.int64()), ("members", NUMBERS),
 ])  # fmt: skip
-"""Streams and numbers in the order of the from clause; `order` has its places by time."""
+"""Streams, numbers and nodes in the order of the sides; `order` has the sides by time."""
 
 
 def combine_part(
@@ -62,10 +64,11 @@ def combine_part(
 
 
 def _batch(block: Combinations) -> pa.RecordBatch:
-    starts = np.arange(len(block) + 1) * block.streams.shape[1]
+    starts = np.arange(len(block) + 1)
+    lists = block.streams, block.numbers, block.nodes, block.order
     return pa.RecordBatch.from_arrays(
         [
-            *(to_lists(starts, part.ravel()) for part in (block.streams, block.numbers, block.order)),
+            *(to_lists(starts * part.shape[1], part.ravel()) for part in lists),
             pa.array(block.times),
             pa.array(block.since),
             to_lists(block.member_starts, block.members),
@@ -101,8 +104,14 @@ def combination(row: Mapping[str, Any]) -> tuple[int, ...]:
     return (*row["streams"], *row["numbers"])
 
 
-def combined_result(home: Home, row: Mapping[str, Any], shape: Shape) -> tuple[list[str], dict[str, Any]]:
-    """Documents in time order, and the output."""
+def combined_results(
+    home: Home, row: Mapping[str, Any], shape: Shape, constants: tuple[Constant, ...]
+) -> Iterator[JoinedResult]:
+    """Each result of a row for one query."""
     taken = [take_document(home, *place) for place in zip(row["streams"], row["numbers"], strict=True)]
-    output = joined_columns(shape.columns, [(one.nodes[0], one.values) for one in taken])
-    return [taken[side].id for side in row["order"]], output
+    ordered = [taken[side].id for side in row["order"]]
+    if shape.formula is not None:
+        yield ordered, {}, joined_columns(shape.columns, [(one.nodes[0], one.values) for one in taken])
+        return
+    for places in places_of(shape, constants, row["nodes"], taken):
+        yield ordered, *bound_result(shape, taken, places)

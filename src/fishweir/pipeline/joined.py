@@ -15,22 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fishweir.algebra.alternatives import steps_of
-from fishweir.algebra.construct import Bound, construct, joined_columns, value_of
-from fishweir.algebra.documents import Document
-from fishweir.algebra.join_oracle import join_results
-from fishweir.algebra.joins import to_join
+from fishweir.algebra.construct import joined_columns
 from fishweir.algebra.nodes import Constant, Shape
 from fishweir.evaluate.arrays import Ints, expand, number_rows
+from fishweir.pipeline.bindings import JoinedResult, bound_result, places_of
 from fishweir.pipeline.joining import cached_set, set_path
 from fishweir.pipeline.taken import TakenDocument
 
-JoinedResult = tuple[list[str], dict[str, dict[str, Any]], str | dict[str, Any]]
-"""Documents in time order, bindings and output."""
-
 PAIR_COLUMNS = ("left_stream", "left", "right_stream", "right")
-Places = dict[str, int]
-"""Element of each variable that a result is over."""
 
 
 def pairs_in_order(rows: pa.Table) -> tuple[Ints, dict[str, Ints]]:
@@ -127,32 +119,5 @@ def joined_results(
     if shape.formula is not None:
         yield ordered, {}, joined_columns(shape.columns, [(one.nodes[0], one.values) for one in taken])
         return
-    for places in _places(shape, constants, row["nodes"], taken):
-        bound: dict[str, Bound] = {}
-        bindings = {}
-        for name, (side, step) in steps_of(shape).items():
-            if name not in places:
-                continue
-            position = places[name]
-            attribute = f"{{{step.namespace}}}{step.name}" if step.namespace else step.name
-            bound[name] = (taken[side].nodes[position], attribute if step.is_attribute else None)
-            if name[0] != "_":
-                shown = f"{position}@{step.name}" if step.is_attribute else position
-                bindings[name] = {"document": taken[side].id, "node": shown, "value": value_of(bound[name])}
-        yield ordered, bindings, construct(shape.output, bound)
-
-
-def _places(
-    shape: Shape, constants: tuple[Constant, ...], nodes: list[int] | None, taken: tuple[TakenDocument, TakenDocument]
-) -> Iterator[Places]:
-    """The bindings of a pair. Which alternative a row is of is not known, so a pair of such a query is looked at as a
-    whole, and once."""
-    normal = None if shape.alternatives else to_join(shape)
-    if normal is not None and nodes is not None:
-        over = [(side, node) for side in (0, 1) for node in normal.template.sides[side].outputs]
-        at = dict(zip(over, nodes, strict=True))
-        yield {name: at[side, node] for name, side, node in normal.variables if (side, node) in at}
-        return
-    documents = [Document(one.id, 0.0, one.nodes[0], one.context) for one in taken]
-    for result in join_results(shape, constants, documents):
-        yield {name: int(node.id.partition("@")[0]) for name, node in result.binding.items()}
+    for places in places_of(shape, constants, row["nodes"], taken):
+        yield ordered, *bound_result(shape, taken, places)

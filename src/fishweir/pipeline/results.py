@@ -22,11 +22,12 @@ from fishweir.algebra.nodes import Constant, Shape
 from fishweir.algebra.values import to_text
 from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.annotated import annotated_result, expand_annotated
-from fishweir.pipeline.combined import combination, combined_result, expand_combined
+from fishweir.pipeline.bindings import JoinedResult
+from fishweir.pipeline.combined import combination, combined_results, expand_combined
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import expand_rows
 from fishweir.pipeline.home import Home
-from fishweir.pipeline.joined import PAIR_COLUMNS, JoinedResult, expand_pairs, joined_results, pair_blocks
+from fishweir.pipeline.joined import PAIR_COLUMNS, expand_pairs, joined_results, pair_blocks
 from fishweir.pipeline.taken import take_document
 
 SCHEMA = pa.schema([
@@ -166,7 +167,7 @@ class ResultReader:
                 continue
             queries = self.look_up(np.unique(numbers).tolist())
             listed = block.to_pylist()
-            made: dict[tuple[int, int], tuple[list[str], dict[str, Any]]] = {}
+            made: dict[tuple[int, ...], list[JoinedResult]] = {}
             for at, number in zip(rows.tolist(), numbers.tolist(), strict=True):
                 query, row = queries[number], listed[at]
                 assert isinstance(query.shape, Shape)
@@ -177,10 +178,11 @@ class ResultReader:
                     if one in seen:
                         continue
                     seen.add(one)
-                if (at, id(query.shape)) not in made:
-                    made[at, id(query.shape)] = combined_result(self.home, row, query.shape)
-                documents, output = made[at, id(query.shape)]
-                yield number, Result(query.name, documents, row["timestamp"], {}, output)
+                key = (at, id(query.shape), number) if query.shape.alternatives else (at, id(query.shape))
+                if key not in made:
+                    made[key] = list(combined_results(self.home, row, query.shape, query.constants))
+                for documents, bindings, output in made[key]:
+                    yield number, Result(query.name, documents, row["timestamp"], bindings, output, row["since"])
 
     def _made(self, row: Mapping[str, Any], query: QueryLike) -> list[JoinedResult]:
         """What all queries of one shape want of a pair: their constants are decided by then, but for alternatives."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, TypeVar
 
@@ -78,6 +79,7 @@ class _Binder:
 
     def bind(self, query: QuerySyntax) -> ParsedQuery:
         blocks: list[Block] = []
+        patterns = [item for item in query.items if isinstance(item, PatternSyntax)]
         for item in query.items:
             if isinstance(item, PatternSyntax):
                 blocks.append(Block(_source(item.source), self._pattern(item.element)))
@@ -213,6 +215,22 @@ def _narrowed(shape: Shape, conditions: list[Comparison | Absence]) -> Shape:
 def _without(node: PatternNode, absent: list[Absence]) -> PatternNode:
     own = tuple(one for one in absent if one.conditions[0].left in node.variables)
     return replace(node, children=tuple(_without(child, absent) for child in node.children), absent=own)
+
+
+def _check_joined(blocks: Sequence[Block], conditions: Sequence[Comparison], starts: Sequence[int]) -> None:
+    """Something joins each source with the others: documents wait without end, and all combinations are too many."""
+    owner = {name: i for i, block in enumerate(blocks) for node in block.pattern.walk() for name in node.variables}
+    pairs = [{owner[c.left], owner[c.right]} for c in conditions if isinstance(c.right, str)]
+    joined = {0}
+    while more := [pair - joined for pair in pairs if pair & joined and pair - joined]:
+        joined = joined.union(*more)
+    apart = next((i for i in range(len(blocks)) if i not in joined), None)
+    if apart is None:
+        return
+    names = [str(block.source) for block in blocks]
+    what = f"the two: {names[0]} and {names[1]}" if len(names) == 2 else f"{names[apart]} with the sources before it"
+    how = "use a variable in both patterns, or compare one of each"
+    raise Rejected(f"nothing joins {what}; {how}", starts[apart])
 
 
 def _source(words: tuple[Token, ...]) -> Source:
