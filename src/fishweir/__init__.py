@@ -6,18 +6,30 @@ The names below are loaded when they are first used: a Spark worker imports a ke
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fishweir.algebra.operators import Condition
+    from fishweir.engine.extensions import (
+        register_condition,
+        register_source,
+        unregister_condition,
+        unregister_source,
+    )
     from fishweir.engine.weir import Weir, open
     from fishweir.errors import FishweirError, HomeError, QueryError, QuerySyntaxError, SourceError
+    from fishweir.evaluate.index.registry import IndexFactory
     from fishweir.pipeline.results import Result, Results
 
 _PLACES = {
     "Weir": "engine.weir", "open": "engine.weir", "Result": "pipeline.results", "Results": "pipeline.results",
     "FishweirError": "errors", "HomeError": "errors", "QueryError": "errors", "QuerySyntaxError": "errors",
-    "SourceError": "errors",
+    "SourceError": "errors", "Condition": "algebra.operators", "IndexFactory": "evaluate.index.registry",
+    "register_condition": "engine.extensions", "unregister_condition": "engine.extensions",
+    "register_source": "engine.extensions", "unregister_source": "engine.extensions",
 }  # fmt: skip
 
 __all__ = [
-    "FishweirError", "HomeError", "QueryError", "QuerySyntaxError", "Result", "Results", "SourceError", "Weir", "open",
+    "Condition", "FishweirError", "HomeError", "IndexFactory", "QueryError", "QuerySyntaxError", "Result", "Results",
+    "SourceError", "Weir", "open", "register_condition", "register_source", "unregister_condition",
+    "unregister_source",
 ]  # fmt: skip
 
 

@@ -25,7 +25,7 @@ TEXTS = ["", "rock", "Rock concert", "a rock, a concert", "2", "2.5", "10", "see
          "2025-03-04T05:00:00Z", "2024-12-31", "x"]  # fmt: skip
 WORDS = ["rock", "concert", "Rock concert", "x", "2"]
 LINKS = ["a.org", "http://a.org/x", "http://a.org"]
-LIKES = ["%rock%", "r_ck", "%", "x"]
+LIKES = ["%rock%", "r_ck", "%", "x", "Rock%", "roc"]
 NAMES = ["a", "b", "@k"]
 
 
@@ -47,7 +47,7 @@ def selections(draw, names=NAMES, language="roses"):
             case "similar":
                 least = slot("number", draw(st.sampled_from([0.3, 1.0]))) if draw(st.booleans()) else None
                 return Atom(path, kind, slot("string", draw(st.sampled_from(TEXTS))), threshold=least)
-            case "like":
+            case "like" | "ilike" | "substring" | "starts-with":
                 return Atom(path, kind, slot("string", draw(st.sampled_from(LIKES))))
             case "references" | "extends" | "shares-link":
                 return Atom(path, kind, slot("string", draw(st.sampled_from(LINKS))))
@@ -69,6 +69,9 @@ def selections(draw, names=NAMES, language="roses"):
         "contains",
         "similar",
         "like",
+        "ilike",
+        "substring",
+        "starts-with",
         "references",
         "extends",
         "shares-link",

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from fishweir.algebra.nodes import OPERATORS, Operator
 from fishweir.algebra.normal import ConstantCondition, Template, TemplateNode
-from fishweir.algebra.texts import TEXT_CONDITIONS, date_part
+from fishweir.algebra.operators import find_condition
+from fishweir.algebra.texts import date_part
 from fishweir.algebra.values import COMPARE
 from fishweir.evaluate.arrays import to_column
 from fishweir.evaluate.index.indexes import index_for, order_for
 from fishweir.evaluate.index.links import Links
-from fishweir.evaluate.index.patterns import Like, classes
+from fishweir.evaluate.index.patterns import STYLES, Patterns, classes
 from fishweir.evaluate.index.similarity import Similar, least_common
 from fishweir.evaluate.plan.segments import Segment, read_segment, write_segment
 from fishweir.evaluate.select.anchors import choose_anchor
@@ -29,7 +30,9 @@ some = {"min_size": 1, "max_size": 30}
 
 
 def by_hand(op: str, constants: list[str], given: list[str]) -> list[tuple[int, int]]:
-    test = TEXT_CONDITIONS[op]
+    condition = find_condition(op)
+    assert condition is not None
+    test = condition.meaning
     numbered = list(enumerate(constants))
     return [(row, i) for row, value in enumerate(given) for i, constant in numbered if test(value, constant)]
 
@@ -97,17 +100,36 @@ likes = st.lists(signs, max_size=8).map("".join)
 likely = st.lists(signs.filter(lambda sign: sign not in "%_"), max_size=10).map("".join)
 
 
+patterned = st.sampled_from(sorted(STYLES))
+
+
 @settings(max_examples=300)
-@given(st.lists(likes | likely, **some), st.lists(likely | st.sampled_from(["", "a%", "_"]), max_size=8))
-def test_like(constants: list[str], given: list[str]) -> None:
-    assert fired(table("like", constants), given) == by_hand("like", constants, given)
+@given(patterned, st.lists(likes | likely, **some), st.lists(likely | st.sampled_from(["", "a%", "_"]), max_size=8))
+def test_patterns(op: str, constants: list[str], given: list[str]) -> None:
+    assert fired(table(op, constants), given) == by_hand(op, constants, given)
 
 
-@given(st.lists(st.text(max_size=6), **some), st.lists(st.text(max_size=6), max_size=8))
-def test_like_on_any_text(constants: list[str], given: list[str]) -> None:
-    given = [*given, *constants, *(text.swapcase() for text in constants)]
+@given(patterned, st.lists(st.text(max_size=6), **some), st.lists(st.text(max_size=6), max_size=8))
+def test_patterns_on_any_text(op: str, constants: list[str], given: list[str]) -> None:
+    given = [*given, *constants, *(text.swapcase() for text in constants), *(f"x{text}y" for text in constants)]
     wild = [*constants, *(f"%{text}%" for text in constants), *(f"{text}%" for text in constants)]
-    assert fired(table("like", wild), given) == by_hand("like", wild, given)
+    assert fired(table(op, wild), given) == by_hand(op, wild, given)
+
+
+@pytest.mark.parametrize(
+    ("op", "constant", "found"),
+    [
+        ("like", "b%", ["big 50%"]),
+        ("ilike", "b%", ["Blue", "big 50%"]),
+        ("substring", "0%", ["big 50%"]),
+        ("substring", "_", []),
+        ("starts-with", "B", ["Blue"]),
+        ("starts-with", "", ["Blue", "big 50%", ""]),
+    ],
+)
+def test_what_patterns_mean(op: str, constant: str, found: list[str]) -> None:
+    given = ["Blue", "big 50%", ""]
+    assert [given[row] for row, _ in fired(table(op, [constant]), given)] == found
 
 
 def test_classes_are_those_of_regular_expressions() -> None:
@@ -128,7 +150,7 @@ def test_classes_are_those_of_regular_expressions() -> None:
 
 def test_few_patterns_are_tried() -> None:
     index = table("like", [f"%word{i:05}%" for i in range(10_000)] + ["plain text", "a%"]).index
-    assert isinstance(index, Like)
+    assert isinstance(index, Patterns)
     lengths = np.diff(index.listed.lists)
     assert not len(index.listed.without) or len(index.listed.without) == 1
     assert lengths.max() < 200
@@ -137,7 +159,7 @@ def test_few_patterns_are_tried() -> None:
 # All of them
 
 
-@pytest.mark.parametrize("op", [*LINK_OPERATORS, "similar", "like"])
+@pytest.mark.parametrize("op", [*LINK_OPERATORS, "similar", *STYLES])
 @pytest.mark.parametrize("given", [[], [""], ["x"], ["", "", "x"]])
 def test_empty_values_and_constants(op: str, given: list[str]) -> None:
     constants = ["0.5\t", "0\t", "1\tx"] if op == "similar" else ["", "x", "%"]
@@ -150,6 +172,9 @@ def test_empty_values_and_constants(op: str, given: list[str]) -> None:
         *((op, ["http://a.org/x", "a.org", "http://b.org", "a.org"]) for op in LINK_OPERATORS),
         ("similar", ["0.5\trock concert", "0\tx", "1.0\trock", "0.5\trock concert"]),
         ("like", ["%rock%", "r_ck", "%", "%rock%", "rock concert"]),
+        ("ilike", ["%ROCK%", "r_Ck", "%", "%ROCK%", "rock Concert"]),
+        ("substring", ["rock", "", "org", "rock"]),
+        ("starts-with", ["rock", "a", "", "rock"]),
     ],
 )
 def test_segments_keep_them(op, constants, tmp_path) -> None:  # type: ignore[no-untyped-def]
@@ -166,7 +191,7 @@ def test_segments_keep_them(op, constants, tmp_path) -> None:  # type: ignore[no
     assert fired(merged, given) == sorted(2 * by_hand(op, constants, given))
 
 
-@pytest.mark.parametrize("op", [*LINK_OPERATORS, "similar", "like"])
+@pytest.mark.parametrize("op", [*LINK_OPERATORS, "similar", *STYLES])
 def test_they_are_anchors(op: str) -> None:
     """After equality and `contains`, before inequality."""
     nodes = (TemplateNode(-1, STEPS[0]), TemplateNode(0, STEPS[1]), TemplateNode(0, STEPS[1]))

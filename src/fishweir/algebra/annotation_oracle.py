@@ -13,7 +13,7 @@ from fishweir.algebra.documents import Document, values_at
 from fishweir.algebra.feeds import Annotation, Filter, JoinCondition, Selection
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.oracle import item_holds, values_compare
-from fishweir.algebra.texts import SIMILAR, TEXT_CONDITIONS, similar
+from fishweir.algebra.operators import find_condition
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +91,10 @@ def _satisfied(condition: JoinCondition, constants: Sequence[Constant], item: Ar
 
 
 def compare(left: str, condition: JoinCondition, right: str, constants: Sequence[Constant]) -> bool:
-    if condition.op == "similar":
-        least = SIMILAR if condition.threshold is None else float(constants[condition.threshold.index])
-        return similar(left, right, least)
-    if condition.op in TEXT_CONDITIONS:
-        return TEXT_CONDITIONS[condition.op](left, right)
-    return values_compare(left, condition.op, right)
+    on_texts = find_condition(condition.op)
+    if on_texts is None:
+        return values_compare(left, condition.op, right)
+    if on_texts.share is not None:
+        share = on_texts.share if condition.threshold is None else constants[condition.threshold.index]
+        right = f"{share}\t{right}"
+    return on_texts.meaning(left, right)

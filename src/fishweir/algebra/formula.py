@@ -15,9 +15,8 @@ from typing import Literal as OneOf
 from fishweir.algebra.nodes import Slot, Step
 from fishweir.errors import QueryError
 
-AtomOperator = OneOf[
-    "=", "!=", "<", "<=", ">", ">=", "contains", "similar", "like", "references", "extends", "shares-link", "exists"
-]
+AtomOperator = str
+"""A comparison (nodes.Operator), `exists`, or the name of a registered condition (operators.py)."""
 Part = OneOf["value", "year", "month", "day", "hour", "time"]
 """What of the value is compared: itself, a part of the date it spells, or that date as seconds since 1970."""
 RelativePath = tuple[Step, ...]

@@ -190,14 +190,15 @@ def named(pattern: PatternNode, prefix: str) -> PatternNode:
 
     def visit(node: PatternNode) -> PatternNode:
         own = f"{prefix}_{next(numbers)}"
-        return PatternNode(node.step, node.variables or (own,), tuple(visit(child) for child in node.children))
+        children = tuple(visit(child) for child in node.children)
+        return replace(node, variables=node.variables or (own,), children=children)
 
     return visit(pattern)
 
 
 def _edge(condition: Comparison, places: dict[str, tuple[int, int]]) -> Edge:
     assert isinstance(condition.right, str)
-    return edge(places[condition.left], condition.op, places[condition.right])
+    return edge(places[condition.left], condition.comparison, places[condition.right])
 
 
 def placed_windows(windows: tuple[SideWindow, ...], slots: list[Place]) -> tuple[SideWindow, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 if TYPE_CHECKING:
     from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe, Unsubscribe
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")
+OPPOSITES: dict[Operator, Operator] = {"=": "!=", "!=": "="}
+"""Of two texts one of them holds; of what may not be a number neither `<` nor `>=` need hold."""
 MIRRORED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 Constant = str | float
@@ -65,11 +67,24 @@ class PatternNode:
     step: Step
     variables: tuple[str, ...] = ()
     children: tuple[PatternNode, ...] = ()
+    absent: tuple[Absence, ...] = ()
 
     def walk(self) -> Iterator[PatternNode]:
+        """The nodes that a document must have; those of absences are not among them."""
         yield self
         for child in self.children:
             yield from child.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """What a pattern node must not have: there is no way to lay `children` below it so that all `conditions` hold.
+
+    The conditions compare variables of the children, or of the node itself. Nothing outside reads these variables.
+    """
+
+    children: tuple[PatternNode, ...] = ()
+    conditions: tuple[Comparison, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +116,18 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`left op right`; right is a slot (filled by the query's constants) or another variable."""
+    """`left op right`; right is a slot (filled by the query's constants) or another variable. With a slot, op may also
+    name a condition on texts (operators.py)."""
 
     left: str
-    op: Operator
+    op: str
     right: Slot | str
+
+    @property
+    def comparison(self) -> Operator:
+        """The operator where it is not a condition on texts, as between two variables."""
+        assert self.op in MIRRORED, self.op
+        return cast(Operator, self.op)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +206,8 @@ class Shape:
     """Of a join by SQL, the condition on the columns of its blocks; see column_joins."""
     columns: tuple[ColumnOutput | AllColumnsOutput, ...] = ()
     """Of a join by SQL, its select list."""
+    alternatives: tuple[Shape, ...] = ()
+    """Shapes with the same sources, output and windows: the query also holds where one of them does."""
 
     @property
     def output_variables(self) -> tuple[str, ...]:

@@ -12,11 +12,14 @@ from itertools import product
 
 from lxml import etree
 
+from fishweir.algebra.alternatives import parts
 from fishweir.algebra.documents import Document, Element, attribute_named, elements, local_name, string_value, values_at
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot, Source
-from fishweir.algebra.texts import SIMILAR, TEXT_CONDITIONS, date_part, similar
+from fishweir.algebra.operators import find_condition
+from fishweir.algebra.predicates import constant_at, place_of
+from fishweir.algebra.texts import date_part
 from fishweir.algebra.values import COMPARE, satisfies, to_number
 
 
@@ -33,17 +36,21 @@ class Node:
 
 
 Binding = Mapping[str, Node]
+NOWHERE = (-1, "")
+"""Where a variable comes in the order of results that does not bind any node."""
 
 
 def evaluate(shape: Shape, constants: Sequence[Constant], document: Document) -> list[Binding]:
-    """The distinct bindings of the output variables for which all conditions hold."""
-    (block,) = shape.blocks
+    """The distinct bindings of the output variables for which all conditions hold, by any of the alternatives."""
     variables = shape.output_variables
     found: dict[tuple[tuple[int, str], ...], Binding] = {}
-    for binding in embeddings(block.pattern, document):
-        if all(holds(condition, binding, constants) for condition in shape.conditions):
-            result = {name: binding[name] for name in variables}
-            found.setdefault(tuple(node.order for node in result.values()), result)
+    for part in parts(shape):
+        (block,) = part.blocks
+        for binding in embeddings(block.pattern, document, constants):
+            if all(holds(condition, binding, constants) for condition in part.conditions):
+                result = {name: binding[name] for name in variables if name in binding}
+                key = tuple(result[name].order if name in result else NOWHERE for name in variables)
+                found.setdefault(key, result)
     return [found[key] for key in sorted(found)]
 
 
@@ -75,11 +82,9 @@ def item_holds(formula: Formula, constants: Sequence[Constant], root: Element, c
 
 
 def atom_holds(value: str, atom: Atom, constant: Constant, constants: Sequence[Constant]) -> bool:
-    if atom.op == "similar":
-        least = SIMILAR if atom.threshold is None else float(constants[atom.threshold.index])
-        return similar(value, str(constant), least)
-    if atom.op in TEXT_CONDITIONS:
-        return TEXT_CONDITIONS[atom.op](value, str(constant))
+    condition = find_condition(atom.op)
+    if condition is not None:
+        return condition.meaning(value, str(constant_at(place_of(atom), tuple(constants))))
     if atom.part == "value":
         return satisfies(value, atom.op, constant)  # type: ignore[arg-type]
     part = date_part(value, atom.part)
@@ -97,7 +102,9 @@ def values_compare(left: str, op: str, right: str) -> bool:
 def holds(condition: Comparison, binding: Binding, constants: Sequence[Constant]) -> bool:
     left = binding[condition.left].value
     if isinstance(condition.right, Slot):
-        return satisfies(left, condition.op, constants[condition.right.index])
+        constant = constants[condition.right.index]
+        on_texts = find_condition(condition.op)
+        return on_texts.meaning(left, str(constant)) if on_texts else satisfies(left, condition.comparison, constant)
     return values_compare(left, condition.op, binding[condition.right].value)
 
 
@@ -118,8 +125,9 @@ class Place:
             yield from child.walk()
 
 
-def embeddings(pattern: PatternNode, document: Document) -> Iterator[Binding]:
-    """All ways to lay the pattern over the document, from its element or from one above it."""
+def embeddings(pattern: PatternNode, document: Document, constants: Sequence[Constant] = ()) -> Iterator[Binding]:
+    """All ways to lay the pattern over the document, from its element or from one above it; the constants are those
+    that absences compare with."""
     ids = {element: i for i, element in enumerate(elements(document.root))}
     places = [_place(document.root, ids)]
     for name in reversed(document.context):
@@ -130,30 +138,44 @@ def embeddings(pattern: PatternNode, document: Document) -> Iterator[Binding]:
         case "child":
             starts = places[::-1]
         case _:
-            yield from _below(pattern, Place("", "", places[0].node, (places[-1],)))
+            yield from _below(pattern, Place("", "", places[0].node, (places[-1],)), constants)
             return
     for place in starts:
-        yield from _embed(pattern, place)
+        yield from _embed(pattern, place, constants)
 
 
-def _below(pattern: PatternNode, place: Place) -> Iterator[Binding]:
+def _below(pattern: PatternNode, place: Place, constants: Sequence[Constant]) -> Iterator[Binding]:
     if pattern.step.is_attribute:
         for owner in place.walk() if pattern.step.is_deep else (place,):
             for name, namespace, node in owner.attributes:
                 meant = pattern.step.namespace is not None or node.is_named or pattern.step.name == "*"
                 if meant and pattern.step.accepts(name, namespace):
-                    yield dict.fromkeys(pattern.variables, node)
+                    yield from _bound(pattern, Place(name, namespace, node, ()), constants)
         return
     for child in place.children:
         for candidate in child.walk() if pattern.step.is_deep else (child,):
-            yield from _embed(pattern, candidate)
+            yield from _embed(pattern, candidate, constants)
 
 
-def _embed(pattern: PatternNode, place: Place) -> Iterator[Binding]:
-    if not pattern.step.accepts(place.name, place.namespace):
-        return
+def _embed(pattern: PatternNode, place: Place, constants: Sequence[Constant]) -> Iterator[Binding]:
+    if pattern.step.accepts(place.name, place.namespace):
+        yield from _bound(pattern, place, constants)
+
+
+def _bound(pattern: PatternNode, place: Place, constants: Sequence[Constant]) -> Iterator[Binding]:
+    """The ways to lay a pattern below a node that its root binds, unless what must be absent is there."""
     own = dict.fromkeys(pattern.variables, place.node)
-    for choice in product(*[list(_below(child, place)) for child in pattern.children]):
+    for absence in pattern.absent:
+        for inner in _choices(absence.children, place, own, constants):
+            if all(holds(condition, inner, constants) for condition in absence.conditions):
+                return
+    yield from _choices(pattern.children, place, own, constants)
+
+
+def _choices(
+    children: Sequence[PatternNode], place: Place, own: Binding, constants: Sequence[Constant]
+) -> Iterator[Binding]:
+    for choice in product(*[list(_below(child, place, constants)) for child in children]):
         yield {name: bound for part in (own, *choice) for name, bound in part.items()}
 
 

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from fishweir.algebra.formula import Atom, AtomOperator, Clause, Formula, Part, to_cnf, to_dnf
 from fishweir.algebra.nodes import Constant, Slot, Source, Step
 from fishweir.algebra.normal import ANY_ROOT, PLACEHOLDER, dotted
+from fishweir.algebra.operators import constant_type, has_share
 from fishweir.algebra.texts import SIMILAR
 from fishweir.errors import QueryError
-
-WORDS = ("contains",)
-"""Operators whose constants are words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +30,9 @@ class AtomSignature:
         left = dotted(self.path) if self.part == "value" else f"{self.part}({dotted(self.path)})"
         if self.op == "exists":
             return f"exists {left}"
-        if self.op == "similar" and constant is not None and "\t" in constant:
+        if has_share(self.op) and constant is not None and "\t" in constant:
             share, _, text = constant.strip('"').partition("\t")
-            return f'{left} similar({float(share):g}) "{text}"'
+            return f'{left} {self.op}({float(share):g}) "{text}"'
         return f"{left} {self.op} {PLACEHOLDER[self.type] if constant is None else constant}"
 
 
@@ -104,15 +102,13 @@ def place_of(atom: Atom) -> Place:
     """Where a condition's constant stands among the query's; -1 where it has none."""
     if not isinstance(atom.right, Slot):
         return -1
-    if atom.op != "similar":
+    if not has_share(atom.op):
         return atom.right.index
     return (-1 if atom.threshold is None else atom.threshold.index, atom.right.index)
 
 
 def type_of(atom: Atom) -> str:
-    if atom.op in WORDS:
-        return "words"
-    return atom.right.type if isinstance(atom.right, Slot) else "string"
+    return constant_type(atom.op, atom.right.type if isinstance(atom.right, Slot) else "string")
 
 
 def order_of(atom: Atom) -> tuple[str, str, int]:

@@ -1,10 +1,9 @@
-"""Conditions on texts, links and dates, one value at a time: what `contains`, `similar`, `like`,
-`references`, `extends` and `shares-link` mean. The oracle and the kernels' last check both use them."""
+"""Texts, links and dates, one value at a time: what the built-in conditions mean. They are registered in `operators.py`;
+the oracle and the kernels' last check both use them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -40,14 +39,30 @@ def similar_constant(text: str, constant: str) -> bool:
 
 
 @lru_cache(maxsize=10_000)
-def like_pattern(pattern: str) -> re.Pattern[str]:
-    """SQL's pattern: `%` is any text, `_` any character; letters match in any case."""
+def like_pattern(pattern: str, flags: re.RegexFlag = re.DOTALL) -> re.Pattern[str]:
+    """SQL's pattern: `%` is any text, `_` any character."""
     parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
-    return re.compile("".join(parts), re.DOTALL | re.IGNORECASE)
+    return re.compile("".join(parts), flags)
 
 
 def like(text: str, pattern: str) -> bool:
+    """Letters match in their own case, as in the standard."""
     return like_pattern(pattern).fullmatch(text) is not None
+
+
+def ilike(text: str, pattern: str) -> bool:
+    """As `like`; letters match in any case."""
+    return like_pattern(pattern, re.DOTALL | re.IGNORECASE).fullmatch(text) is not None
+
+
+def substring(text: str, part: str) -> bool:
+    """XPath's contains(): the characters as they are, anywhere."""
+    return part in text
+
+
+def starts_with(text: str, beginning: str) -> bool:
+    """XPath's starts-with()."""
+    return text.startswith(beginning)
 
 
 def links(text: str) -> list[str]:
@@ -84,12 +99,6 @@ def _extends(link: str, wanted: str) -> bool:
 def shares_link(text: str, target: str) -> bool:
     """Some link is the URL."""
     return same_link(target) in links(text)
-
-
-TEXT_CONDITIONS: dict[str, Callable[[str, str], bool]] = {
-    "contains": contains, "similar": similar_constant, "like": like, "references": references,
-    "extends": extends, "shares-link": shares_link,
-}  # fmt: skip
 
 
 def date_part(text: str, part: str) -> float | None:

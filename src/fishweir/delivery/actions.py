@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -78,15 +79,22 @@ def import_function(target: str) -> Callable[[Result], Any]:
 
 
 Factory = Callable[..., Deliverer]
+BUILT_IN: dict[str, Factory] = {"append": Append, "call": Call}
+_NAME = re.compile(r"[^\W\d_](?:[\w.]|-(?!-))*")
 
 
 class Actions:
     """The registry: names to factories, which get the action's arguments."""
 
     def __init__(self) -> None:
-        self.factories: dict[str, Factory] = {"append": Append, "call": Call}
+        self.factories: dict[str, Factory] = dict(BUILT_IN)
 
     def register(self, name: str, factory: Factory) -> None:
+        """Adds an action; QueryError where no statement could name it, or the name is taken by a built-in one."""
+        if not _NAME.fullmatch(name):
+            raise QueryError(f"'{name}' cannot be the name of an action: expected one word")
+        if name.lower() in BUILT_IN:
+            raise QueryError(f"the action '{name}' is built in and cannot be replaced")
         self.factories[name.lower()] = factory
 
     def register_callable(self, name: str, function: Callable[[Result], Any]) -> None:

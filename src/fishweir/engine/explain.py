@@ -9,7 +9,7 @@ from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
-from fishweir.algebra.predicates import Predicate
+from fishweir.algebra.predicates import Predicate, show_constant
 from fishweir.catalog.catalog import Query
 from fishweir.catalog.subscribers import Subscription
 from fishweir.engine.explain_annotations import annotation_groups, annotation_sizes, explain_annotation
@@ -100,7 +100,8 @@ def _left_over(template: Template, conditions: Sequence[int], constants: list[Co
     """What is checked after the look-up."""
     left: list[ConstantCondition | NegatedCondition] = [template.constants[i] for i in conditions]
     checks = [_condition(template, c, constants) for c in (*left, *template.negated)]
-    checks += [f"{dotted(template.path(j.left))} {j.op} {dotted(template.path(j.right))}" for j in template.joins]
+    checks += [template.shown_join(join) for join in template.joins]
+    checks += [absence.shown([show_constant(constant) for constant in constants]) for absence in template.absent]
     return f"  left over {' and '.join(checks) or 'nothing'}"
 
 
@@ -191,7 +192,7 @@ def _anchor(table: Table, constants: list[Constant], statistics: Statistics) -> 
 
 def _condition(template: Template, condition: ConstantCondition | NegatedCondition, constants: list[Constant]) -> str:
     constant = constants[condition.slot]
-    return template.shown(condition, f'"{constant}"' if isinstance(constant, str) else f"{constant:g}")
+    return template.shown(condition, show_constant(constant))
 
 
 def _schedule(query: Query) -> list[str]:

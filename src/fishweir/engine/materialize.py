@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from fishweir.algebra.alternatives import parts
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, StreamDefinition, TextOutput, VariableOutput
 from fishweir.catalog.catalog import Catalog
@@ -157,6 +158,10 @@ def append(target: Target, results: Sequence[Result], batch: int, now: float) ->
 
 def selects_documents(shape: Shape) -> bool:
     """Whether each result is a whole document as it came: a filter."""
+    return all(_selects_documents(part) for part in parts(shape))
+
+
+def _selects_documents(shape: Shape) -> bool:
     if shape.windows or len(shape.output) != 1:
         return False
     (block,), (shown,) = shape.blocks, shape.output

@@ -16,7 +16,7 @@ import numpy as np
 from fishweir.algebra.feeds import CreateFeed
 from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream, DropQuery
 from fishweir.catalog.catalog import Catalog, Query
-from fishweir.delivery.actions import Actions
+from fishweir.delivery.actions import Actions, Factory
 from fishweir.delivery.dispatcher import Dispatcher
 from fishweir.engine.background import Background
 from fishweir.engine.explain import explain_all, explain_query
@@ -117,6 +117,14 @@ class Weir:
     def action(self, name: str, function: Callable[[Result], Any]) -> None:
         """Makes a Python function an action: `do NAME` calls it with each result."""
         self.actions.register_callable(name, function)
+
+    def register_action(self, name: str, factory: Factory) -> None:
+        """Adds an action: `do NAME ARGUMENTS` opens `factory(*arguments)` and hands it the results of a micro-batch.
+
+        The factory gives a `Deliverer` (delivery/actions.py). Register it before the queries that use it, and again
+        whenever the home is opened.
+        """
+        self.actions.register(name, factory)
 
     def attach(self, name: str, frame: DataFrame) -> None:
         """Feeds a stream from a streaming DataFrame; declares the stream where there is none."""

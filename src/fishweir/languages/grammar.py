@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cached_property
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
+from lark.lexer import PatternRE, TerminalDef
 
+from fishweir.algebra.operators import keyword_pattern, keywords
 from fishweir.languages.pieces import Piece, Rejected
 
 HERE = Path(__file__).parent
@@ -28,7 +30,7 @@ _WORDS = {
     "EQUALS": "'='", "LPAR": "'('", "RPAR": "')'", "WORD": "a word",
     "AMOUNT": "a number", "UNIT": "a unit of time",
     "ISO_TIME": "a date", "FROM_NOW": "'in'", "CONFORMS": "'conforms to'", "PATH": "a path", "TYPE": "a type",
-    "ATTRIBUTE": "an attribute", "URL": "a URL", "DATE_PART": "'year('", "SHARES_LINK": "'shares-link'",
+    "CONDITION": "a condition such as contains", "ATTRIBUTE": "an attribute", "URL": "a URL", "DATE_PART": "'year('",
     "SLASH": "'/'", "DEEP": "'//'", "AT": "'@'", "STAR": "'*'", "DOT": "'.'", "PARENT": "'..'", "ARROW": "'->'",
     "CLARK": "'{uri}name'", "PREFIXED": "a name", "LBRACE": "'{'", "RBRACE": "'}'", "JOINED": "'followed by{', 'join{'",
     "VAR": "a variable", "SPAN": "a time such as 10 minutes",
@@ -39,20 +41,15 @@ _IGNORED = {"WS", "COMMENT", "XML_COMMENT"}
 
 
 class Grammar:
-    """A grammar file below this folder with the transformer for its trees; built at first use."""
+    """A grammar file below this folder with the transformer for its trees; built at first use, and again after a new
+    condition was registered."""
 
     def __init__(self, file: str, transformer: Transformer[Token, Any]) -> None:
         self._file, self._transformer = file, transformer
 
-    @cached_property
+    @property
     def lark(self) -> Lark:
-        return Lark.open(
-            str(HERE / self._file),
-            parser="lalr",
-            lexer="contextual",
-            maybe_placeholders=False,
-            import_paths=[str(HERE)],
-        )
+        return _build(self._file, keywords())
 
     def parse(self, piece: Piece) -> Any:
         """The transformed tree of the piece; Rejected where it does not parse."""
@@ -64,6 +61,24 @@ class Grammar:
             if isinstance(error.orig_exc, Rejected):
                 raise error.orig_exc from None
             raise
+
+
+@lru_cache(maxsize=16)
+def _build(file: str, words: tuple[str, ...]) -> Lark:
+    return Lark.open(
+        str(HERE / file),
+        parser="lalr",
+        lexer="contextual",
+        maybe_placeholders=False,
+        import_paths=[str(HERE)],
+        edit_terminals=partial(_with_conditions, words),
+    )
+
+
+def _with_conditions(words: tuple[str, ...], terminal: TerminalDef) -> None:
+    """The terminal CONDITION of a grammar is any registered keyword; before a comparison it is a name."""
+    if terminal.name == "CONDITION":
+        terminal.pattern = PatternRE(rf"(?:{keyword_pattern(words)})(?![\w.-])(?!\s*[=<>!])", ("i",))
 
 
 def unexpected(error: UnexpectedInput, text: str) -> Rejected:

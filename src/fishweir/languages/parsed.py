@@ -11,7 +11,7 @@ from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses.literals import LiteralPlace, Parsed
 from fishweir.languages.schedule import Clauses
 
-LiteralKind = Literal["quoted", "number", "text", "interval", "keyword"]
+LiteralKind = Literal["quoted", "number", "text", "interval", "keyword", "words", "link"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from fishweir.algebra.feeds import CreateFeed, FeedQuery
 from fishweir.algebra.nodes import Constant, CreateQuery, Schedule
+from fishweir.algebra.operators import keywords
 from fishweir.languages.lexical import COMMENT, NAME, OPENING_QUOTES, QUOTED, TEXT, to_constant, unquote
 from fishweir.languages.parsed import AnyParsed, AnyPlace, ParsedQuery
 from fishweir.languages.pieces import Rejected
@@ -115,15 +116,19 @@ class _Family:
 
 
 class SkeletonCache:
-    """Parsed queries by skeleton, at most `limit` of them; when full it starts anew."""
+    """Parsed queries by skeleton, at most `limit` of them; it is emptied when full, and when conditions are registered,
+    since a text may mean something else then."""
 
     def __init__(self, limit: int = _MAX_TEMPLATES) -> None:
         self._limit = limit
         self._families: dict[Key, _Family] = {}
+        self._words = keywords()
         self.size = 0
 
     def find(self, text: str, line: int, now: float) -> CreateQuery | CreateFeed | None:
         """The statement, as a full parse would give it, or None where only a full parse can tell."""
+        if self._words is not keywords():
+            self._clear()
         cut = _cut(text)
         family = self._families.get(cut.skeleton) if cut else None
         if cut is None or family is None:
@@ -162,15 +167,18 @@ class SkeletonCache:
         published = cut is not None and cut.skeleton[0] == "publish"
         if cut is None or family is None or _own_name(query) != (cut.name if published else None):
             return
-        if self.size >= self._limit:
-            self._families.clear()
-            self.size = 0
+        if self.size >= self._limit or self._words is not keywords():
+            self._clear()
         known = self._families.setdefault(cut.skeleton, family)
         if known.slots != family.slots:
             return
         schedule = None if query.clauses.is_relative else query.clauses.schedule(0.0)
         known.templates[tuple(cut.literals[i] for i in known.structural)] = _Template(query, schedule)
         self.size += 1
+
+    def _clear(self) -> None:
+        self._families.clear()
+        self._words, self.size = keywords(), 0
 
 
 def _cut(text: str) -> _Cut | None:

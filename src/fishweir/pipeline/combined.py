@@ -7,7 +7,7 @@ somebody takes a result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fishweir.algebra.construct import joined_columns
-from fishweir.algebra.nodes import Shape
+from fishweir.algebra.nodes import Constant, Shape
 from fishweir.evaluate.arrays import Ints, number_rows
 from fishweir.evaluate.join.many.mjoin import find_many
 from fishweir.evaluate.join.many.partial import Combinations
@@ -26,7 +26,7 @@ from fishweir.evaluate.join.stage import JoinStage
 from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.select.match import to_lists
 from fishweir.pipeline.annotated import expand_annotated
-from fishweir.pipeline.bindings import JoinedResult, bound_result, over
+from fishweir.pipeline.bindings import JoinedResult, bound_result, places_of
 from fishweir.pipeline.home import Home
 from fishweir.pipeline.taken import take_document
 
@@ -104,9 +104,14 @@ def combination(row: Mapping[str, Any]) -> tuple[int, ...]:
     return (*row["streams"], *row["numbers"])
 
 
-def combined_result(home: Home, row: Mapping[str, Any], shape: Shape) -> JoinedResult:
+def combined_results(
+    home: Home, row: Mapping[str, Any], shape: Shape, constants: tuple[Constant, ...]
+) -> Iterator[JoinedResult]:
+    """Each result of a row for one query."""
     taken = [take_document(home, *place) for place in zip(row["streams"], row["numbers"], strict=True)]
     ordered = [taken[side].id for side in row["order"]]
     if shape.formula is not None:
-        return ordered, {}, joined_columns(shape.columns, [(one.nodes[0], one.values) for one in taken])
-    return ordered, *bound_result(shape, taken, dict(zip(over(shape), row["nodes"], strict=True)))
+        yield ordered, {}, joined_columns(shape.columns, [(one.nodes[0], one.values) for one in taken])
+        return
+    for places in places_of(shape, constants, row["nodes"], taken):
+        yield ordered, *bound_result(shape, taken, places)

@@ -16,12 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.algebra.construct import joined_columns
-from fishweir.algebra.documents import Document
-from fishweir.algebra.join_oracle import join_results
-from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import Constant, Shape
 from fishweir.evaluate.arrays import Ints, expand, number_rows
-from fishweir.pipeline.bindings import JoinedResult, Places, bound_result, over
+from fishweir.pipeline.bindings import JoinedResult, bound_result, places_of
 from fishweir.pipeline.joining import cached_set, set_path
 from fishweir.pipeline.taken import TakenDocument
 
@@ -122,17 +119,5 @@ def joined_results(
     if shape.formula is not None:
         yield ordered, {}, joined_columns(shape.columns, [(one.nodes[0], one.values) for one in taken])
         return
-    for places in _places(shape, constants, row["nodes"], taken):
+    for places in places_of(shape, constants, row["nodes"], taken):
         yield ordered, *bound_result(shape, taken, places)
-
-
-def _places(
-    shape: Shape, constants: tuple[Constant, ...], nodes: list[int] | None, taken: tuple[TakenDocument, TakenDocument]
-) -> Iterator[Places]:
-    if nodes is not None:
-        yield dict(zip(over(shape), nodes, strict=True))
-        return
-    names = {(side, node): name for name, side, node in to_join(shape).variables}
-    documents = [Document(one.id, 0.0, one.nodes[0], one.context) for one in taken]
-    for result in join_results(shape, constants, documents):
-        yield {place: int(result.binding[names[place]].id.partition("@")[0]) for place in over(shape)}

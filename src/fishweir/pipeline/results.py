@@ -14,16 +14,16 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from fishweir.algebra.alternatives import ABSENT, output_places, steps_of
 from fishweir.algebra.clauses import has_several
 from fishweir.algebra.construct import Bound, construct, element_text, select_columns, value_of
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Constant, Shape
-from fishweir.algebra.normal import Template, to_normal
 from fishweir.algebra.values import to_text
 from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.annotated import annotated_result, expand_annotated
 from fishweir.pipeline.bindings import JoinedResult
-from fishweir.pipeline.combined import combination, combined_result, expand_combined
+from fishweir.pipeline.combined import combination, combined_results, expand_combined
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import expand_rows
 from fishweir.pipeline.home import Home
@@ -139,19 +139,21 @@ class ResultReader:
                 continue
             queries = self.look_up(np.unique(numbers).tolist())
             listed = block.to_pylist()
-            made: dict[tuple[int, int], list[JoinedResult]] = {}
+            made: dict[tuple[int, ...], list[JoinedResult]] = {}
             for at, number in zip(rows.tolist(), numbers.tolist(), strict=True):
                 query, row = queries[number], listed[at]
+                assert isinstance(query.shape, Shape)
                 if query.added > row["since"]:
                     continue
-                if isinstance(query.shape, Shape) and has_several(query.shape):
+                if has_several(query.shape):
                     pair = (number, *(row[name] for name in PAIR_COLUMNS))
                     if pair in seen:
                         continue
                     seen.add(pair)
-                if (at, id(query.shape)) not in made:
-                    made[at, id(query.shape)] = self._made(row, query)
-                for documents, bindings, output in made[at, id(query.shape)]:
+                key = (at, id(query.shape), number) if query.shape.alternatives else (at, id(query.shape))
+                if key not in made:
+                    made[key] = self._made(row, query)
+                for documents, bindings, output in made[key]:
                     yield number, Result(query.name, documents, row["timestamp"], bindings, output, row["since"])
 
     def _combined(
@@ -165,7 +167,7 @@ class ResultReader:
                 continue
             queries = self.look_up(np.unique(numbers).tolist())
             listed = block.to_pylist()
-            made: dict[tuple[int, int], JoinedResult] = {}
+            made: dict[tuple[int, ...], list[JoinedResult]] = {}
             for at, number in zip(rows.tolist(), numbers.tolist(), strict=True):
                 query, row = queries[number], listed[at]
                 assert isinstance(query.shape, Shape)
@@ -176,13 +178,14 @@ class ResultReader:
                     if one in seen:
                         continue
                     seen.add(one)
-                if (at, id(query.shape)) not in made:
-                    made[at, id(query.shape)] = combined_result(self.home, row, query.shape)
-                documents, bindings, output = made[at, id(query.shape)]
-                yield number, Result(query.name, documents, row["timestamp"], bindings, output, row["since"])
+                key = (at, id(query.shape), number) if query.shape.alternatives else (at, id(query.shape))
+                if key not in made:
+                    made[key] = list(combined_results(self.home, row, query.shape, query.constants))
+                for documents, bindings, output in made[key]:
+                    yield number, Result(query.name, documents, row["timestamp"], bindings, output, row["since"])
 
     def _made(self, row: Mapping[str, Any], query: QueryLike) -> list[JoinedResult]:
-        """What all queries of one shape want of a pair: their constants are decided by then."""
+        """What all queries of one shape want of a pair: their constants are decided by then, but for alternatives."""
         left, right = (take_document(self.home, row[f"{s}_stream"], row[s]) for s in ("left", "right"))
         assert isinstance(query.shape, Shape)
         return list(joined_results(query.shape, query.constants, row, left, right))
@@ -194,14 +197,12 @@ class ResultReader:
         if isinstance(shape, Selection):
             output = select_columns(shape.output, nodes[0], values) if shape.output else element_text(nodes[0])
             return lambda query: Result(query, [id], row["timestamp"], {}, output, origin=origin)
-        template, variables = to_normal(shape).template, dict(to_normal(shape).variables)
-        assert isinstance(template, Template), "a tree pattern has a template"
-        element_of = dict(zip(template.outputs, row["nodes"], strict=True))
         bound: dict[str, Bound] = {}
         bindings = {}
-        for name in shape.output_variables:
-            node = variables[name]
-            step, position = template.nodes[node].step, element_of[node]
+        for name, place in output_places(shape).items():
+            (_, step), position = steps_of(shape)[name], row["nodes"][place]
+            if position == ABSENT:
+                continue
             attribute = f"{{{step.namespace}}}{step.name}" if step.namespace else step.name
             bound[name] = (nodes[position], attribute if step.is_attribute else None)
             shown = f"{position}@{step.name}" if step.is_attribute else position

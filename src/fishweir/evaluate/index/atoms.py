@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fishweir.algebra.operators import find_condition
 from fishweir.algebra.predicates import AtomSignature
-from fishweir.algebra.texts import words
 from fishweir.evaluate.arrays import Column, Ints, expand, take
-from fishweir.evaluate.index.indexes import Index, index_for, order_for
-from fishweir.evaluate.index.words import contain
+from fishweir.evaluate.index.indexes import Index, index_for, order_for, texts_hold, unsure
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 
@@ -47,18 +46,25 @@ class AtomGroup:
         hits = self.index.look_up(values)
         source, positions = expand(hits.lo, hits.hi)
         rows = hits.row[source]
-        if self.signature.type == "words":
-            several = np.flatnonzero(self.several[positions])
-            if len(several):
-                fine = contain(values, rows[several], take(self.constants, positions[several]))
-                keep = np.delete(np.arange(len(rows)), several[~fine])
-                rows, positions = rows[keep], positions[keep]
+        if self.unsure is not None:
+            rows, positions = self._checked(values, rows, positions)
         return values.documents[rows], positions + self.first
 
+    def _checked(self, values: PathTable, rows: Ints, positions: Ints) -> tuple[Ints, Ints]:
+        """The pairs that hold, of those that the index cannot be sure of."""
+        assert self.unsure is not None, "else there is nothing to check"
+        doubtful = np.flatnonzero(self.unsure[positions])
+        if not len(doubtful):
+            return rows, positions
+        condition = find_condition(self.signature.op)
+        assert condition is not None, "comparisons are exact"
+        fine = texts_hold(condition, values, rows[doubtful], take(self.constants, positions[doubtful]))
+        keep = np.delete(np.arange(len(rows)), doubtful[~fine])
+        return rows[keep], positions[keep]
+
     @cached_property
-    def several(self) -> NDArray[np.bool_]:
-        """The constants of more than one word: the index looks up one of them."""
-        return np.array([len(words(text)) > 1 for text in self.constants.tolist()], dtype=np.bool_)
+    def unsure(self) -> NDArray[np.bool_] | None:
+        return unsure(self.signature.op, self.constants)
 
 
 def build_groups(

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fishweir.algebra.texts import words
 from fishweir.evaluate.arrays import Column, Ints, take
 from fishweir.evaluate.witnesses.path_tables import PathTable, hash_texts
 
@@ -89,34 +88,6 @@ class Equal:
         same = pc.equal(take(self.constants, at), take(values.texts, rows)).to_numpy(zero_copy_only=False)
         rows, at = rows[same], at[same]
         return rows, self.starts[at], self.starts[at + 1]
-
-
-@dataclass(frozen=True)
-class Words:
-    """`contains words`: each constant under its longest word, as the rarest.
-
-    Where all constants are single words (`exact`) that is all; otherwise the rest is checked after.
-    """
-
-    words: Equal
-    exact: NDArray[np.bool_]
-
-    @classmethod
-    def build(cls, column: pa.LargeStringArray) -> Words:
-        """`column` in the table's order."""
-        exact = all(len(words(text)) <= 1 for text in set(column.to_pylist()))
-        return cls(Equal.build(cls.keys(column)), np.array([exact]))
-
-    @staticmethod
-    def keys(column: pa.LargeStringArray) -> pa.LargeStringArray:
-        """The word each constant is looked up by."""
-        longest = {text: max(words(text), key=lambda w: (len(w), w), default="") for text in set(column.to_pylist())}
-        return pa.array([longest[text] for text in column.to_pylist()], pa.large_string())
-
-    def look_up(self, values: PathTable) -> Slices:
-        rows, texts, hashes = values.words
-        found = self.words.look_up(PathTable(rows, np.empty((0, 0), np.int64), texts, hashes=hashes))
-        return Slices(rows[found.row], found.lo, found.hi)
 
 
 @dataclass(frozen=True)

@@ -1,32 +1,37 @@
 """Indexes: which one serves a condition.
 
 In: a condition's operator, type and part, and a column of constants. Out: the order in which the constants
-must stand, and the index over them in that order. All answer with slices (constants.Slices).
+must stand, and the index over them in that order. All answer with slices (constants.Slices). Comparisons have theirs
+here; those of conditions on texts come from the registry, which the modules of the built-in ones fill when imported.
 """
 
 from __future__ import annotations
 
-from fishweir.evaluate.arrays import Column, Ints
-from fishweir.evaluate.index.constants import Equal, Everything, Interval, Sorted, Words
-from fishweir.evaluate.index.links import LINK_KEYS, Links
-from fishweir.evaluate.index.patterns import Like
-from fishweir.evaluate.index.similarity import Similar
+import numpy as np
+from numpy.typing import NDArray
 
-Index = Everything | Equal | Words | Sorted | Interval | Links | Similar | Like
+from fishweir.algebra.operators import Condition, find_condition
+from fishweir.evaluate.arrays import Column, Ints, take
+from fishweir.evaluate.index import links, patterns, similarity, words
+from fishweir.evaluate.index.constants import Equal, Everything, Sorted
+from fishweir.evaluate.index.registry import Index, IndexFactory, find_index
+from fishweir.evaluate.index.scan import Scan, pairs_hold
+from fishweir.evaluate.witnesses.path_tables import PathTable
+
+__all__ = ["Index", "find_index", "index_for", "is_exact", "order_for", "texts_hold", "unsure"]
+
+BUILT_IN = (links, patterns, similarity, words)
+"""The modules that register the indexes of built-in conditions."""
 
 
 def order_for(op: str, type: str, column: Column) -> Ints:
     """The order of the constants in which the index of such a condition can be built."""
+    condition = find_condition(op)
+    if condition is not None:
+        factory = find_index(condition)
+        return Scan.order(column) if factory is None else factory.order(column)
     if op == "exists":
         return Everything.order(len(column))
-    if type == "words":
-        return Equal.order(Words.keys(column))
-    if op in LINK_KEYS:
-        return Links.order(column)
-    if op == "similar":
-        return Similar.order(column)
-    if op == "like":
-        return Like.order(column)
     if op == "=" and type == "string":
         return Equal.order(column)
     return Sorted.order(column)
@@ -34,16 +39,12 @@ def order_for(op: str, type: str, column: Column) -> Ints:
 
 def index_for(op: str, type: str, part: str, column: Column) -> Index:
     """The index of a condition with a constant; `column` is in the order of `order_for`."""
+    condition = find_condition(op)
+    if condition is not None:
+        factory = find_index(condition)
+        return Scan(condition.meaning, column) if factory is None else factory.build(column)
     if op == "exists":
         return Everything(len(column))
-    if type == "words":
-        return Words.build(column)
-    if op in LINK_KEYS:
-        return Links(op, column)
-    if op == "similar":
-        return Similar(column)
-    if op == "like":
-        return Like(column)
     if op == "=" and type == "string":
         return Equal.build(column)
     return Sorted(op, column, part)
@@ -51,4 +52,26 @@ def index_for(op: str, type: str, part: str, column: Column) -> Index:
 
 def is_exact(index: Index) -> bool:
     """Whether what a look-up gives needs no further check: `contains` of several words is looked up by one."""
-    return not isinstance(index, Words) or bool(index.exact[0])
+    return bool(getattr(index, "is_exact", True))
+
+
+def unsure(op: str, column: Column) -> NDArray[np.bool_] | None:
+    """The constants for which what a look-up gives must be checked; None where there are none."""
+    factory = _factory(op)
+    if factory is None or factory.unsure is None:
+        return None
+    found = factory.unsure(column)
+    return found if found.any() else None
+
+
+def texts_hold(condition: Condition, values: PathTable, rows: Ints, constants: Column) -> NDArray[np.bool_]:
+    """A condition on texts, on rows of a path, each with its constant."""
+    factory = find_index(condition)
+    if factory is not None and factory.holds is not None:
+        return factory.holds(values, rows, constants)
+    return pairs_hold(condition.meaning, take(values.texts, rows), constants)
+
+
+def _factory(op: str) -> IndexFactory | None:
+    condition = find_condition(op)
+    return None if condition is None else find_index(condition)

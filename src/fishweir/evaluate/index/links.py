@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow as pa
 from fishweir.algebra.texts import links, same_link
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.index.constants import Equal, Slices
+from fishweir.evaluate.index.registry import IndexFactory, add_index
 from fishweir.evaluate.witnesses.path_tables import PathTable
 
 _CUT = re.compile(r"[/?#]")
@@ -98,3 +99,6 @@ def _keyed(op: str) -> Callable[[PathTable], tuple[Ints, PathTable]]:
 
 
 _KEYS = {op: _keyed(op) for op in LINK_KEYS}
+
+for _op in LINK_KEYS:
+    add_index(_op, IndexFactory(Links.order, partial(Links, _op)))

@@ -1,8 +1,8 @@
-"""Patterns: which of many SQL `like` patterns a value matches.
+"""Patterns: which of many texts with wildcards a value matches (`like`, `ilike`, `substring`, `starts-with`).
 
 In: the patterns of all queries of one signature. Out: slices of the table, exact. Characters are replaced by
-their class: two are in one class where `like` takes them for the same, so case plays no further role, and both
-ends of a text have a class of their own. Each pattern is listed under one *key* that every value matching
+their class: two are in one class where the condition takes them for the same, so case plays no further role, and
+both ends of a text have a class of their own. Each pattern is listed under one *key* that every value matching
 it has: the whole text where it has no wildcard, else three characters in a row, the rarest among the patterns.
 A value's keys lead to the few patterns that are tried; those without a key (`%a%`) are tried on each value.
 """
@@ -10,7 +10,7 @@ A value's keys lead to the few patterns that are tried; those without a key (`%a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.index.constants import Equal, Slices, slices
 from fishweir.evaluate.index.pattern_kernels import ANY_ONE, ANY_TEXT, END, START, hash_slots, like_pairs, literal_keys
+from fishweir.evaluate.index.registry import IndexFactory, add_index
+from fishweir.evaluate.index.scan import distinct_constants, distinct_values
 from fishweir.evaluate.witnesses.path_tables import PathTable
 
 NO_KEY = np.int64(0)
@@ -39,6 +41,16 @@ def classes() -> NDArray[np.int32]:
     return found
 
 
+class Style(NamedTuple):
+    """What a constant stands for: whether case plays no role, whether `%` and `_` are wildcards, and whether any text
+    may be before and after it."""
+
+    folded: bool = False
+    wild: bool = False
+    before: bool = False
+    after: bool = False
+
+
 class Coded(NamedTuple):
     """Texts as classes of characters, each between START and END."""
 
@@ -46,20 +58,32 @@ class Coded(NamedTuple):
     starts: Ints
 
 
-def to_codes(texts: list[str]) -> Coded:
-    lengths = np.array([len(text) + 2 for text in texts], dtype=np.int64)
-    starts = np.append(0, np.cumsum(lengths)).astype(np.int64)
-    plain = np.frombuffer("".join(f"\0{text}\0" for text in texts).encode("utf-32-le"), np.uint32)
-    codes = classes()[plain].astype(np.int64)
+def _characters(texts: list[str], before: int = 1, after: int = 1) -> tuple[NDArray[np.uint32], Ints]:
+    """All characters in one array, with room before and after each text, and where each text begins."""
+    lengths = np.array([len(text) + before + after for text in texts], dtype=np.int64)
+    room, behind = "\0" * before, "\0" * after
+    plain = np.frombuffer("".join(f"{room}{text}{behind}" for text in texts).encode("utf-32-le"), np.uint32)
+    return plain, np.append(0, np.cumsum(lengths)).astype(np.int64)
+
+
+def to_codes(texts: list[str], folded: bool = False) -> Coded:
+    plain, starts = _characters(texts)
+    codes = (classes()[plain] if folded else plain).astype(np.int64)
     codes[starts[:-1]], codes[starts[1:] - 1] = START, END
     return Coded(codes, starts)
 
 
-def pattern_codes(patterns: list[str]) -> Coded:
-    coded = to_codes(patterns)
-    plain = np.frombuffer("".join(f"\0{text}\0" for text in patterns).encode("utf-32-le"), np.uint32)
-    codes = np.where(plain == ord("%"), ANY_TEXT, np.where(plain == ord("_"), ANY_ONE, coded.codes))
-    return Coded(codes, coded.starts)
+def pattern_codes(patterns: list[str], style: Style) -> Coded:
+    plain, starts = _characters(patterns, 1 + style.before, 1 + style.after)
+    codes = (classes()[plain] if style.folded else plain).astype(np.int64)
+    if style.wild:
+        codes = np.where(plain == ord("%"), ANY_TEXT, np.where(plain == ord("_"), ANY_ONE, codes))
+    if style.before:
+        codes[starts[:-1] + 1] = ANY_TEXT
+    if style.after:
+        codes[starts[1:] - 2] = ANY_TEXT
+    codes[starts[:-1]], codes[starts[1:] - 1] = START, END
+    return Coded(codes, starts)
 
 
 class Listed(NamedTuple):
@@ -74,24 +98,19 @@ class Listed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Like:
-    """`like`: distinct patterns, each under one key."""
+class Patterns:
+    """Distinct patterns of one style, each under one key."""
 
     constants: pa.LargeStringArray
-
-    @staticmethod
-    def order(column: pa.LargeStringArray) -> Ints:
-        return Equal.order(column)
+    style: Style
 
     @cached_property
     def _distinct(self) -> tuple[pa.LargeStringArray, Ints]:
-        codes = self.constants.dictionary_encode()
-        starts = np.flatnonzero(np.diff(codes.indices.to_numpy(), prepend=-1))
-        return codes.dictionary, np.append(starts, len(self.constants)).astype(np.int64)
+        return distinct_constants(self.constants)
 
     @cached_property
     def listed(self) -> Listed:
-        patterns = pattern_codes(self._distinct[0].to_pylist())
+        patterns = pattern_codes(self._distinct[0].to_pylist(), self.style)
         keys, owner = literal_keys(*patterns)
         _, number, counts = np.unique(keys, return_inverse=True, return_counts=True)
         order = np.lexsort((counts[number], owner))
@@ -105,7 +124,7 @@ class Like:
         return Listed(patterns, distinct, hash_slots(distinct), lists, by_key, np.flatnonzero(chosen == NO_KEY))
 
     def look_up(self, values: PathTable) -> Slices:
-        coded, order, ends = values.once(_distinct_values)
+        coded, order, ends = values.once(_folded_values if self.style.folded else _plain_values)
         index, starts = self.listed, self._distinct[1]
         found, pattern = like_pairs(
             *coded, *index.patterns, index.keys, index.slots, index.lists, index.listed, index.without
@@ -114,10 +133,21 @@ class Like:
         return slices(order[at], starts[pattern[pair]], starts[pattern[pair] + 1])
 
 
-def _distinct_values(values: PathTable) -> tuple[Coded, Ints, Ints]:
-    """The distinct values as classes of characters, and the rows that have each."""
-    codes = values.texts.dictionary_encode()
-    rows = codes.indices.to_numpy().astype(np.int64)
-    order = np.argsort(rows, kind="stable")
-    ends = np.searchsorted(rows[order], np.arange(len(codes.dictionary) + 1)).astype(np.int64)
-    return to_codes(codes.dictionary.to_pylist()), order, ends
+def _plain_values(values: PathTable) -> tuple[Coded, Ints, Ints]:
+    """The distinct values as characters, and the rows that have each."""
+    texts, order, ends = values.once(distinct_values)
+    return to_codes(texts.to_pylist()), order, ends
+
+
+def _folded_values(values: PathTable) -> tuple[Coded, Ints, Ints]:
+    texts, order, ends = values.once(distinct_values)
+    return to_codes(texts.to_pylist(), folded=True), order, ends
+
+
+STYLES = {
+    "like": Style(wild=True), "ilike": Style(folded=True, wild=True),
+    "substring": Style(before=True, after=True), "starts-with": Style(after=True),
+}  # fmt: skip
+
+for _name, _style in STYLES.items():
+    add_index(_name, IndexFactory(Equal.order, partial(Patterns, style=_style)))

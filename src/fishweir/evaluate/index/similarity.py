@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from fishweir.algebra.texts import words
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.index.constants import Equal, Slices, slices
+from fishweir.evaluate.index.registry import IndexFactory, add_index
+from fishweir.evaluate.index.scan import distinct_constants
 from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.witnesses.path_tables import PathTable, hash_texts
 
@@ -68,9 +70,7 @@ class Similar:
     @cached_property
     def _distinct(self) -> tuple[pa.LargeStringArray, Ints]:
         """The distinct constants, and where in the table each begins."""
-        codes = self.constants.dictionary_encode()
-        starts = np.flatnonzero(np.diff(codes.indices.to_numpy(), prepend=-1))
-        return codes.dictionary, np.append(starts, len(self.constants)).astype(np.int64)
+        return distinct_constants(self.constants)
 
     @cached_property
     def _parts(self) -> tuple[NDArray[np.float64], list[frozenset[str]]]:
@@ -175,3 +175,6 @@ def _similar_pairs(
                     rows[count], found[count] = row, constant
                     count += 1
     return rows[:count], found[:count]
+
+
+add_index("similar", IndexFactory(Similar.order, Similar))

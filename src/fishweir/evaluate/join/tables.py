@@ -124,7 +124,7 @@ class JoinTable(Numbered):
         return (
             self.anchor >= 0
             and all(edge.is_equality for edge in self.template.edges)
-            and not any(side.conditions or side.joins or side.columns for side in sides)
+            and not any(side.conditions or side.joins or side.columns or side.absent for side in sides)
             and not any(self.template.counts_rows)
         )
 

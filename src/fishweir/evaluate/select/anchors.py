@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fishweir.algebra.normal import ConstantCondition, Template, dotted
-from fishweir.algebra.texts import TEXT_CONDITIONS
+from fishweir.algebra.operators import find_condition
 from fishweir.evaluate.arrays import Column
+from fishweir.evaluate.index.indexes import find_index
+from fishweir.evaluate.select.selectivity import of_condition
 from fishweir.evaluate.statistics import EVERY_OPERATOR, PathStatistics, Statistics, path_key
 
 LOWER, UPPER = (">", ">="), ("<", "<=")
@@ -36,14 +38,21 @@ def choose_anchor(template: Template, columns: list[Column], statistics: Statist
     candidates = list(anchors(template))
     if not candidates:
         return Anchor(template.leaves[0], ())
-    return min(candidates, key=lambda anchor: selectivity(anchor, template, columns, statistics))
+    return min(candidates, key=lambda anchor: _rank(anchor, template, columns, statistics))
+
+
+def _rank(anchor: Anchor, template: Template, columns: list[Column], statistics: Statistics) -> tuple[bool, float]:
+    """What has no index comes last: all its pairs would be tried."""
+    conditions = [find_condition(template.constants[i].op) for i in anchor.conditions]
+    tried = any(condition is not None and find_index(condition) is None for condition in conditions)
+    return tried, selectivity(anchor, template, columns, statistics)
 
 
 def anchors(template: Template) -> list[Anchor]:
     """One per condition; a lower and an upper bound on the same number are one two-sided range."""
     found: list[Anchor] = []
     for i, condition in enumerate(template.constants):
-        if condition.op not in EVERY_OPERATOR:
+        if condition.op == "exists":
             continue
         partner = _partner(i, condition, template) if condition.op in LOWER else None
         found.append(Anchor(condition.node, (i,) if partner is None else (i, partner)))
@@ -63,7 +72,13 @@ def selectivity(anchor: Anchor, template: Template, columns: list[Column], stati
     known = statistics.get(path_key(template.source, dotted(template.path(anchor.node))), PathStatistics())
     operators = [template.constants[i].op for i in anchor.conditions]
     kind = "range" if len(operators) == 2 else operators[0]
-    if not known.count or kind in TEXT_CONDITIONS or template.constants[anchor.conditions[0]].part != "value":
+    on_texts = None if len(operators) == 2 else find_condition(kind)
+    if on_texts is not None and not known.count:
+        return on_texts.selectivity
+    if on_texts is not None:
+        column = columns[template.constants[anchor.conditions[0]].slot]
+        return float(of_condition(on_texts, column[:16], known).mean())
+    if not known.count or template.constants[anchor.conditions[0]].part != "value":
         return EVERY_OPERATOR[kind]
     if kind == "=":
         return 1 / known.distinct

@@ -19,8 +19,9 @@ import pyarrow as pa
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template
 from fishweir.evaluate.arrays import Column, Ints, take
-from fishweir.evaluate.index.constants import Equal, Everything, Interval, Words
+from fishweir.evaluate.index.constants import Equal, Everything, Interval
 from fishweir.evaluate.index.indexes import Index, index_for, is_exact, order_for
+from fishweir.evaluate.index.words import Words
 from fishweir.evaluate.select.anchors import Anchor
 from fishweir.evaluate.witnesses.path_tables import Path
 
@@ -67,9 +68,9 @@ class Table:
         picked = [self.columns[self.template.constants[i].slot] for i in self.anchor.conditions]
         return set(zip(*(column.tolist() for column in picked), strict=True)) if picked else {()}
 
-    def constants_at(self, condition: int, positions: Ints) -> Column:
+    def constants_at(self, slot: int, positions: Ints) -> Column:
         rows = positions if self.rows is None else self.rows[positions]
-        return take(self.columns[self.template.conditions[condition].slot], rows)
+        return take(self.columns[slot], rows)
 
     def positions_of(self, number: int) -> Ints:
         return np.flatnonzero(self.members == number)
@@ -79,7 +80,11 @@ def template_paths(template: Template) -> dict[Path, bool]:
     """The paths a template is matched by, and whether their values are read."""
     compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
     paths = {template.path(i): i in compared for i in dict.fromkeys((*template.leaves, *compared))}
-    return paths | {condition.path: True for condition in template.negated}
+    paths |= {condition.path: True for condition in template.negated}
+    for absence in template.absent:
+        below = template_paths(absence.template)
+        paths |= {path: valued or paths.get(path, False) for path, valued in below.items()}
+    return paths
 
 
 def build_table(template: Template, anchor: Anchor, numbers: Ints, columns: Sequence[Column]) -> Table:
@@ -146,7 +151,7 @@ def table_arrays(table: Table) -> dict[str, Any]:
 
 
 def table_from_arrays(template: Template, anchor: Anchor, arrays: Mapping[str, Any]) -> Table:
-    columns = tuple(arrays[f"column{i}"] for i in range(len(template.conditions)))
+    columns = tuple(arrays[f"column{i}"] for i in range(len(template.types)))
     picked = [template.constants[i] for i in anchor.conditions]
     index: Index
     if not picked:
@@ -155,7 +160,7 @@ def table_from_arrays(template: Template, anchor: Anchor, arrays: Mapping[str, A
         index = Interval(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Interval]}, part=picked[0].part)
     elif "index.hashes" in arrays:
         equal = Equal(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Equal]})
-        index = Words(equal, arrays["index.exact"]) if picked[0].type == "words" else equal
+        index = Words(equal, arrays["index.exact"]) if "index.exact" in arrays else equal
     else:
         index = index_for(picked[0].op, picked[0].type, picked[0].part, columns[picked[0].slot])
     return Table(template, anchor, arrays["numbers"], columns, arrays.get("rows"), index)

@@ -22,7 +22,8 @@ from fishweir.evaluate.arrays import Ints, expand, take
 from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.select.bindings import bind, compare
 from fishweir.evaluate.select.boxes import Matches as Pairs
-from fishweir.evaluate.select.match import Matches, distinct, holds, outputs, somewhere, with_members
+from fishweir.evaluate.select.conditions import holds, somewhere
+from fishweir.evaluate.select.match import Matches, distinct, outputs, with_members
 from fishweir.evaluate.select.regions import Pooled, required, sides
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 

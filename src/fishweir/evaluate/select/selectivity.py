@@ -1,20 +1,21 @@
 """Selectivities of atoms: the share of a source's values that satisfy each constant of a group.
 
 In: the constants of one signature and what is known of the path's values. Out: one number a constant.
-Words are counted, equality is 1 by the distinct values, the rest is read off the sample; where nothing is
-known the operator decides, and longer words are taken as rarer.
+Equality is 1 by the distinct values, order is read off the sample, and conditions on texts are estimated by their
+index; where nothing is known the operator decides.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from fishweir.algebra.operators import Condition, find_condition
 from fishweir.algebra.predicates import AtomSignature
-from fishweir.algebra.texts import TEXT_CONDITIONS, date_part, words
+from fishweir.algebra.texts import date_part
 from fishweir.algebra.values import to_number
 from fishweir.evaluate.arrays import Column
+from fishweir.evaluate.index.indexes import find_index
 from fishweir.evaluate.statistics import EVERY_OPERATOR, PathStatistics
 
 Floats = NDArray[np.float64]
@@ -24,34 +25,25 @@ LEAST = 1e-6
 def selectivities(signature: AtomSignature, column: Column, known: PathStatistics) -> Floats:
     if signature.op == "exists":
         return np.full(len(column), 1.0)
-    if signature.type == "words":
-        return _of_words(column, known)
+    condition = find_condition(signature.op)
+    if condition is not None:
+        return of_condition(condition, column, known)
     if not known.sample:
-        return np.full(len(column), EVERY_OPERATOR.get(signature.op, 0.05))
+        return np.full(len(column), EVERY_OPERATOR[signature.op])
     if signature.op == "=":
         return np.full(len(column), 1 / known.distinct if signature.part == "value" else 0.05)
     if isinstance(column, np.ndarray):
         return _of_numbers(signature, column, known)
-    if signature.op in TEXT_CONDITIONS:
-        return np.full(len(column), EVERY_OPERATOR.get(signature.op, 0.05))
     ordered = np.sort(np.array(known.sample, dtype=object))
     return _share(signature.op, ordered, np.array(column.to_pylist(), dtype=object))
 
 
-def _of_words(column: pa.LargeStringArray, known: PathStatistics) -> Floats:
-    """The rarest word of a constant decides."""
-    counted = dict(known.words)
-    total = max(known.worded, 1)
-    unseen = min(counted.values(), default=1) / 2 if counted else 0.0
-
-    def share(word: str) -> float:
-        if counted:
-            return counted.get(word, unseen) / total
-        return 0.1 / max(len(word), 1)
-
-    distinct = column.dictionary_encode()
-    by_text = [min(map(share, words(text)), default=1.0) for text in distinct.dictionary.to_pylist()]
-    return np.clip(np.array(by_text, dtype=np.float64), LEAST, 1.0)[distinct.indices.to_numpy()]
+def of_condition(condition: Condition, column: Column, known: PathStatistics) -> Floats:
+    """By the estimate of its index, which may read the statistics; else by its own."""
+    factory = find_index(condition)
+    if factory is None or factory.selectivities is None:
+        return np.full(len(column), condition.selectivity)
+    return np.clip(factory.selectivities(column, known), LEAST, 1.0)
 
 
 def _of_numbers(signature: AtomSignature, column: Floats, known: PathStatistics) -> Floats:

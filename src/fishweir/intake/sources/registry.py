@@ -1,9 +1,10 @@
-"""From a stream's definition to the source that fills its log."""
+"""From a stream's definition to the source that fills its log. Formats are open: a program may add its own."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -33,6 +34,31 @@ class Source(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class SourceFormat:
+    """A format that a program has added: how a stream of it is opened, and what is checked at its declaration.
+
+    `check` raises SourceError where the stream could never be read; the path is the program's to understand.
+    """
+
+    open: Callable[[StreamDefinition, StreamLog, Path], Source]
+    check: Callable[[StreamDefinition, Path], None] | None = None
+
+
+_ADDED: dict[str, SourceFormat] = {}
+
+
+def add_format(name: str, format: SourceFormat) -> None:
+    """Registers a format for `create stream ... from '...' format NAME`; SourceError where it is built in."""
+    if name in (*READERS, "feed", "kafka"):
+        raise SourceError(f"the format '{name}' is built in and cannot be replaced")
+    _ADDED[name] = format
+
+
+def remove_format(name: str) -> None:
+    _ADDED.pop(name, None)
+
+
 def open_source(stream: StreamDefinition, log: StreamLog, base: Path) -> Source | None:
     """The source of a stream, going on where the log's cursors say; None where the stream is pushed.
 
@@ -40,8 +66,10 @@ def open_source(stream: StreamDefinition, log: StreamLog, base: Path) -> Source 
     """
     if stream.path is None:
         return None
-    _check_definition(stream)
     base = Path(os.path.abspath(base))
+    if stream.format in _ADDED:
+        return _ADDED[stream.format].open(stream, log, base)
+    _check_definition(stream)
     if stream.format == "feed":
         from fishweir.intake.sources.feed import FeedSource  # late: Spark's workers need no HTTP client
 
@@ -52,6 +80,11 @@ def open_source(stream: StreamDefinition, log: StreamLog, base: Path) -> Source 
 def check_source(stream: StreamDefinition, base: Path) -> None:
     """SourceError, naming stream and path, where a stream could never be read as it is declared."""
     if stream.path is None:
+        return
+    if stream.format in _ADDED:
+        check = _ADDED[stream.format].check
+        if check is not None:
+            check(stream, Path(os.path.abspath(base)))
         return
     _check_definition(stream)
     if stream.format == "feed" and is_url(stream.path):
@@ -67,10 +100,11 @@ def _check_definition(stream: StreamDefinition) -> None:
     start = f"stream {stream.name} from '{stream.path}':"
     if stream.format == "feed":
         return
+    if stream.format is not None and stream.format not in (*READERS, "kafka"):
+        known = ", ".join((*READERS, "feed", *_ADDED))
+        raise SourceError(f"{start} unknown format {stream.format}: known are {known}; others must be registered first")
     if "://" in (stream.path or "") or stream.format == "kafka":
         raise SourceError(f"{start} only files, folders, globs and feeds can be read; for a feed add: format feed")
-    if stream.format is not None and stream.format not in READERS:
-        raise SourceError(f"{start} unknown format {stream.format}, expected {', '.join(READERS)}")
     if stream.format is not None and stream.is_tuples != (stream.format != "xml"):
         what = "columns, which XML has not" if stream.is_tuples else "no columns"
         raise SourceError(f"{start} format {stream.format}, but the stream declares {what}")

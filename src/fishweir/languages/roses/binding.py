@@ -1,7 +1,7 @@
 """Binding of RoSeS: syntax nodes to the algebra's feeds, with a slot for every constant of a condition.
 
 A condition without variable is about the whole from clause, one without attribute about the whole item.
-`shares-link` with several URLs is an `or` of one URL each, so that equal links are one atom. A quoted
+A condition on texts with several constants in parentheses is an `or` of one each, so that equal ones are one atom. A quoted
 ISO date under < <= > >=, and a bare one under any comparison, compares as a time, in seconds.
 """
 
@@ -23,10 +23,11 @@ from fishweir.algebra.feeds import (
     JoinCondition,
     VariableCondition,
 )
-from fishweir.algebra.formula import And, Atom, AtomOperator, Formula, Not, Or, Part, RelativePath
+from fishweir.algebra.formula import And, Atom, Formula, Not, Or, Part, RelativePath
 from fishweir.algebra.nodes import MIRRORED, Operator, Slot, Step
+from fishweir.algebra.operators import Condition, condition_written
 from fishweir.languages.pieces import Rejected
-from fishweir.languages.roses.literals import Constants, Kind, Parsed, to_seconds
+from fishweir.languages.roses.literals import KINDS, Constants, Kind, Parsed, to_seconds
 from fishweir.languages.roses.syntax import (
     AtomSyntax,
     BooleanSyntax,
@@ -45,7 +46,6 @@ from fishweir.languages.schedule import Clauses, plain
 from fishweir.languages.times import BadTime, parse_interval
 
 _PARTS = ("year", "month", "day", "hour")
-_KINDS: dict[str, Kind] = {"CONTAINS": "words", "SIMILAR": "words"}
 _ORDER = ("<", "<=", ">", ">=")
 
 
@@ -118,7 +118,10 @@ class _Binder:
 
     def _pair(self, pair: PairSyntax) -> JoinCondition:
         left, right, op = pair.left, pair.right, _operator(pair.op)
-        if not _is_window(right) and _is_window(left) and pair.op.type in ("OP", "SIMILAR"):
+        condition = None if pair.op.type == "OP" else _condition(pair.op, pair.threshold)
+        if condition is not None and not condition.joins:
+            raise Rejected(f"'{pair.op}' compares with quoted text, not with a window's items", start_of(pair.op))
+        if not _is_window(right) and _is_window(left) and (condition is None or condition.share is not None):
             left, right, op = right, left, MIRRORED.get(cast(Operator, op), op)
         if _is_window(left) or not _is_window(right):
             reason = "a join compares an attribute of the item with one of the window, such as title = window.title"
@@ -152,10 +155,10 @@ class _Binder:
             if atom.operand.part is not None:
                 raise Rejected(f"'{atom.op}' is about text, not about a part of a date", start_of(atom.op))
             path = _attribute(atom.operand.attribute)
-        op = cast(AtomOperator, _operator(atom.op))
+        condition = _condition(atom.op, atom.threshold)
         threshold = None if atom.threshold is None else self._slot(atom.threshold, "share")
-        kind = _KINDS.get(atom.op.type, "link")
-        atoms = tuple(Atom(path, op, self._slot(word, kind), threshold=threshold) for word in atom.constants)
+        slots = [self._slot(word, KINDS[condition.constant]) for word in atom.constants]
+        atoms = tuple(Atom(path, condition.name, slot, threshold=threshold) for slot in slots)
         return atoms[0] if len(atoms) == 1 else Or(atoms)
 
     def _comparison(self, atom: AtomSyntax) -> Atom:
@@ -202,7 +205,16 @@ def _window(window: WindowSyntax) -> FeedWindow:
 def _operator(token: Token) -> str:
     if token.type == "OP":
         return "!=" if token == "<>" else str(token)
-    return token.lower().replace("_", "-")
+    return _condition(token, None).name
+
+
+def _condition(token: Token, share: Token | None) -> Condition:
+    """The condition on texts of a keyword; Rejected where it takes no share."""
+    condition = condition_written(token)
+    assert condition is not None, "the grammar knows the registry's keywords only"
+    if share is not None and condition.share is None:
+        raise Rejected(f"'{token}' takes no share of words: expected quoted text", start_of(share))
+    return condition
 
 
 def _is_window(attribute: Token) -> bool:

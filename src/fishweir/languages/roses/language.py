@@ -117,20 +117,12 @@ class RosesTransformer(ScheduleTransformer):
         return AtomSyntax(operand, op, (constant,))
 
     def text(self, *parts: OperandSyntax | Token) -> AtomSyntax:
-        """contains and similar."""
-        return _atom(parts)
-
-    def links(self, *parts: OperandSyntax | Token) -> AtomSyntax:
-        return _atom(parts)
+        operand = parts[0] if isinstance(parts[0], OperandSyntax) else None
+        op, *rest = [part for part in parts if isinstance(part, Token)]
+        return AtomSyntax(operand, op, tuple(t for t in rest if t.type == "STRING"), _typed(tuple(rest), "NUMBER"))
 
     def existence(self, keyword: Token, attribute: Token) -> AtomSyntax:
         return AtomSyntax(OperandSyntax(attribute), keyword)
-
-
-def _atom(parts: tuple[OperandSyntax | Token, ...]) -> AtomSyntax:
-    operand = parts[0] if isinstance(parts[0], OperandSyntax) else None
-    op, *rest = [part for part in parts if isinstance(part, Token)]
-    return AtomSyntax(operand, op, tuple(t for t in rest if t.type == "STRING"), _typed(tuple(rest), "NUMBER"))
 
 
 def _typed(words: tuple[Token, ...], kind: str) -> Token | None:

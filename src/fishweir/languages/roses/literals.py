@@ -15,12 +15,14 @@ from datetime import UTC, datetime
 from typing import Generic, Literal, TypeVar
 
 from fishweir.algebra.nodes import Constant, Slot
+from fishweir.algebra.operators import ConstantKind
 from fishweir.languages.lexical import NUMBER, OPENING_QUOTES, to_constant, unquote
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.schedule import Clauses
 
 Kind = Literal[
-    "quoted", "number", "time", "untimed", "words", "link", "share", "string", "date", "keyword", "interval", "count"
+    "quoted", "number", "time", "untimed", "words", "link", "share", "string", "date", "keyword", "interval", "count",
+    "string words", "string link",
 ]  # fmt: skip
 ShapeType = TypeVar("ShapeType")
 
@@ -69,6 +71,14 @@ def _string(literal: str) -> str | None:
     return None if literal.startswith('"') else _quoted(literal)
 
 
+def _string_words(literal: str) -> str | None:
+    return None if literal.startswith('"') else _words(literal)
+
+
+def _string_link(literal: str) -> str | None:
+    return None if literal.startswith('"') else _link(literal)
+
+
 def _date(literal: str) -> float | None:
     return None if literal.startswith('"') else _time(literal)
 
@@ -87,9 +97,9 @@ def _count(literal: str) -> float | None:
 READERS: dict[Kind, Callable[[str], Constant | None]] = {
     "quoted": _quoted, "number": _number, "time": _time, "untimed": _untimed,
     "words": _words, "link": _link, "share": _share, "string": _string, "date": _date, "keyword": _keyword,
-    "count": _count,
+    "count": _count, "string words": _string_words, "string link": _string_link,
 }  # fmt: skip
-_REFUSALS: dict[Kind, str] = {
+REFUSALS: dict[Kind, str] = {
     "quoted": "expected quoted text, found {}",
     "number": "{} is no number, or too large a one",
     "time": "{} is no date: write it as 2026-05-01 or 2026-05-01T12:00Z",
@@ -101,7 +111,13 @@ _REFUSALS: dict[Kind, str] = {
     "date": "{} is no date: write it as '2026-05-01' or '2026-05-01T12:00Z'",
     "keyword": "expected true or false, found {}",
     "count": "'{}' is no number of rows: expected a whole number above 0",
+    "string words": "{} has no word to look for",
+    "string link": "{} is no URL and no host",
 }
+KINDS: dict[ConstantKind, Kind] = {"text": "quoted", "words": "words", "link": "link"}
+"""How the constant of a condition on texts is read from its literal."""
+SQL_KINDS: dict[ConstantKind, Kind] = {"text": "string", "words": "string words", "link": "string link"}
+"""The same in SQL, where double quotes enclose a name."""
 _NUMERIC = ("number", "time", "share", "date", "interval", "count")
 
 
@@ -154,7 +170,7 @@ class Constants:
             return self.slots[start]
         value = READERS[kind](literal)
         if value is None:
-            raise Rejected(_REFUSALS[kind].format(literal), start)
+            raise Rejected(REFUSALS[kind].format(literal), start)
         slot = self.slots[start] = Slot(len(self.slots), "number" if kind in _NUMERIC else "string")
         self.values.append(value)
         self.places.append(LiteralPlace(start, start + len(literal), kind))

@@ -2,18 +2,19 @@
 
 A formula's Not makes an unknown atom true, SQL's does not. So negation moves inward here, by De Morgan's
 laws, which hold for three values, and ends in the opposite comparison: `not (x > 5)` is `x <= 5`, false
-on NULL as both atoms are. Where there is no opposite (`like`), the value must exist.
+on NULL as both atoms are. Where there is no opposite (conditions on texts), the value must exist.
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from fishweir.algebra.formula import FALSE, TRUE, And, Atom, Formula, Not, Or, RelativePath
 from fishweir.algebra.nodes import MIRRORED, Operator, Slot
+from fishweir.algebra.operators import Condition, condition_written
 from fishweir.languages.pieces import Rejected
-from fishweir.languages.roses.literals import Constants, Kind
+from fishweir.languages.roses.literals import SQL_KINDS, Constants, Kind
 from fishweir.languages.sql.columns import AGGREGATES, Columns, is_column
 
 _OPERATORS: dict[type[exp.Expr], Operator] = {
@@ -26,7 +27,6 @@ _UNKNOWN: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.AggFunc,), AGGREGATES),
     ((exp.Connector, exp.Not), "a condition stands where a column or a constant is expected"),
     ((exp.Escape,), "'escape' is not supported by this version"),
-    ((exp.ILike,), "'ilike' is not supported by this version: write 'like'"),
     ((exp.NullSafeEQ, exp.NullSafeNEQ), "this comparison is not supported: expected = != < <= > or >="),
     ((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg), "arithmetic is not supported by this version"),
     ((exp.Func,), "functions are not supported by this version"),
@@ -70,8 +70,8 @@ class Conditions:
                 return self._in(node, positive)
             case exp.Is():
                 return self._is(node, positive)
-            case exp.Like():
-                return self._like(node, positive)
+            case exp.Like() | exp.ILike() | exp.Glob():
+                return self._on_texts(node, positive)
         if type(node) in _OPERATORS:
             return self._chain(node, positive)
         raise self._unknown(node, _CONDITION)
@@ -106,12 +106,26 @@ class Conditions:
             return holds if positive else Not(holds)
         raise Rejected("expected null, true or false after 'is'", self._place(node.expression))
 
-    def _like(self, node: exp.Like, positive: bool) -> Formula:
-        path, pattern = self._column(node.this, "like"), node.expression
-        if not isinstance(pattern, exp.Literal) or not pattern.is_string:
-            raise Rejected("expected quoted text after 'like'", self._place(pattern))
-        atom = Atom(path, "like", self._literal(pattern))
+    def _on_texts(self, node: exp.Expr, positive: bool) -> Formula:
+        """`like`, `ilike` and the registry's other conditions: the text after one says which it is."""
+        constant = node.expression
+        infix = self._scope.query.infixes.get(self._place(constant)) if isinstance(node, exp.Glob) else None
+        word = type(node).__name__.lower() if infix is None else infix.word.text
+        path = self._column(node.this, word)
+        if not isinstance(constant, exp.Literal) or not constant.is_string:
+            raise Rejected(f"expected quoted text after '{word}'", self._place(constant))
+        condition = condition_written(word) if infix is None else infix.condition
+        if condition is None:
+            raise self._unknown(node, _CONDITION)
+        share = None if infix is None or infix.share is None else self._share(infix.share, condition)
+        slot = self._literal(constant, SQL_KINDS[condition.constant])
+        atom = Atom(path, condition.name, slot, threshold=share)
         return atom if positive else And((Atom(path, "exists"), Not(atom)))
+
+    def _share(self, token: Token, condition: Condition) -> Slot:
+        if condition.share is None:
+            raise Rejected(f"'{condition.written}' takes no share of words: expected quoted text", token.start)
+        return self._constants.slot(self._scope.query.at(token.start, token.end), token.start, "share")
 
     def _compare(self, left: Side, op: Operator, right: Side, positive: bool, at: exp.Expr) -> Formula:
         if left is None or right is None:

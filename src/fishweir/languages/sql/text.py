@@ -2,14 +2,16 @@
 
 sqlglot knows other quotes and comments than our scripts do, so it gets a text of the same length in which
 comments are blank, strings have harmless content and `.5` is one token; binders read the real text at a token's place.
-A window in brackets, `[range 10 seconds]`, becomes blank and is read by sql_joins. Outer joins, subqueries,
+A window in brackets, `[range 10 seconds]`, becomes blank and is read by `joins`. Conditions on texts, `title contains 'x'`,
+become an infix operator that sqlglot knows (`infix`). Outer joins, subqueries,
 grouping and the like are refused by their keywords, each with its place.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from sqlglot import Tokenizer
 from sqlglot.errors import TokenError
@@ -17,6 +19,7 @@ from sqlglot.tokens import Token, TokenType
 
 from fishweir.languages.lexical import COMMENT, QUOTED, unquote
 from fishweir.languages.pieces import Rejected
+from fishweir.languages.sql.infix import Infix, marked, spelled
 
 _MASKED = re.compile(rf"(?P<comment>{COMMENT})|(?P<quoted>{QUOTED})|(?P<point>(?<![\w.\"'”])\.(?=[0-9]))")
 _CLAUSES = {"do", "start", "every", "expire", "expires"}
@@ -69,6 +72,8 @@ class SqlText:
     tokens: tuple[Token, ...]
     end: int
     brackets: tuple[Bracket, ...] = ()
+    infixes: Mapping[int, Infix] = field(default_factory=dict)
+    """Conditions on texts, by the places of their constants."""
 
     def at(self, start: int, end: int) -> str:
         """What stands at a token's place, as written."""
@@ -84,7 +89,7 @@ class SqlText:
 
 def read_text(text: str) -> SqlText:
     """The query cut from its clauses; Rejected for what this version does not do."""
-    masked = _MASKED.sub(_mask, text)
+    masked = spelled(_MASKED.sub(_mask, text))
     tokens = _tokens(masked)
     brackets = _brackets(tokens)
     if brackets:
@@ -93,7 +98,8 @@ def read_text(text: str) -> SqlText:
         tokens = _tokens(masked)
     count = _length(tokens)
     end = tokens[count].start if count < len(tokens) else len(text)
-    found = SqlText(text, masked[:end], tuple(tokens[:count]), end, brackets)
+    tokens, infixes = marked(tokens[:count])
+    found = SqlText(text, masked[:end], tuple(tokens), end, brackets, infixes)
     _refuse(found)
     return found
 

@@ -27,6 +27,8 @@ _ALIASES = {
 TYPES = {alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()}
 FORMATS = ("xml", "csv", "json", "parquet", "feed")
 LATER_FORMATS = ("kafka",)
+ADDED_FORMATS: set[str] = set()
+"""Formats of programs. What the clauses of such a stream mean is theirs to check."""
 _EXTENSIONS = {".jsonl": "json", ".ndjson": "json", ".rss": "feed", ".atom": "feed"} | {
     f".{name}": name for name in FORMATS if name != "feed"
 }
@@ -112,8 +114,8 @@ def _format(word: Token) -> str:
     name = word.lower()
     if name in LATER_FORMATS:
         raise Rejected(f"the format '{name}' is not supported by this version", _at(word))
-    if name not in FORMATS:
-        raise Rejected(f"'{word}' is no format: expected {', '.join(FORMATS)}", _at(word))
+    if name not in FORMATS and name not in ADDED_FORMATS:
+        raise Rejected(f"'{word}' is no format: expected {', '.join((*FORMATS, *sorted(ADDED_FORMATS)))}", _at(word))
     return name
 
 
@@ -164,7 +166,7 @@ def _check_format(stream: StreamDefinition, syntax: StreamSyntax) -> None:
         raise Rejected(reason, syntax.at["columns"])
     if stream.format == "feed":
         _check_feed(stream, syntax)
-    elif stream.format not in (None, "xml") and not stream.columns:
+    elif stream.format not in (None, "xml", *ADDED_FORMATS) and not stream.columns:
         reason = f"the format '{stream.format}' needs columns: create stream {stream.name} (COLUMN TYPE, ...)"
         raise Rejected(reason, syntax.at["from"])
 
@@ -197,7 +199,7 @@ def _check_rows(stream: StreamDefinition, syntax: StreamSyntax) -> None:
         if clause in syntax.at and stream.columns:
             raise Rejected(f"'{clause}' is for XML; a stream with columns has none", syntax.at[clause])
     if stream.rows is None:
-        if stream.every is not None and stream.format != "feed":
+        if stream.every is not None and stream.format not in ("feed", *ADDED_FORMATS):
             raise Rejected(
                 "'every' goes with 'rows' or with format feed; other files are taken as they appear", syntax.at["from"]
             )

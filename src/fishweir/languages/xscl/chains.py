@@ -16,7 +16,7 @@ from lark import Token
 
 from fishweir.algebra.nodes import DERIVED, Step
 from fishweir.languages.xscl.binding import variable_name
-from fishweir.languages.xscl.syntax import ComparisonSyntax, ElementSyntax, QuerySyntax, RelativeSyntax
+from fishweir.languages.xscl.syntax import ComparisonSyntax, ElementSyntax, QuerySyntax, RelativeSyntax, comparisons
 
 ROOT = "result"
 """The new root of the default output."""
@@ -34,12 +34,13 @@ class Kept:
 @dataclass(frozen=True, slots=True)
 class Derived:
     """What a join of a chain publishes; `lasts` are the variables at the ends of the blocks, each with the place of
-    that end, `names` all variables so far, kept or not."""
+    that end, `names` all variables so far, kept or not, `text` its part of the query."""
 
     source: str
     kept: tuple[Kept, ...]
     lasts: tuple[tuple[str, Token], ...]
     names: tuple[str, ...]
+    text: str
 
 
 def derived_name(text: str) -> str:
@@ -55,7 +56,7 @@ def mentioned_after(query: QuerySyntax, number: int) -> dict[str, Token]:
     found: dict[str, Token] = {}
     for join in query.joins[number + 1 :]:
         for condition in join.conditions:
-            for token in _compared(condition):
+            for token in (token for one in comparisons(condition) for token in _compared(one)):
                 found.setdefault(variable_name(token), token)
     for item in query.select or ():
         for token in _selected(item):

@@ -9,10 +9,15 @@ of that block. Of several joins, each but the last is a query of its own, whose 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from lark import Token
 
+from fishweir.algebra.alternatives import one_of
 from fishweir.algebra.nodes import (
     MIRRORED,
+    OPPOSITES,
     Block,
     Comparison,
     ElementOutput,
@@ -22,12 +27,22 @@ from fishweir.algebra.nodes import (
     Source,
     VariableOutput,
 )
+from fishweir.languages.connectives import NotSyntax, few
 from fishweir.languages.parsed import ParsedQuery
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.schedule import Clauses
-from fishweir.languages.xscl.binding import Binder, Node, at, operator_of, plain_name, variable_name
+from fishweir.languages.xscl.binding import Binder, Node, at, check_alike, operator_of, plain_name, variable_name
 from fishweir.languages.xscl.chains import ROOT, Derived, Kept, derived_name, holder, mentioned_after
-from fishweir.languages.xscl.syntax import BlockSyntax, ComparisonSyntax, JoinSyntax, QuerySyntax, RelativeSyntax
+from fishweir.languages.xscl.expanding import expand_block, expand_join
+from fishweir.languages.xscl.slots import Slots
+from fishweir.languages.xscl.syntax import (
+    BlockSyntax,
+    ComparisonSyntax,
+    ConditionSyntax,
+    JoinSyntax,
+    QuerySyntax,
+    RelativeSyntax,
+)
 
 
 def bind_joins(query: QuerySyntax, text: str) -> ParsedQuery:
@@ -35,14 +50,37 @@ def bind_joins(query: QuerySyntax, text: str) -> ParsedQuery:
     before: list[ParsedQuery] = []
     left: BlockSyntax | Derived = query.block
     for number, join in enumerate(query.joins[:-1]):
-        binder = JoinBinder(number)
-        binder.bind_blocks(left, join)
+        binders, slots = _bound(number, left, join)
         start, end = at(query.block.source), at(query.joins[number + 1].word)
-        made, left = binder.to_derived(mentioned_after(query, number), query.select is None, text[start:end].rstrip())
-        before.append(made)
-    binder = JoinBinder(len(before))
-    binder.bind_blocks(left, query.joins[-1])
-    return binder.to_parsed(query, tuple(before))
+        wanted, own = mentioned_after(query, number), text[start:end].rstrip()
+        made = [binder.to_derived(wanted, query.select is None, own) for binder in binders]
+        shape, left = _one_of([shape for shape, _ in made], slots, query), made[0][1]
+        if any(derived != left for _, derived in made):
+            raise Rejected("what later joins read is bound in every part of an 'or'", at(join.word))
+        constants, places = tuple(slots.constants), tuple(slots.places)
+        before.append(ParsedQuery(shape, constants, places, Clauses(), left.source, text=left.text))
+    binders, slots = _bound(len(before), left, query.joins[-1])
+    shape = _one_of([binder.to_shape(query) for binder in binders], slots, query)
+    name = None if query.name is None else plain_name(query.name)
+    constants, places = tuple(slots.constants), tuple(slots.places)
+    return ParsedQuery(shape, constants, places, query.clauses, name, before=tuple(before))
+
+
+def _bound(number: int, left: BlockSyntax | Derived, join: JoinSyntax) -> tuple[list[JoinBinder], Slots]:
+    """A binder for each alternative of a join: those of its left side times those of its predicate and right side."""
+    lefts = [left] if isinstance(left, Derived) else expand_block(left)
+    both = few([(one, two) for one in lefts for two in expand_join(join)])
+    slots = Slots()
+    binders = [JoinBinder(number, slots, several=len(both) > 1) for _ in both]
+    for binder, (one, two) in zip(binders, both, strict=True):
+        binder.bind_blocks(one, two)
+    return binders, slots
+
+
+def _one_of(shapes: list[Shape], slots: Slots, query: QuerySyntax) -> Shape:
+    shape = one_of([replace(shape, slots=tuple(slots.slots)) for shape in shapes])
+    check_alike(shape, query)
+    return shape
 
 
 class JoinBinder(Binder):
@@ -50,9 +88,10 @@ class JoinBinder(Binder):
     of that number, counted from 0; the left side is then what the join before it made."""
 
     where = "the blocks do"
+    operand = "a variable"
 
-    def __init__(self, number: int) -> None:
-        super().__init__()
+    def __init__(self, number: int, slots: Slots, several: bool) -> None:
+        super().__init__(slots, several)
         self._prefix = f"_{number}_" if number else "_"
         self._blocks: list[tuple[str, Node]] = []
         self._windows: tuple[SideWindow, ...] = ()
@@ -72,16 +111,15 @@ class JoinBinder(Binder):
         self._bind_block(join.block)
         self._windows, self._strict = self._join(join), join.is_sequence
 
-    def to_parsed(self, query: QuerySyntax, before: tuple[ParsedQuery, ...]) -> ParsedQuery:
-        output = self._default() if query.select is None else tuple(self._output(item) for item in query.select)
-        name = None if query.name is None else plain_name(query.name)
-        return ParsedQuery(
-            self._shape(output), tuple(self._constants), tuple(self._places), query.clauses, name, before=before
+    def to_shape(self, query: QuerySyntax) -> Shape:
+        return self._shape(
+            self._default() if query.select is None else tuple(self._output(item) for item in query.select)
         )
 
-    def to_derived(self, wanted: dict[str, Token], lasts: bool, text: str) -> tuple[ParsedQuery, Derived]:
+    def to_derived(self, wanted: dict[str, Token], lasts: bool, text: str) -> tuple[Shape, Derived]:
         """The join as a query of its own, which keeps the variables that are wanted later, and what it makes."""
-        ends = {self._variable(node): (token, node) for token, node in self._lasts} if lasts else {}
+        results = [(self._result(node, i), token, node) for i, (token, node) in enumerate(self._lasts)] if lasts else []
+        ends = {name: (token, node) for name, token, node in results}
         places = {name: (token, self._nodes[name]) for name, token in wanted.items() if name in self._nodes} | ends
         kept: list[Kept] = []
         for name, (token, node) in places.items():
@@ -90,14 +128,12 @@ class JoinBinder(Binder):
         parts = (ElementOutput(one.tag, (), (VariableOutput(one.variable, one.is_text),)) for one in kept)
         shape = self._shape((ElementOutput(ROOT, (), tuple(parts)),))
         text = f"{text} -- keeps {', '.join(one.variable for one in kept)}"
-        name = derived_name(text)
-        made = ParsedQuery(shape, tuple(self._constants), tuple(self._places), Clauses(), name, text=text)
         found = tuple((name, token) for name, (token, _) in ends.items())
-        return made, Derived(name, tuple(kept), found, (*self._taken, *self._nodes))
+        return shape, Derived(derived_name(text), tuple(kept), found, (*self._taken, *self._nodes), text)
 
     def _shape(self, output: tuple[Output, ...]) -> Shape:
         blocks = tuple(Block(Source(source), root.frozen()) for source, root in self._blocks)
-        return Shape(blocks, tuple(self._conditions), output, tuple(self._slots), "xscl", self._windows, self._strict)
+        return Shape(blocks, tuple(self._conditions), output, (), "xscl", self._windows, self._strict)
 
     def _bind_block(self, block: BlockSyntax) -> None:
         root, last = self._block(block)
@@ -133,7 +169,7 @@ class JoinBinder(Binder):
         """A new root with the results of the blocks."""
         for token, node in self._lasts:
             self._shown(node, token)
-        parts = [self._variable_output(self._variable(node)) for _, node in self._lasts]
+        parts = [self._variable_output(self._result(node, i)) for i, (_, node) in enumerate(self._lasts)]
         return (ElementOutput(ROOT, (), tuple(parts)),)
 
     def _variable_output(self, name: str) -> VariableOutput:
@@ -144,14 +180,22 @@ class JoinBinder(Binder):
         if not any(between):
             reason = "a join needs a comparison between its two blocks, such as x = y with x of one and y of the other"
             raise Rejected(reason, at(join.word))
-        slot = self._place("number", join.window.seconds, join.window.place)
+        slot = self._slots.of_place("number", join.window.seconds, join.window.place)
         return SideWindow(slot), SideWindow() if join.is_sequence else SideWindow(slot)
 
-    def _compare(self, condition: ComparisonSyntax) -> bool:
+    def _compare(self, condition: ConditionSyntax) -> bool:
         """Adds a condition of a join; whether it is between the two blocks."""
+        if isinstance(condition, NotSyntax):
+            return self._negation(condition)
+        assert isinstance(condition, ComparisonSyntax), "and, or are multiplied out"
         left, right = condition.left, condition.right
         if condition.op is None or right is None:
             self._there(left)
+            return False
+        if condition.op.type == "CONDITION":
+            operand, on_texts, constant = self._on_texts(condition)
+            name = self._operand(operand)[0]
+            self._conditions.append(Comparison(name, on_texts.name, self._text_slot(constant, on_texts)))
             return False
         op = operator_of(condition.op)
         if isinstance(left, Token):
@@ -170,6 +214,27 @@ class JoinBinder(Binder):
             for name, operand in ((compared, left), (other, right)):
                 self._check_named(name, operand)
         return side != other_side
+
+    def _negation(self, negation: NotSyntax[ComparisonSyntax]) -> bool:
+        """What must not hold: an absence below a variable, or of two variables the opposite comparison."""
+        comparison = negation.part
+        assert isinstance(comparison, ComparisonSyntax)
+        operands = [side for side in (comparison.left, comparison.right) if isinstance(side, RelativeSyntax)]
+        if len(operands) == 2:
+            return self._compare(opposite(comparison, operands))
+        if not operands:
+            raise Rejected("a comparison of two constants: one side must be a variable", at(negation.word))
+        (operand,) = operands
+        name = self._bound(operand.start)
+        if name in self._texts and operand.steps:
+            raise Rejected("an attribute has nothing below it", at(operand.steps[0].name))
+        node, self._side = self._nodes[name], self._sides[name]
+        if operand.conditions:
+            raise Rejected(
+                "a variable inside not(...) has no predicate of its own: put it on the block", at(operand.start)
+            )
+        self._absence(node, negation)
+        return False
 
     def _check_named(self, name: str, operand: RelativeSyntax) -> None:
         """A result is over the nodes that value joins compare, and an attribute is known by its name."""
@@ -197,3 +262,16 @@ class JoinBinder(Binder):
         if not operand.steps:
             return name, self._side
         return self._variable(self._path(node, operand.steps)), self._side
+
+
+def opposite(comparison: ComparisonSyntax, operands: Sequence[RelativeSyntax]) -> ComparisonSyntax:
+    """The comparison that holds where this one does not: of two values that are there, equal or not."""
+    assert comparison.op is not None
+    if any(operand.steps or operand.conditions for operand in operands):
+        reason = "not(...) compares two variables, not paths below them: bind the nodes to variables"
+        raise Rejected(reason, at(operands[0].start))
+    op = operator_of(comparison.op)
+    if op not in OPPOSITES:
+        reason = f"not(... {op} ...) is not supported between variables: values that are not numbers satisfy neither"
+        raise Rejected(f"{reason} '{op}' nor its opposite", at(comparison.op))
+    return replace(comparison, op=comparison.op.update(value=OPPOSITES[op]))

@@ -11,6 +11,7 @@ from typing import Any
 
 from lark import Token, v_args
 
+from fishweir.languages.connectives import CONNECTIVES, AndSyntax, NotSyntax, OrSyntax, combined
 from fishweir.languages.grammar import Grammar
 from fishweir.languages.parsed import ConstantPlace, LiteralKind, ParsedQuery
 from fishweir.languages.pieces import Piece, Rejected
@@ -21,6 +22,7 @@ from fishweir.languages.xscl.joins import bind_joins
 from fishweir.languages.xscl.syntax import (
     BlockSyntax,
     ComparisonSyntax,
+    ConditionSyntax,
     ElementSyntax,
     JoinSyntax,
     QuerySyntax,
@@ -29,7 +31,7 @@ from fishweir.languages.xscl.syntax import (
     WindowSyntax,
 )
 
-Conjunction = tuple[ComparisonSyntax, ...]
+CONDITIONS = (ComparisonSyntax, *CONNECTIVES)
 Selected = tuple[ElementSyntax | Token, ...]
 
 
@@ -52,7 +54,7 @@ class XsclTransformer(ScheduleTransformer):
 
     def join(self, word: Token, *parts: Any) -> JoinSyntax:
         *inner, brace, block = parts
-        conditions = next((part for part in inner if isinstance(part, tuple)), ())
+        conditions = tuple(part for part in inner if isinstance(part, CONDITIONS))
         window = next((part for part in inner if isinstance(part, WindowSyntax)), None)
         if window is None:
             reason = "expected ',' and how long documents wait for each other, such as ', 10 minutes' or ', INF'"
@@ -72,7 +74,7 @@ class XsclTransformer(ScheduleTransformer):
 
     def operand(self, variable: Token, *parts: Any) -> RelativeSyntax:
         steps = tuple(part for part in parts if isinstance(part, StepSyntax))
-        return RelativeSyntax(variable, steps, tuple(one for part in parts if isinstance(part, tuple) for one in part))
+        return RelativeSyntax(variable, steps, tuple(part for part in parts if isinstance(part, CONDITIONS)))
 
     def block(self, source: Token, *parts: Token | StepSyntax) -> BlockSyntax:
         steps = tuple(part for part in parts if isinstance(part, StepSyntax))
@@ -81,10 +83,10 @@ class XsclTransformer(ScheduleTransformer):
             raise Rejected("a variable of the whole document cannot have steps behind it", _at(variables[0]))
         return BlockSyntax(source, steps, variables)
 
-    def step(self, slash: Token, test: tuple[bool, Token], *marks: Token | Conjunction) -> StepSyntax:
+    def step(self, slash: Token, test: tuple[bool, Token], *marks: Token | ConditionSyntax) -> StepSyntax:
         return _step(slash.type == "DEEP", test, marks)
 
-    def first(self, test: tuple[bool, Token], *marks: Token | Conjunction) -> StepSyntax:
+    def first(self, test: tuple[bool, Token], *marks: Token | ConditionSyntax) -> StepSyntax:
         return _step(False, test, marks)
 
     def test(self, *tokens: Token) -> tuple[bool, Token]:
@@ -93,25 +95,17 @@ class XsclTransformer(ScheduleTransformer):
     def binding(self, name: Token) -> Token:
         return name
 
-    def predicate(self, conditions: Conjunction) -> Conjunction:
-        return conditions
+    def predicate(self, condition: ConditionSyntax) -> ConditionSyntax:
+        return condition
 
-    def either(self, *parts: Conjunction | Token) -> Conjunction:
-        if len(parts) > 1:
-            assert isinstance(parts[1], Token)
-            raise Rejected("'or' is not supported in a predicate: register a query for each part", _at(parts[1]))
-        assert not isinstance(parts[0], Token)
-        return parts[0]
+    def either(self, *parts: ConditionSyntax | Token) -> ConditionSyntax:
+        return combined(OrSyntax, parts)
 
-    def both(self, *parts: ComparisonSyntax | Conjunction | Token) -> Conjunction:
-        found: list[ComparisonSyntax] = []
-        for part in parts:
-            if not isinstance(part, Token):
-                found += (part,) if isinstance(part, ComparisonSyntax) else part
-        return tuple(found)
+    def both(self, *parts: ConditionSyntax | Token) -> ConditionSyntax:
+        return combined(AndSyntax, parts)
 
-    def negation(self, word: Token, _inner: Conjunction) -> None:
-        raise Rejected("'not(...)' is not supported: all of a tree pattern must be there", _at(word))
+    def negation(self, word: Token, inner: ConditionSyntax) -> ConditionSyntax:
+        return NotSyntax(word, inner)
 
     def comparison(self, left: Any, op: Token | None = None, right: Any = None) -> ComparisonSyntax:
         return ComparisonSyntax(left, op, right)
@@ -147,10 +141,10 @@ class XsclTransformer(ScheduleTransformer):
         return content
 
 
-def _step(deep: bool, test: tuple[bool, Token], marks: tuple[Token | Conjunction, ...]) -> StepSyntax:
+def _step(deep: bool, test: tuple[bool, Token], marks: tuple[Token | ConditionSyntax, ...]) -> StepSyntax:
     attribute, name = test
     variables = tuple(mark for mark in marks if isinstance(mark, Token))
-    conditions = tuple(one for mark in marks if not isinstance(mark, Token) for one in mark)
+    conditions = tuple(mark for mark in marks if not isinstance(mark, Token))
     return StepSyntax(name, deep, attribute, variables, conditions)
 
 

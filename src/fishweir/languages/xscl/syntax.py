@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from lark import Token
 
+from fishweir.languages.connectives import AndSyntax, Condition, NotSyntax, OrSyntax
 from fishweir.languages.parsed import ConstantPlace
 from fishweir.languages.schedule import Clauses
 
@@ -19,15 +22,18 @@ class ComparisonSyntax:
     right: RelativeSyntax | Token | None = None
 
 
+ConditionSyntax: TypeAlias = "Condition[ComparisonSyntax]"
+
+
 @dataclass(frozen=True, slots=True)
 class StepSyntax:
-    """A step with its variables and its predicates, each a conjunction; all must hold."""
+    """A step with its variables and its predicates; all must hold."""
 
     name: Token
     deep: bool
     attribute: bool
     variables: tuple[Token, ...] = ()
-    conditions: tuple[ComparisonSyntax, ...] = ()
+    conditions: tuple[ConditionSyntax, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ class RelativeSyntax:
 
     start: Token
     steps: tuple[StepSyntax, ...]
-    conditions: tuple[ComparisonSyntax, ...] = ()
+    conditions: tuple[ConditionSyntax, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ class JoinSyntax:
     """`JOIN{conditions, window} block`, or FOLLOWED BY."""
 
     word: Token
-    conditions: tuple[ComparisonSyntax, ...]
+    conditions: tuple[ConditionSyntax, ...]
     window: WindowSyntax
     block: BlockSyntax
 
@@ -97,3 +103,15 @@ class QuerySyntax:
     @property
     def blocks(self) -> tuple[BlockSyntax, ...]:
         return (self.block, *(join.block for join in self.joins))
+
+
+def comparisons(condition: ConditionSyntax) -> Iterator[ComparisonSyntax]:
+    """What a condition is made of, whether it must hold or not."""
+    match condition:
+        case NotSyntax(_, part):
+            yield from comparisons(part)
+        case AndSyntax(parts) | OrSyntax(parts):
+            for part in parts:
+                yield from comparisons(part)
+        case _:
+            yield condition

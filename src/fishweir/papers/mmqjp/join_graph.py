@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from fishweir.algebra.joins import Edge, edge, edge_variables, named, reduced, wanted_nodes
-from fishweir.algebra.nodes import Comparison, Constant, Operator, PatternNode, Shape, Slot, Source, Step
+from fishweir.algebra.nodes import MIRRORED, Comparison, Constant, Operator, PatternNode, Shape, Slot, Source, Step
 from fishweir.errors import QueryError
 
 Test = tuple[Operator, Constant]
@@ -102,12 +102,17 @@ def _check(shape: Shape) -> None:
         raise UnsupportedJoin("a join has two blocks and a window")
     if any(window.rows for window in shape.windows):
         raise UnsupportedJoin("windows by number of rows are no part of MMQJP")
+    if shape.alternatives or any(node.absent for block in shape.blocks for node in block.pattern.walk()):
+        raise UnsupportedJoin("'or' and 'not' are no part of MMQJP")
+    on_texts = [condition.op for condition in shape.conditions if condition.op not in MIRRORED]
+    if on_texts:
+        raise UnsupportedJoin(f"'{on_texts[0]}' is no part of MMQJP, which compares values")
 
 
 def _edge(condition: Comparison, places: Sequence[dict[str, int]]) -> Edge:
     assert isinstance(condition.right, str)
     one, two = ((int(name in places[1]), name) for name in (condition.left, condition.right))
-    return edge((one[0], places[one[0]][one[1]]), condition.op, (two[0], places[two[0]][two[1]]))
+    return edge((one[0], places[one[0]][one[1]]), condition.comparison, (two[0], places[two[0]][two[1]]))
 
 
 def _tree(shape: Shape, constants: Sequence[Constant], side: int, pattern: PatternNode) -> tuple[GraphNode, ...]:
@@ -120,7 +125,7 @@ def _tree(shape: Shape, constants: Sequence[Constant], side: int, pattern: Patte
     tests: dict[str, list[Test]] = {}
     for condition in shape.conditions:
         if isinstance(condition.right, Slot):
-            tests.setdefault(condition.left, []).append((condition.op, constants[condition.right.index]))
+            tests.setdefault(condition.left, []).append((condition.comparison, constants[condition.right.index]))
     found: list[GraphNode] = []
 
     def part(node: PatternNode, branches: Iterable[PatternNode]) -> Part:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from fishweir.pipeline.batch import MicroBatches
 from fishweir.pipeline.offsets import LogSlice
+from fishweir.pipeline.spark.extensions import Extensions
 from fishweir.pipeline.spark.source import FORMAT, LogsSource
 from fishweir.pipeline.summary import Summary
 
@@ -90,6 +91,7 @@ class MatchPartition:
     """The function of `mapInArrow`: small, since it is sent with every micro-batch."""
 
     task: Callable[[int, Iterable[LogSlice]], Summary]
+    extensions: Extensions = field(default_factory=Extensions)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context: Any = TaskContext.get()
@@ -101,6 +103,7 @@ class MatchPartition:
 @dataclass(frozen=True)
 class ProbePart:
     task: Callable[[int], Summary]
+    extensions: Extensions = field(default_factory=Extensions)
 
     def __call__(self, part: int) -> str:
         return self.task(part).dump()

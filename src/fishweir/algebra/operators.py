@@ -1,0 +1,143 @@
+"""Conditions on texts: what each means, what its constant must be, and the keyword that users write.
+
+The registry is open. A condition registered here, by the package or by a program, is understood by every language
+that has infix conditions, by the oracle and by the evaluator. How it is found among many constants is registered
+apart (`evaluate/index/registry.py`); without an index its meaning is tried on each distinct pair of a value and a
+constant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from fishweir.algebra import texts
+from fishweir.algebra.values import COMPARE
+from fishweir.errors import QueryError
+
+ConstantKind = Literal["text", "words", "link"]
+"""What a constant must be: any text, a text with a word in it, a URL or a host."""
+
+_KEYWORD = re.compile(r"[^\W\d_][^\W_]*(?:[-_][^\W_]+)*")
+_RESERVED = frozenset(
+    "and or not in is between exists has as do start every expire where select from join with on null true false".split()
+)
+
+
+def _spelled(word: str) -> str:
+    return word.lower().replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`value KEYWORD 'constant'`. The meaning is a pure function of the value and the constant, and never raises."""
+
+    name: str
+    meaning: Callable[[str, str], bool]
+    constant: ConstantKind = "text"
+    keyword: str = ""
+    """How users write it; the name where it is empty. Case plays no role, and `-` and `_` are the same."""
+    selectivity: float = 0.05
+    """The share of values that satisfy it, where nothing better is known."""
+    share: float | None = None
+    """The usual share of a condition that may be written with one, as `similar(0.8)`; its constant is then
+    `share<tab>text`."""
+    joins: bool = False
+    """Whether an annotation join can compare an item with one of its window by this condition."""
+
+    @property
+    def written(self) -> str:
+        return _spelled(self.keyword or self.name)
+
+    @property
+    def type(self) -> str:
+        """The type of its constants in templates and signatures; with a share they are no plain words."""
+        return "words" if self.constant == "words" and self.share is None else "string"
+
+
+BUILT_IN = (
+    Condition("contains", texts.contains, "words", selectivity=0.02, joins=True),
+    Condition("similar", texts.similar_constant, "words", selectivity=0.05, share=texts.SIMILAR, joins=True),
+    Condition("like", texts.like, selectivity=0.06),
+    Condition("ilike", texts.ilike, selectivity=0.06),
+    Condition("substring", texts.substring, selectivity=0.06),
+    Condition("starts-with", texts.starts_with, selectivity=0.05),
+    Condition("references", texts.references, "link", selectivity=0.03, joins=True),
+    Condition("extends", texts.extends, "link", selectivity=0.04, joins=True),
+    Condition("shares-link", texts.shares_link, "link", selectivity=0.03, joins=True),
+)
+
+_CONDITIONS: dict[str, Condition] = {condition.name: condition for condition in BUILT_IN}
+_KEYWORDS: dict[str, Condition] = {condition.written: condition for condition in BUILT_IN}
+
+
+def add_condition(condition: Condition) -> None:
+    """Registers a condition. One of a program may be registered anew; QueryError where its name or keyword is taken."""
+    word = condition.written
+    if not _KEYWORD.fullmatch(word) or word in _RESERVED:
+        raise QueryError(f"'{word}' cannot be the keyword of a condition: expected one word that has no meaning yet")
+    known, owner = _CONDITIONS.get(condition.name), _KEYWORDS.get(word)
+    if condition.name in COMPARE or condition.name == "exists" or known in BUILT_IN:
+        raise QueryError(f"the condition '{condition.name}' is built in and cannot be replaced")
+    if owner is not None and owner.name != condition.name:
+        raise QueryError(f"'{word}' is the keyword of the condition '{owner.name}' already")
+    if known is not None:
+        del _KEYWORDS[known.written]
+    _CONDITIONS[condition.name] = _KEYWORDS[word] = condition
+    keywords.cache_clear()
+
+
+def remove_condition(name: str) -> None:
+    """Takes a condition of a program out of the registry."""
+    if _CONDITIONS[name] in BUILT_IN:
+        raise QueryError(f"the condition '{name}' is built in and cannot be removed")
+    del _KEYWORDS[_CONDITIONS.pop(name).written]
+    keywords.cache_clear()
+
+
+def find_condition(op: str) -> Condition | None:
+    """The condition on texts that an operator names; None for a comparison and `exists`.
+
+    QueryError for one that nobody has registered in this process, though a query of the home has it.
+    """
+    found = _CONDITIONS.get(op)
+    if found is None and op not in COMPARE and op != "exists":
+        raise QueryError(f"the condition '{op}' is not known: register it (fishweir.register_condition) before its use")
+    return found
+
+
+def has_share(op: str) -> bool:
+    """Whether the constant of a condition is `share<tab>text`."""
+    condition = find_condition(op)
+    return condition is not None and condition.share is not None
+
+
+def constant_type(op: str, given: str) -> str:
+    """The type that a constant has in a template, `given` being that of its literal."""
+    condition = find_condition(op)
+    return given if condition is None else condition.type
+
+
+def condition_written(word: str) -> Condition | None:
+    """The condition that a keyword stands for."""
+    return _KEYWORDS.get(_spelled(word))
+
+
+@lru_cache(maxsize=1)
+def keywords() -> tuple[str, ...]:
+    """All keywords, longest first, so that a pattern of alternatives takes the whole word. The same object as long as
+    nothing is registered."""
+    return tuple(sorted(_KEYWORDS, key=lambda word: (-len(word), word)))
+
+
+def keyword_pattern(words: tuple[str, ...]) -> str:
+    """A regular expression for the keywords in any of their spellings."""
+    return "|".join(re.escape(word).replace(r"\-", "[-_]") for word in words)
+
+
+def registered_conditions() -> tuple[Condition, ...]:
+    """What programs have added to the built-in conditions."""
+    return tuple(condition for condition in _CONDITIONS.values() if condition not in BUILT_IN)
