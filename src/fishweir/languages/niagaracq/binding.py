@@ -95,7 +95,10 @@ class _Binder:
         output = tuple(self._output(part) for part in query.output)
         windows = (self._endless(),) * len(blocks) if len(blocks) > 1 else ()
         whole = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), "niagaracq", windows)
-        shape = one_of([_narrowed(whole, [c for some in chosen for c in some]) for chosen in all_of(self._choices)])
+        alternatives = [_narrowed(whole, [c for some in chosen for c in some]) for chosen in all_of(self._choices)]
+        for part in alternatives:
+            _check_joined(part, [_at(pattern.source[0]) for pattern in patterns])
+        shape = one_of(alternatives)
         return ParsedQuery(shape, tuple(self._constants), tuple(self._places), query.clauses)
 
     def _endless(self) -> SideWindow:
@@ -217,8 +220,9 @@ def _without(node: PatternNode, absent: list[Absence]) -> PatternNode:
     return replace(node, children=tuple(_without(child, absent) for child in node.children), absent=own)
 
 
-def _check_joined(blocks: Sequence[Block], conditions: Sequence[Comparison], starts: Sequence[int]) -> None:
+def _check_joined(shape: Shape, starts: Sequence[int]) -> None:
     """Something joins each source with the others: documents wait without end, and all combinations are too many."""
+    blocks, conditions = shape.blocks, shape.conditions
     owner = {name: i for i, block in enumerate(blocks) for node in block.pattern.walk() for name in node.variables}
     pairs = [{owner[c.left], owner[c.right]} for c in conditions if isinstance(c.right, str)]
     joined = {0}

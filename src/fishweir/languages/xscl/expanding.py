@@ -36,10 +36,9 @@ def expand_block(block: BlockSyntax) -> list[BlockSyntax]:
     return [replace(block, steps=steps) for steps in _steps(block.steps)]
 
 
-def expand_join(join: JoinSyntax) -> list[JoinSyntax]:
-    """The alternatives of a join's predicate with those of the block on its right."""
-    choices = [(conditions, block) for conditions in _all(join.conditions) for block in expand_block(join.block)]
-    return [replace(join, conditions=conditions, block=block) for conditions, block in choices]
+def expand_predicate(join: JoinSyntax) -> list[Conjunction]:
+    """The alternatives of a join's predicate."""
+    return _all(join.conditions)
 
 
 def _steps(steps: Iterable[StepSyntax]) -> list[tuple[StepSyntax, ...]]:

@@ -69,16 +69,25 @@ class WindowSyntax:
 
 @dataclass(frozen=True, slots=True)
 class JoinSyntax:
-    """`JOIN{conditions, window} block`, or FOLLOWED BY."""
+    """`JOIN{conditions, window} block`, or FOLLOWED BY; `end` is where the text of its right side ends."""
 
     word: Token
     conditions: tuple[ConditionSyntax, ...]
     window: WindowSyntax
-    block: BlockSyntax
+    block: BlockSyntax | ChainSyntax
+    end: int = 0
 
     @property
     def is_sequence(self) -> bool:
         return self.word[0] in "fF"
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSyntax:
+    """A block and the joins behind it, one after the other, in parentheses."""
+
+    block: BlockSyntax
+    joins: tuple[JoinSyntax, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +108,6 @@ class QuerySyntax:
     joins: tuple[JoinSyntax, ...]
     name: Token | None
     clauses: Clauses
-
-    @property
-    def blocks(self) -> tuple[BlockSyntax, ...]:
-        return (self.block, *(join.block for join in self.joins))
 
 
 def comparisons(condition: ConditionSyntax) -> Iterator[ComparisonSyntax]:
