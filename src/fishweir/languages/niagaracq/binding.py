@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 
 from lark import Token
 
-from fishweir.algebra.alternatives import one_of
+from fishweir.algebra.alternatives import one_of, parts
 from fishweir.algebra.nodes import (
     MIRRORED,
     OPERATORS,
@@ -40,6 +40,7 @@ from fishweir.languages.connectives import all_of, conjunctions
 from fishweir.languages.lexical import OPENING_QUOTES, to_constant, unquote
 from fishweir.languages.niagaracq.syntax import (
     Attributes,
+    ConditionSyntax,
     ElementSyntax,
     OutputSyntax,
     PatternSyntax,
@@ -78,15 +79,7 @@ class _Binder:
         self._places: list[ConstantPlace] = []
 
     def bind(self, query: QuerySyntax) -> ParsedQuery:
-        blocks: list[Block] = []
-        patterns = [item for item in query.items if isinstance(item, PatternSyntax)]
-        for item in query.items:
-            if isinstance(item, PatternSyntax):
-                blocks.append(Block(_source(item.source), self._pattern(item.element)))
-            elif isinstance(item, PredicateSyntax):
-                self._conditions.append(self._predicate(item))
-            else:
-                self._choices.append(conjunctions(item, self._literal))
+        blocks = [block for item in query.items if (block := self._item(item)) is not None]
         for variable in self._used:
             self._known(variable)
         if not blocks:
@@ -96,7 +89,20 @@ class _Binder:
         windows = (self._endless(),) * len(blocks) if len(blocks) > 1 else ()
         whole = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), "niagaracq", windows)
         shape = one_of([_narrowed(whole, [c for some in chosen for c in some]) for chosen in all_of(self._choices)])
+        starts = [_at(item.source[0]) for item in query.items if isinstance(item, PatternSyntax)]
+        for part in parts(shape):
+            _check_joined(part.blocks, part.conditions, starts)
         return ParsedQuery(shape, tuple(self._constants), tuple(self._places), query.clauses)
+
+    def _item(self, item: PatternSyntax | ConditionSyntax) -> Block | None:
+        """Binds a pattern or a condition; the block of a pattern."""
+        if isinstance(item, PatternSyntax):
+            return Block(_source(item.source), self._pattern(item.element))
+        if isinstance(item, PredicateSyntax):
+            self._conditions.append(self._predicate(item))
+        else:
+            self._choices.append(conjunctions(item, self._literal))
+        return None
 
     def _endless(self) -> SideWindow:
         """Documents of several sources wait for each other without end."""
