@@ -42,6 +42,7 @@ from fishweir.languages.xscl.syntax import (
     JoinSyntax,
     QuerySyntax,
     RelativeSyntax,
+    optional_variables,
 )
 
 
@@ -71,7 +72,8 @@ def _bound(number: int, left: BlockSyntax | Derived, join: JoinSyntax) -> tuple[
     lefts = [left] if isinstance(left, Derived) else expand_block(left)
     both = few([(one, two) for one in lefts for two in expand_join(join)])
     slots = Slots()
-    binders = [JoinBinder(number, slots, several=len(both) > 1) for _ in both]
+    optional = optional_variables((left, join.block))
+    binders = [JoinBinder(number, slots, len(both) > 1, optional) for _ in both]
     for binder, (one, two) in zip(binders, both, strict=True):
         binder.bind_blocks(one, two)
     return binders, slots
@@ -90,8 +92,8 @@ class JoinBinder(Binder):
     where = "the blocks do"
     operand = "a variable"
 
-    def __init__(self, number: int, slots: Slots, several: bool) -> None:
-        super().__init__(slots, several)
+    def __init__(self, number: int, slots: Slots, several: bool, optional: frozenset[str]) -> None:
+        super().__init__(slots, several, optional)
         self._prefix = f"_{number}_" if number else "_"
         self._blocks: list[tuple[str, Node]] = []
         self._windows: tuple[SideWindow, ...] = ()
