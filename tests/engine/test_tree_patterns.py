@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
 from fishweir import testing
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.join_oracle import evaluate_join
 from fishweir.algebra.nodes import CreateQuery, Shape
 from fishweir.algebra.oracle import evaluate
+from fishweir.errors import QueryError
 from fishweir.languages.script import parse_script
 
 SELECTIONS = [
@@ -19,6 +22,14 @@ SELECTIONS = [
     "S/r[a/b = 1 or a/c = 2]",
     "select <o>{x}</o> from S//a[b->x = '1' or c->x]",
     "S//a->x[not(b[. = '1'] or c)][d]",
+    "select <o k=$y>{x}</o> from S//a->x[b->y]?[c]",
+    "select x, y, z from S//a->x[b->y and c->z]?",
+    "S//a[2]->x",
+    "S//a[last()]/*[1]->x",
+    "S//a[b[2]]",
+    "S//b->x | S//c->x",
+    "S//b->x[../c = '2']",
+    "S//*->x[contains(., '1') and not(a)]",
     "where <r><a><b>$p</></> element_as $x </> in 'S', $p > 1 or not($p = 0) construct $x",
     "where <r.a><b>$p</> <c>$q</></> in 'S', not($p = 1 and $q != '2') construct <o>$p $q</o>",
 ]
@@ -28,7 +39,9 @@ JOINS = [
     "S//a->x[b->z] FOLLOWED BY{x/d = y/d and not(z = w), 4} S//a->y[b->w]",
     "S//a->x JOIN{x/d = y/d and (x/b = '1' and y/b = '1' or x/b = '2' and y/b = '2'), INF} S//a->y",
     "select <o>{x}{y}</o> from S//a[not(b)]/d->x JOIN{x = y and not(x = '1'), 5} S//a[c or not(b)]/d->y",
-    "where <r><a><b>$p</><d>$v</></></> in 'S', <r><a><b>$q</><d>$v</></></> in 'T', $p > $q or $q = 1 construct <o>$v</o>",
+    "select x, y, z from S//a->x[b->z]? JOIN{x/d = y, 3} S//d[1]->y",
+    "select x, y from S//a[1]/d->x JOIN{x = y and not(contains(x, '2')), INF} S//b->y | S//c->y",
+    "where <r.a><b>$p</><d>$v</></> in 'S', <r.a><b>$q</><d>$v</></> in 'T', $p > $q or $q = 1 construct <o>$v</o>",
 ]
 
 
@@ -90,3 +103,57 @@ def named(binding):  # type: ignore[no-untyped-def]
 
 def shown(bindings):  # type: ignore[no-untyped-def]
     return tuple(sorted((name, str(bound["node"]), bound["value"]) for name, bound in bindings.items()))
+
+
+def test_outputs_of_optional_branches_and_explanations(tmp_path: Path) -> None:
+    with testing.open(tmp_path / "home") as weir:
+        weir.execute("create stream S; create stream R (x int, y string)")
+        weir.execute("create query opt as select <o k=$y>{x}{y}</o> from S//a->x[b->y]?")
+        weir.execute("create query never as S//a[not(b = '1') and c]")
+        weir.execute("create query tuples as R/R[x = 1 or not(y)]/*[last()]->v")
+        weir.execute("S//a->x[b->y]? publish P; create query read as P/a")
+        weir.publish("S", ["<r><a><b>1</b></a><a/></r>"])
+        weir.publish("R", [{"x": 1, "y": "u"}, {"x": 2, "y": None}, {"x": 3, "y": "v"}])
+        weir.run(until_idle=True)
+        outputs = [result.output for result in weir.results("opt")]
+        assert outputs == ['<o k="1"><a><b>1</b></a><b>1</b></o>', "<o><a/></o>"]
+        assert [result.bindings.keys() for result in weir.results("opt")] == [{"x", "y"}, {"x"}]
+        assert [r.bindings["v"]["value"] for r in weir.results("tuples")] == ["u", "2"]
+        assert [result.output for result in weir.results("read")] == ["<a><b>1</b></a>", "<a/>"]
+        shown = weir.explain("never")
+        assert 'left over not (.a.b = "1")' in shown
+        assert weir.explain("tuples").count("  group") == 2
+
+
+def test_what_can_never_fire_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "quotes.xml").write_text("<Quotes><Quote><Symbol>A</Symbol></Quote></Quotes>")
+    with testing.open(tmp_path / "home") as weir:
+        weir.execute("create stream R (x int, y string)")
+        weir.execute(f"create stream Q from '{tmp_path}/quotes.xml' format xml rows /Quotes/Quote key Symbol")
+        for text, column, reason in NEVER:
+            with pytest.raises(QueryError) as error:
+                weir.execute(text)
+            assert reason in str(error.value)
+            assert error.value.column == column
+        for text in (
+            "R/R[x or nope]",
+            "R//x/..",
+            "R->d",
+            "Q/Quotes/Quote[Symbol]",
+            "Q/Quote",
+            "Q//Symbol",
+            "Q//Quotes",
+        ):
+            weir.execute(text)
+
+
+NEVER = [
+    ("R/S[x]", 3, "can never fire: patterns over R begin with <R>, not with <S>"),
+    ("R//nope", 4, "reads nope; the columns of R are x, y"),
+    ("R/R[not(nope)]", 9, "reads nope; the columns of R are x, y"),
+    ("R/R/x/y", 7, "can never fire: columns of R have nothing below them"),
+    ("R/R[@x]", 6, "reads @x; the columns of R are x, y"),
+    ("where <R><z>$v</></> in 'R' construct $v", 11, "reads z; the columns of R are x, y"),
+    ("Q/Symbol", 3, "can never fire: patterns over Q begin with <Quotes> or <Quote>, not with <Symbol>"),
+    ("where <Quotes><Symbol>A</></> in 'Q' construct <o/>", 16, "below <Quotes> there is <Quote> in Q, not <Symbol>"),
+]
