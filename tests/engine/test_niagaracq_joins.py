@@ -69,7 +69,7 @@ def test_two_sources_in_any_order(tmp_path: Path) -> None:
         ),
         (
             '<a>$x</> in "quotes", <b>$y</> in "quotes", <c>$x</> in "companies"',
-            "column 34: nothing joins quotes with the sources before it",
+            "column 50: query q: nothing joins quotes with the sources before it",
         ),
     ],
 )

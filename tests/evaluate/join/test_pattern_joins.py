@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from fishweir.algebra.nodes import OPERATORS, Block, Comparison, Shape, SideWindow, Slot, Source, VariableOutput
 from tests.evaluate.join.many_support import Home, expected, query_of
-from tests.evaluate.join.runs_support import parsed
+from tests.evaluate.join.runs_support import expected as expected_pairs
+from tests.evaluate.join.runs_support import joined, parsed
 from tests.evaluate.join.support import VALUES, numbered, patterns, trees
 
 TIMES = [0.0, 1.0, 1.5, 2.0, 3.0]
@@ -66,6 +67,30 @@ def test_patterns_equal_oracle(some, batches, parts, apart, merged):
     for batch in batches:
         home.take(batch, parts=parts)
     assert home.results() == expected(some, batches)
+
+
+@st.composite
+def sequences(draw: st.DrawFn):
+    """Two patterns and nothing between them; of either side something is shown, or nothing."""
+    sides = [numbered(draw(patterns()), name, count()) for name in "kl"]
+    names = [[node.variables[0] for node in side.walk()] for side in sides]
+    slot, strict = Slot(0, "number"), draw(st.booleans())
+    windows = SideWindow(slot), SideWindow() if strict else SideWindow(slot)
+    output = tuple(VariableOutput(draw(st.sampled_from(own))) for own in names if draw(st.booleans()))
+    slots, conditions, constants = [slot], [], [draw(st.sampled_from([1.0, 1.5, float("inf")]))]
+    if draw(st.booleans()):
+        slots.append(Slot(1, "string"))
+        conditions.append(Comparison(draw(st.sampled_from(names[draw(st.integers(0, 1))])), "=", slots[1]))
+        constants.append(draw(st.sampled_from(VALUES)))
+    blocks = tuple(Block(Source(draw(st.sampled_from("RS"))), side) for side in sides)
+    return Shape(blocks, tuple(conditions), output, tuple(slots), "xscl", windows, strict), tuple(constants)
+
+
+@settings(max_examples=60)
+@given(st.lists(sequences(), min_size=1, max_size=3), streams(), st.booleans())
+def test_pure_sequences_equal_oracle(some, batches, apart):
+    documents = [document for batch in batches for document in batch]
+    assert joined(some, batches, apart=apart) == expected_pairs(some, documents)
 
 
 def of_three(constant):

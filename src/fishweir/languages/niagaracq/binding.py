@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 
 from lark import Token
 
-from fishweir.algebra.alternatives import one_of, parts
+from fishweir.algebra.alternatives import one_of
 from fishweir.algebra.nodes import (
     MIRRORED,
     OPERATORS,
@@ -88,10 +88,11 @@ class _Binder:
         output = tuple(self._output(part) for part in query.output)
         windows = (self._endless(),) * len(blocks) if len(blocks) > 1 else ()
         whole = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), "niagaracq", windows)
-        shape = one_of([_narrowed(whole, [c for some in chosen for c in some]) for chosen in all_of(self._choices)])
+        alternatives = [_narrowed(whole, [c for some in chosen for c in some]) for chosen in all_of(self._choices)]
         starts = [_at(item.source[0]) for item in query.items if isinstance(item, PatternSyntax)]
-        for part in parts(shape):
-            _check_joined(part.blocks, part.conditions, starts)
+        for part in alternatives:
+            _check_joined(part, starts)
+        shape = one_of(alternatives)
         return ParsedQuery(shape, tuple(self._constants), tuple(self._places), query.clauses)
 
     def _item(self, item: PatternSyntax | ConditionSyntax) -> Block | None:
@@ -223,8 +224,9 @@ def _without(node: PatternNode, absent: list[Absence]) -> PatternNode:
     return replace(node, children=tuple(_without(child, absent) for child in node.children), absent=own)
 
 
-def _check_joined(blocks: Sequence[Block], conditions: Sequence[Comparison], starts: Sequence[int]) -> None:
+def _check_joined(shape: Shape, starts: Sequence[int]) -> None:
     """Something joins each source with the others: documents wait without end, and all combinations are too many."""
+    blocks, conditions = shape.blocks, shape.conditions
     owner = {name: i for i, block in enumerate(blocks) for node in block.pattern.walk() for name in node.variables}
     pairs = [{owner[c.left], owner[c.right]} for c in conditions if isinstance(c.right, str)]
     joined = {0}

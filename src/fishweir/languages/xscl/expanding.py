@@ -59,10 +59,9 @@ def expand_block(block: BlockSyntax) -> list[BlockSyntax]:
     return few(found)
 
 
-def expand_join(join: JoinSyntax) -> list[JoinSyntax]:
-    """The alternatives of a join's predicate with those of the block on its right."""
-    choices = [(conditions, block) for conditions in _all(join.conditions) for block in expand_block(join.block)]
-    return [replace(join, conditions=conditions, block=block) for conditions, block in few(choices)]
+def expand_predicate(join: JoinSyntax) -> list[Conjunction]:
+    """The alternatives of a join's predicate."""
+    return _all(join.conditions)
 
 
 def _check_end(block: BlockSyntax) -> None:

@@ -7,6 +7,7 @@ make algebra of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,10 +21,10 @@ from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.schedule import ScheduleTransformer, plain
 from fishweir.languages.times import UNITS, BadTime, parse_window
 from fishweir.languages.xscl.binding import bind_selection
-from fishweir.languages.xscl.joins import bind_joins
 from fishweir.languages.xscl.syntax import (
     BlockSyntax,
     CallSyntax,
+    ChainSyntax,
     ComparisonSyntax,
     ConditionSyntax,
     ElementSyntax,
@@ -35,6 +36,7 @@ from fishweir.languages.xscl.syntax import (
     UnionSyntax,
     WindowSyntax,
 )
+from fishweir.languages.xscl.trees import bind_joins
 from fishweir.languages.xscl.xpath import (
     Namespaces,
     compared,
@@ -55,13 +57,13 @@ class XsclTransformer(ScheduleTransformer):
     """Trees of xscl.lark to syntax nodes."""
 
     def start(self, *parts: Any) -> QuerySyntax:
-        declared = next((part.prefixes for part in parts if isinstance(part, Namespaces)), {})
-        parts = tuple(with_namespaces(part, declared) for part in parts)
-        block = next(part for part in parts if isinstance(part, BlockSyntax))
-        joins = tuple(part for part in parts if isinstance(part, JoinSyntax))
+        declared = next((part for part in parts if isinstance(part, Namespaces)), Namespaces({}))
+        parts = tuple(with_namespaces(part, declared) for part in parts if part is not declared)
+        first = next(part for part in parts if isinstance(part, BlockSyntax | ChainSyntax))
+        chain = _chain(first, [part for part in parts if isinstance(part, JoinSyntax)], 0)
         select = next((part for part in parts if isinstance(part, tuple)), None)
         name = next((part for part in parts if isinstance(part, Token)), None)
-        return QuerySyntax(select, block, joins, name, parts[-1])
+        return QuerySyntax(select, chain.block, chain.joins, name, parts[-1], str(declared))
 
     def namespaces(self, *declared: tuple[Token, Token]) -> Namespaces:
         return Namespaces({str(prefix): unquote(uri) for prefix, uri in declared})
@@ -75,6 +77,11 @@ class XsclTransformer(ScheduleTransformer):
     def publish(self, _publish: Token, name: Token) -> Token:
         return name
 
+    def group(self, _open: Token, first: BlockSyntax | ChainSyntax, *rest: Any) -> BlockSyntax | ChainSyntax:
+        *joins, close = rest
+        chain = _chain(first, joins, _at(close))
+        return chain if chain.joins else chain.block
+
     def join(self, word: Token, *parts: Any) -> JoinSyntax:
         *inner, brace, block = parts
         conditions = tuple(compared(part, NO_COMPARISON) for part in inner if isinstance(part, CONDITIONS))
@@ -85,13 +92,13 @@ class XsclTransformer(ScheduleTransformer):
         return JoinSyntax(word, conditions, window, block)
 
     def window(self, amount: Token, unit: Token | None = None) -> WindowSyntax:
-        bare = amount.type == "SPAN"
+        bare = amount.type in ("SPAN", "LONE")
         try:
             seconds = parse_window(f"{amount} {unit or ''}".strip() if bare else plain(amount))
         except BadTime as error:
             known = unit is None or unit.lower() in UNITS
             raise Rejected(str(error), _at(amount if known or unit is None else unit)) from None
-        kind: LiteralKind = "keyword" if amount.type == "INF" else "interval"
+        kind: LiteralKind = "keyword" if amount.type in ("INF", "LONE_INF") else "interval"
         factor = UNITS[unit.lower()] if unit is not None else 1.0
         return WindowSyntax(seconds, ConstantPlace(_at(amount), _at(amount) + len(amount), kind, factor))
 
@@ -171,6 +178,15 @@ class XsclTransformer(ScheduleTransformer):
 
     def content(self, *content: ElementSyntax | Token) -> Selected:
         return content
+
+
+def _chain(first: BlockSyntax | ChainSyntax, joins: Sequence[JoinSyntax], end: int) -> ChainSyntax:
+    """Joins one after the other, up to `end`. Parentheses around the first of them make no difference."""
+    ends = [*(_at(join.word) for join in joins[1:]), end]
+    own = tuple(replace(join, end=end) for join, end in zip(joins, ends if joins else (), strict=True))
+    if isinstance(first, ChainSyntax):
+        return ChainSyntax(first.block, first.joins + own)
+    return ChainSyntax(first, own)
 
 
 def _at(token: Token) -> int:

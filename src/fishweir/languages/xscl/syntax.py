@@ -115,16 +115,25 @@ class WindowSyntax:
 
 @dataclass(frozen=True, slots=True)
 class JoinSyntax:
-    """`JOIN{conditions, window} block`, or FOLLOWED BY."""
+    """`JOIN{conditions, window} block`, or FOLLOWED BY; `end` is where the text of its right side ends."""
 
     word: Token
     conditions: tuple[ConditionSyntax, ...]
     window: WindowSyntax
-    block: BlockSyntax
+    block: BlockSyntax | ChainSyntax
+    end: int = 0
 
     @property
     def is_sequence(self) -> bool:
         return self.word[0] in "fF"
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSyntax:
+    """A block and the joins behind it, one after the other, in parentheses."""
+
+    block: BlockSyntax
+    joins: tuple[JoinSyntax, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +154,8 @@ class QuerySyntax:
     joins: tuple[JoinSyntax, ...]
     name: Token | None
     clauses: Clauses
-
-    @property
-    def blocks(self) -> tuple[BlockSyntax, ...]:
-        return (self.block, *(join.block for join in self.joins))
+    namespaces: str = ""
+    """The text that declares its prefixes."""
 
 
 def comparisons(condition: ConditionSyntax) -> Iterator[ComparisonSyntax]:

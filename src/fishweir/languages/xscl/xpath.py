@@ -15,6 +15,7 @@ from lark import Token
 
 from fishweir.algebra.nodes import LAST
 from fishweir.languages.connectives import NotSyntax, OrSyntax
+from fishweir.languages.lexical import quote
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.xscl.syntax import (
     CallSyntax,
@@ -44,12 +45,16 @@ class Namespaces:
 
     prefixes: Mapping[str, str]
 
+    def __str__(self) -> str:
+        declared = ", ".join(f"{prefix} = {quote(uri)}" for prefix, uri in self.prefixes.items())
+        return f"with namespace {declared} " if declared else ""
 
-def with_namespaces(node: Any, declared: Mapping[str, str]) -> Any:
+
+def with_namespaces(node: Any, declared: Namespaces) -> Any:
     """The same syntax with `{uri}name` instead of prefixes; Rejected for one that is not declared."""
 
     def spelled_out(part: Any) -> Any:
-        return _spelled_out(part, declared) if isinstance(part, Token) and part.type == "PREFIXED" else part
+        return _spelled_out(part, declared.prefixes) if isinstance(part, Token) and part.type == "PREFIXED" else part
 
     return changed(node, spelled_out)
 
