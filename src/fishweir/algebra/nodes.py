@@ -26,6 +26,7 @@ Constant = str | float
 """A quoted constant compares as a string, exactly; a bare number compares as a number."""
 
 
+LAST = -1
 Axis = Literal["child", "attribute", "descendant", "descendant-attribute", "item", "seconds"]
 
 
@@ -35,12 +36,14 @@ class Step:
 
     A descendant is at any depth below; a descendant attribute is on the element or on one below it.
     An `item` is the document element, whatever its name, and its value is all of its text. `seconds` is a child that is
-    a time, as a number.
+    a time, as a number. A `position` is that of an element among its siblings that pass the test, from 1 on; LAST
+    is the last one, 0 any.
     """
 
     name: str
     axis: Axis = "child"
     namespace: str | None = None
+    position: int = 0
 
     @property
     def is_attribute(self) -> bool:
@@ -57,7 +60,8 @@ class Step:
     def __str__(self) -> str:
         space = "" if self.namespace is None else f"{{{self.namespace}}}"
         shown = f"{'.' if self.is_deep else ''}{'@' if self.is_attribute else ''}{space}{self.name}"
-        return f"seconds({shown})" if self.axis == "seconds" else shown
+        place = "" if not self.position else f"[{'last()' if self.position == LAST else self.position}]"
+        return f"seconds({shown})" if self.axis == "seconds" else f"{shown}{place}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,6 +283,8 @@ def _implied(node: PatternNode, other: PatternNode, shape: Shape) -> bool:
 
 
 def _covers(step: Step, other: Step) -> bool:
+    if step.position:
+        return step == other
     near = other.axis == step.axis or (step.is_deep and step.is_attribute == other.is_attribute)
     return near and step.name in ("*", other.name) and step.namespace in (None, other.namespace)
 

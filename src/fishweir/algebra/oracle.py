@@ -16,7 +16,7 @@ from fishweir.algebra.alternatives import parts
 from fishweir.algebra.documents import Document, Element, attribute_named, elements, local_name, string_value, values_at
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or
-from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot, Source
+from fishweir.algebra.nodes import LAST, Comparison, Constant, PatternNode, Shape, Slot, Source, Step
 from fishweir.algebra.operators import find_condition
 from fishweir.algebra.predicates import constant_at, place_of
 from fishweir.algebra.texts import date_part
@@ -140,8 +140,9 @@ def embeddings(pattern: PatternNode, document: Document, constants: Sequence[Con
         case _:
             yield from _below(pattern, Place("", "", places[0].node, (places[-1],)), constants)
             return
-    for place in starts:
-        yield from _embed(pattern, place, constants)
+    for start in starts:
+        for place in _passing(pattern.step, [start]):
+            yield from _bound(pattern, place, constants)
 
 
 def _below(pattern: PatternNode, place: Place, constants: Sequence[Constant]) -> Iterator[Binding]:
@@ -152,14 +153,17 @@ def _below(pattern: PatternNode, place: Place, constants: Sequence[Constant]) ->
                 if meant and pattern.step.accepts(name, namespace):
                     yield from _bound(pattern, Place(name, namespace, node, ()), constants)
         return
-    for child in place.children:
-        for candidate in child.walk() if pattern.step.is_deep else (child,):
-            yield from _embed(pattern, candidate, constants)
+    for parent in place.walk() if pattern.step.is_deep else (place,):
+        for child in _passing(pattern.step, parent.children):
+            yield from _bound(pattern, child, constants)
 
 
-def _embed(pattern: PatternNode, place: Place, constants: Sequence[Constant]) -> Iterator[Binding]:
-    if pattern.step.accepts(place.name, place.namespace):
-        yield from _bound(pattern, place, constants)
+def _passing(step: Step, siblings: Sequence[Place]) -> Sequence[Place]:
+    """Those of some siblings that pass a step; of a position one of them."""
+    passing = [place for place in siblings if step.accepts(place.name, place.namespace)]
+    if step.position == LAST:
+        return passing[-1:]
+    return passing[step.position - 1 : step.position] if step.position else passing
 
 
 def _bound(pattern: PatternNode, place: Place, constants: Sequence[Constant]) -> Iterator[Binding]:

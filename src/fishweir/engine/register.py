@@ -34,6 +34,7 @@ from fishweir.catalog.change import Change, bound_shape
 from fishweir.delivery.actions import Actions
 from fishweir.engine.dated import Mixed, dated_slots, in_seconds, time_text
 from fishweir.engine.feeds import Feeds
+from fishweir.engine.never import never_fires
 from fishweir.engine.places import refused
 from fishweir.engine.published import Published
 from fishweir.engine.registering import FeedRegistration
@@ -170,7 +171,11 @@ class Registration:
         return replace(statement, action=self.actions.resolved(statement.action, self.base))
 
     def _check_columns(self, statement: CreateQuery) -> None:
-        """What SQL reads of declared tuples must be among their columns."""
+        """What a query reads of declared tuples must be among their columns, and patterns must be able to be there."""
+        if isinstance(statement.shape, Shape) and statement.shape.formula is None:
+            never = never_fires(statement.shape, self.streams)
+            if never is not None:
+                raise self._refused(statement, never.reason, never.word)
         for source, paths in columns_read(statement.shape):
             stream = self.streams.get(source.name)
             if stream is None or not stream.is_tuples:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fishweir.algebra.clauses import has_several
 from fishweir.algebra.nodes import Shape
@@ -15,7 +16,7 @@ from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
 from fishweir.pipeline.annotated import count_annotated
 from fishweir.pipeline.combined import count_combined
-from fishweir.pipeline.commits import ResultsTable
+from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import count_fired
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.joined import count_joined
@@ -114,18 +115,10 @@ def query_status(
 ) -> QueryStatus:
     """Counted from the results table; a query fires in a micro-batch that has a result for it."""
     results, fired, last = 0, [], None
-    once = isinstance(query.shape, Shape) and has_several(query.shape)
     for commit in table.commits():
         if (commit.version < query.added and len(query.numbers) == 1) or not commit.matches:
             continue
-        rows, pairs, dead = table.matches(commit), table.pairs(commit), reader.dead(commit.version)
-        found = [count_fired(rows, home.plan, dead, number) for number in query.numbers]
-        found += [count_joined(pairs, table.sets, dead, number, query.added, once) for number in query.numbers]
-        several = table.combined(commit)
-        found += [count_combined(several, dead, number, query.added, once) for number in query.numbers]
-        noted = table.annotated(commit)
-        found += [count_annotated(noted, dead, number) for number in query.numbers]
-        stamps = np.concatenate(found)
+        stamps = _stamps(query, home, table, reader, commit)
         if len(stamps):
             results += len(stamps)
             fired.append(commit.at)
@@ -146,6 +139,22 @@ def query_status(
         action,
         tuple(subscribers),
     )
+
+
+def _stamps(query: Query, home: Home, table: ResultsTable, reader: ResultReader, commit: Commit) -> NDArray[np.float64]:
+    """The timestamps of a query's results in a micro-batch. Which alternatives of a join give the same result is only
+    known when it is read."""
+    if isinstance(query.shape, Shape) and query.shape.windows and query.shape.alternatives:
+        read = reader.read(table, commit, np.array(query.numbers))
+        return np.array([result.timestamp for _, result in read], np.float64)
+    once = isinstance(query.shape, Shape) and has_several(query.shape)
+    rows, pairs, dead = table.matches(commit), table.pairs(commit), reader.dead(commit.version)
+    several, noted = table.combined(commit), table.annotated(commit)
+    found = [count_fired(rows, home.plan, dead, number) for number in query.numbers]
+    found += [count_joined(pairs, table.sets, dead, number, query.added, once) for number in query.numbers]
+    found += [count_combined(several, dead, number, query.added, once) for number in query.numbers]
+    found += [count_annotated(noted, dead, number) for number in query.numbers]
+    return np.concatenate(found)
 
 
 def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: dict[int, str]) -> EngineStatus:

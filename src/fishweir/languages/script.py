@@ -48,7 +48,7 @@ _LIST = rf"(?:\*|\$?{NAME}(?:\s*,\s*\$?{NAME})*)"
 _XSCL = (
     rf"(?:(?:select\b(?:[^'\"“”]|{QUOTED})*?\b)?from{GAP}++|select\s+{_LIST}\s+)?"
     rf"{_OPEN}{_SOURCE}\s*(?:/(?:[/@*{{]|[^\W\d])|->|→|(?:as\s+\S+\s+)?(?:(?:join|followed\s+by)\s*\{{|publish\b))"
-    rf"|select\s*<"
+    rf"|select\s*<|{_words('with', 'namespace')}"
     rf"|{_OPEN}(?!(?:select|from|where|with|for|let)\b){_SOURCE}(?:{GAP}++as\s+\S+)?{GAP}*+"
     rf"(?:\Z|[/\[]|(?:as|join|followed|publish|do|start|every|expire)\b)"
 )

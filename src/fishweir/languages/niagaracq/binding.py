@@ -40,6 +40,7 @@ from fishweir.languages.connectives import all_of, conjunctions
 from fishweir.languages.lexical import OPENING_QUOTES, to_constant, unquote
 from fishweir.languages.niagaracq.syntax import (
     Attributes,
+    ConditionSyntax,
     ElementSyntax,
     OutputSyntax,
     PatternSyntax,
@@ -78,15 +79,7 @@ class _Binder:
         self._places: list[ConstantPlace] = []
 
     def bind(self, query: QuerySyntax) -> ParsedQuery:
-        blocks: list[Block] = []
-        patterns = [item for item in query.items if isinstance(item, PatternSyntax)]
-        for item in query.items:
-            if isinstance(item, PatternSyntax):
-                blocks.append(Block(_source(item.source), self._pattern(item.element)))
-            elif isinstance(item, PredicateSyntax):
-                self._conditions.append(self._predicate(item))
-            else:
-                self._choices.append(conjunctions(item, self._literal))
+        blocks = [block for item in query.items if (block := self._item(item)) is not None]
         for variable in self._used:
             self._known(variable)
         if not blocks:
@@ -96,10 +89,21 @@ class _Binder:
         windows = (self._endless(),) * len(blocks) if len(blocks) > 1 else ()
         whole = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), "niagaracq", windows)
         alternatives = [_narrowed(whole, [c for some in chosen for c in some]) for chosen in all_of(self._choices)]
+        starts = [_at(item.source[0]) for item in query.items if isinstance(item, PatternSyntax)]
         for part in alternatives:
-            _check_joined(part, [_at(pattern.source[0]) for pattern in patterns])
+            _check_joined(part, starts)
         shape = one_of(alternatives)
         return ParsedQuery(shape, tuple(self._constants), tuple(self._places), query.clauses)
+
+    def _item(self, item: PatternSyntax | ConditionSyntax) -> Block | None:
+        """Binds a pattern or a condition; the block of a pattern."""
+        if isinstance(item, PatternSyntax):
+            return Block(_source(item.source), self._pattern(item.element))
+        if isinstance(item, PredicateSyntax):
+            self._conditions.append(self._predicate(item))
+        else:
+            self._choices.append(conjunctions(item, self._literal))
+        return None
 
     def _endless(self) -> SideWindow:
         """Documents of several sources wait for each other without end."""

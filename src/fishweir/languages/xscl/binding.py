@@ -51,6 +51,7 @@ from fishweir.languages.xscl.syntax import (
     QuerySyntax,
     RelativeSyntax,
     StepSyntax,
+    optional_variables,
 )
 
 AXES: dict[tuple[bool, bool], Axis] = {
@@ -80,8 +81,8 @@ class Node:
 
 def bind_selection(query: QuerySyntax) -> ParsedQuery:
     """The shape and constants of a query of one block; Rejected for unknown variables and the like."""
-    found, slots = expand_query(query), Slots()
-    shapes = [Binder(slots, several=len(found) > 1).bind(one) for one in found]
+    found, slots, optional = expand_query(query), Slots(), optional_variables(query.block)
+    shapes = [Binder(slots, len(found) > 1, optional).bind(one) for one in found]
     shape = one_of([replace(shape, slots=tuple(slots.slots)) for shape in shapes])
     check_alike(shape, query)
     name = None if query.name is None else plain_name(query.name)
@@ -92,7 +93,7 @@ def check_alike(shape: Shape, query: QuerySyntax) -> None:
     """What a variable of the output is must not depend on the alternative: an element, or one attribute."""
     shown = [{n: _kind(step) for n, (_, step) in steps_of(part).items()} for part in parts(shape)]
     for name in shape.output_variables:
-        if len({kinds.get(name) for kinds in shown}) > 1:
+        if len({kinds[name] for kinds in shown if name in kinds}) > 1:
             reason = f"{name} is an element in one part of the 'or' and an attribute, or another one, in the next"
             raise Rejected(reason, at(query.block.source))
 
@@ -107,8 +108,8 @@ class Binder:
     where = "the block does"
     operand = "a path"
 
-    def __init__(self, slots: Slots, several: bool = False) -> None:
-        self._slots, self._several = slots, several
+    def __init__(self, slots: Slots, several: bool, optional: frozenset[str]) -> None:
+        self._slots, self._several, self._optional = slots, several, optional
         self._nodes: dict[str, Node] = {}
         self._side = 0
         self._sides: dict[str, int] = {}
@@ -190,7 +191,7 @@ class Binder:
         left, right = condition.left, condition.right
         if condition.op is None or right is None:
             if isinstance(left, Token):
-                raise Rejected("positions are not supported: compare with a path", at(left))
+                raise Rejected("expected a path, or a comparison with one", at(left))
             self._path(node, left.steps)
             return
         if condition.op.type == "CONDITION":
@@ -270,6 +271,9 @@ class Binder:
 
     def _known(self, variable: Token) -> str:
         """A variable that the output mentions."""
+        name = variable_name(variable)
+        if name in self._optional and name not in self._nodes:
+            return name
         name = self._bound(variable)
         self._shown(self._nodes[name], variable)
         return name
@@ -277,6 +281,8 @@ class Binder:
     def _bound(self, variable: Token) -> str:
         name = variable_name(variable)
         if name not in self._nodes:
+            if name in self._optional:
+                raise Rejected(f"the variable {name} is optional: it is output, not compared", at(variable))
             known = ", ".join(self._nodes) or "none"
             if self._several:
                 known += "; what is output is bound in every part of an 'or'"
@@ -290,14 +296,10 @@ class Binder:
 
 def _step(syntax: StepSyntax) -> Step:
     token, axis = syntax.name, AXES[syntax.deep, syntax.attribute]
-    if token.type == "PREFIXED":
-        local = token.rpartition(":")[2]
-        reason = f"prefixes have no namespace here: write '{{uri}}{local}', or '{local}' for any namespace"
-        raise Rejected(reason, at(token))
     if token.type != "CLARK":
-        return Step(str(token), axis)
+        return Step(str(token), axis, position=syntax.position)
     namespace, _, local = token[1:].rpartition("}")
-    return Step(local, axis, namespace)
+    return Step(local, axis, namespace, syntax.position)
 
 
 def plain_name(token: Token) -> str:

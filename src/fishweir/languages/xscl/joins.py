@@ -47,8 +47,8 @@ class JoinBinder(Binder):
     where = "the blocks do"
     operand = "a variable"
 
-    def __init__(self, prefix: str, slots: Slots, several: bool) -> None:
-        super().__init__(slots, several)
+    def __init__(self, prefix: str, slots: Slots, several: bool, optional: frozenset[str]) -> None:
+        super().__init__(slots, several, optional)
         self._prefix = prefix
         self._blocks: list[tuple[str, Node]] = []
         self._windows: tuple[SideWindow, ...] = ()

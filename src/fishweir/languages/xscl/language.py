@@ -15,6 +15,7 @@ from lark import Token, v_args
 
 from fishweir.languages.connectives import CONNECTIVES, AndSyntax, NotSyntax, OrSyntax, combined
 from fishweir.languages.grammar import Grammar
+from fishweir.languages.lexical import unquote
 from fishweir.languages.parsed import ConstantPlace, LiteralKind, ParsedQuery
 from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.schedule import ScheduleTransformer, plain
@@ -22,20 +23,33 @@ from fishweir.languages.times import UNITS, BadTime, parse_window
 from fishweir.languages.xscl.binding import bind_selection
 from fishweir.languages.xscl.syntax import (
     BlockSyntax,
+    CallSyntax,
     ChainSyntax,
     ComparisonSyntax,
     ConditionSyntax,
     ElementSyntax,
     JoinSyntax,
+    PositionSyntax,
     QuerySyntax,
     RelativeSyntax,
     StepSyntax,
+    UnionSyntax,
     WindowSyntax,
 )
 from fishweir.languages.xscl.trees import bind_joins
+from fishweir.languages.xscl.xpath import (
+    Namespaces,
+    compared,
+    to_condition,
+    to_optional,
+    to_step,
+    with_marks,
+    with_namespaces,
+)
 
-CONDITIONS = (ComparisonSyntax, *CONNECTIVES)
+CONDITIONS = (ComparisonSyntax, PositionSyntax, *CONNECTIVES)
 Selected = tuple[ElementSyntax | Token, ...]
+NO_COMPARISON = "expected a comparison of variables, such as x = y"
 
 
 @v_args(inline=True)
@@ -43,11 +57,19 @@ class XsclTransformer(ScheduleTransformer):
     """Trees of xscl.lark to syntax nodes."""
 
     def start(self, *parts: Any) -> QuerySyntax:
+        declared = next((part for part in parts if isinstance(part, Namespaces)), Namespaces({}))
+        parts = tuple(with_namespaces(part, declared) for part in parts if part is not declared)
         first = next(part for part in parts if isinstance(part, BlockSyntax | ChainSyntax))
         chain = _chain(first, [part for part in parts if isinstance(part, JoinSyntax)], 0)
         select = next((part for part in parts if isinstance(part, tuple)), None)
         name = next((part for part in parts if isinstance(part, Token)), None)
-        return QuerySyntax(select, chain.block, chain.joins, name, parts[-1])
+        return QuerySyntax(select, chain.block, chain.joins, name, parts[-1], str(declared))
+
+    def namespaces(self, *declared: tuple[Token, Token]) -> Namespaces:
+        return Namespaces({str(prefix): unquote(uri) for prefix, uri in declared})
+
+    def declared(self, prefix: Token, uri: Token) -> tuple[Token, Token]:
+        return prefix, uri
 
     def select(self, _select: Token, *items: ElementSyntax | Token) -> Selected | None:
         return None if isinstance(items[0], Token) and items[0].type == "STAR" else items
@@ -62,7 +84,7 @@ class XsclTransformer(ScheduleTransformer):
 
     def join(self, word: Token, *parts: Any) -> JoinSyntax:
         *inner, brace, block = parts
-        conditions = tuple(part for part in inner if isinstance(part, CONDITIONS))
+        conditions = tuple(compared(part, NO_COMPARISON) for part in inner if isinstance(part, CONDITIONS))
         window = next((part for part in inner if isinstance(part, WindowSyntax)), None)
         if window is None:
             reason = "expected ',' and how long documents wait for each other, such as ', 10 minutes' or ', INF'"
@@ -82,7 +104,14 @@ class XsclTransformer(ScheduleTransformer):
 
     def operand(self, variable: Token, *parts: Any) -> RelativeSyntax:
         steps = tuple(part for part in parts if isinstance(part, StepSyntax))
-        return RelativeSyntax(variable, steps, tuple(part for part in parts if isinstance(part, CONDITIONS)))
+        conditions = tuple(compared(part) for part in parts if isinstance(part, CONDITIONS))
+        return RelativeSyntax(variable, steps, conditions)
+
+    def union(self, first: BlockSyntax, *others: BlockSyntax) -> BlockSyntax:
+        for other in others:
+            if other.source != first.source:
+                raise Rejected("the parts of a union read one stream: register a query for each", _at(other.source))
+        return replace(first, others=others)
 
     def block(self, source: Token, *parts: Token | StepSyntax) -> BlockSyntax:
         steps = tuple(part for part in parts if isinstance(part, StepSyntax))
@@ -91,39 +120,41 @@ class XsclTransformer(ScheduleTransformer):
             raise Rejected("a variable of the whole document cannot have steps behind it", _at(variables[0]))
         return BlockSyntax(source, steps, variables)
 
-    def step(self, slash: Token, test: tuple[bool, Token], *marks: Token | ConditionSyntax) -> StepSyntax:
-        return _step(slash.type == "DEEP", test, marks)
+    def step(self, slash: Token, test: StepSyntax, *marks: Token | ConditionSyntax) -> StepSyntax:
+        return with_marks(replace(test, deep=slash.type == "DEEP"), marks)
 
-    def first(self, test: tuple[bool, Token], *marks: Token | ConditionSyntax) -> StepSyntax:
-        return _step(False, test, marks)
+    def first(self, test: StepSyntax, *marks: Token | ConditionSyntax) -> StepSyntax:
+        return with_marks(test, marks)
 
-    def test(self, *tokens: Token) -> tuple[bool, Token]:
-        return len(tokens) > 1, tokens[-1]
+    def test(self, *tokens: Token) -> StepSyntax:
+        return to_step(tokens)
 
     def binding(self, name: Token) -> Token:
         return name
 
-    def predicate(self, condition: ConditionSyntax) -> ConditionSyntax:
-        return condition
+    def predicate(self, condition: ConditionSyntax, optional: Token | None = None) -> ConditionSyntax:
+        return condition if optional is None else to_optional(condition, optional)
 
     def either(self, *parts: ConditionSyntax | Token) -> ConditionSyntax:
-        return combined(OrSyntax, parts)
+        return combined(OrSyntax, parts if len(parts) == 1 else [compared(part) for part in parts])
 
     def both(self, *parts: ConditionSyntax | Token) -> ConditionSyntax:
-        return combined(AndSyntax, parts)
+        return combined(AndSyntax, parts if len(parts) == 1 else [compared(part) for part in parts])
 
     def negation(self, word: Token, inner: ConditionSyntax) -> ConditionSyntax:
-        return NotSyntax(word, inner)
+        return NotSyntax(word, compared(inner))
 
-    def comparison(self, left: Any, op: Token | None = None, right: Any = None) -> ComparisonSyntax:
-        return ComparisonSyntax(left, op, right)
+    def comparison(self, left: Any, op: Token | None = None, right: Any = None) -> ConditionSyntax | PositionSyntax:
+        return to_condition(left, op, right)
 
-    def relative(self, first: Token | StepSyntax, *steps: StepSyntax) -> RelativeSyntax:
-        if isinstance(first, StepSyntax):
-            return RelativeSyntax(first.name, (first, *steps))
-        if first.type == "PARENT":
-            raise Rejected("the parent axis '..' is not supported: put the condition on the parent", _at(first))
-        return RelativeSyntax(first, steps)
+    def paths(self, first: RelativeSyntax, *others: RelativeSyntax) -> RelativeSyntax | UnionSyntax:
+        return UnionSyntax((first, *others)) if others else first
+
+    def relative(self, first: StepSyntax, *steps: StepSyntax) -> RelativeSyntax:
+        return RelativeSyntax(first.name, (first, *steps))
+
+    def call(self, name: Token, *arguments: Any) -> CallSyntax:
+        return CallSyntax(name, arguments)
 
     def element(
         self, tag: Token, attributes: tuple[tuple[Token, Token], ...], content: Selected = (), closing: Any = None
@@ -156,13 +187,6 @@ def _chain(first: BlockSyntax | ChainSyntax, joins: Sequence[JoinSyntax], end: i
     if isinstance(first, ChainSyntax):
         return ChainSyntax(first.block, first.joins + own)
     return ChainSyntax(first, own)
-
-
-def _step(deep: bool, test: tuple[bool, Token], marks: tuple[Token | ConditionSyntax, ...]) -> StepSyntax:
-    attribute, name = test
-    variables = tuple(mark for mark in marks if isinstance(mark, Token))
-    conditions = tuple(mark for mark in marks if not isinstance(mark, Token))
-    return StepSyntax(name, deep, attribute, variables, conditions)
 
 
 def _at(token: Token) -> int:

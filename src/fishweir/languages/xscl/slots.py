@@ -23,8 +23,10 @@ class Slots:
         self._known: dict[int, Slot] = {}
 
     def of_token(self, token: Token) -> Slot:
-        """The slot of a quoted text or a number."""
+        """The slot of a quoted text or a number; NOTHING is the empty text that is not written."""
         start = token.start_pos or 0
+        if token.type == "NOTHING":
+            return self.of_place("string", "", ConstantPlace(start, start, "keyword"))
         quoted = token.type == "STRING"
         constant = unquote(token) if quoted else to_constant(token)
         if constant is None:
