@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fishweir.algebra.documents import Document, values_at
 from fishweir.algebra.feeds import Annotation, Filter, JoinCondition, Selection
 from fishweir.algebra.nodes import Constant, Source
-from fishweir.algebra.oracle import item_holds, values_compare
 from fishweir.algebra.operators import find_condition
+from fishweir.algebra.oracle import item_holds, values_compare
 
 
 @dataclass(frozen=True, eq=False)
