@@ -1,4 +1,4 @@
-"""Extension from outside: this file adds a condition, an action and a format of sources without touching the package."""
+"""Extension from outside: a condition, an action and a format of sources, added without touching the package."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_condition_beside_others_and_in_a_join(tmp_path: Path) -> None:
 
 
 def test_a_condition_on_the_workers_of_spark(weir: Weir) -> None:
-    """The workers do not import this file: they get what is registered with their tasks."""
+    """They get what this process has registered with their tasks: functions of a module by name, others as they are."""
     fishweir.register_condition(BEGINS, INDEX)
     fishweir.register_condition(Condition("ends", lambda value, constant: value.endswith(constant)))
     try:
@@ -236,7 +236,8 @@ class Lines:
             return
         if new:
             self.taken += len(new)
-            self.log.append(documents_batch(self.log.stream, [{"line": line} for line in new], now=now), {"lines": self.taken})
+            batch = documents_batch(self.log.stream, [{"line": line} for line in new], now=now)
+            self.log.append(batch, {"lines": self.taken})
             yield len(new)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import Constant, Slot
+from fishweir.algebra.operators import find_condition
 from fishweir.algebra.values import COMPARE
 from fishweir.languages.lexical import quote
 from fishweir.languages.pieces import Piece
@@ -42,9 +42,9 @@ def atom_holds(atom: Atom, row: Mapping[str, Value], constants: tuple[Constant, 
     if left is None or atom.right is None:
         return left is not None
     right = constants[atom.right.index] if isinstance(atom.right, Slot) else _plain(row[atom.right[0].name])
-    if atom.op == "like":
-        pattern = re.escape(str(right)).replace("%", ".*").replace("_", ".")
-        return re.fullmatch(pattern, str(left), re.DOTALL) is not None
+    condition = find_condition(atom.op)
+    if condition is not None:
+        return condition.meaning(str(left), str(right))
     return right is not None and COMPARE[atom.op](left, right)  # type: ignore[index]
 
 
@@ -53,8 +53,8 @@ def _plain(value: Value) -> str | float | None:
 
 
 numbers = st.integers(-3, 3)
-words = st.text(alphabet="ab'%", max_size=3)
-patterns = st.text(alphabet="ab_%'", max_size=3).map(quote)
+words = st.text(alphabet="aAb'%", max_size=3)
+patterns = st.text(alphabet="aAb_%'", max_size=3).map(quote)
 flags = st.sampled_from(["true", "false"])
 operators = st.sampled_from(["=", "<>", "!=", "<", "<=", ">", ">="])
 equality = st.sampled_from(["=", "<>"])

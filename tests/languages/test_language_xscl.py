@@ -89,6 +89,12 @@ MEANINGS = [
     # optional branches
     ("select x, p from S//book->x[price->p]?", [{"x": "1"}, {"x": "5", "p": "10"}, {"x": "8"}]),
     ("select x, a from S//book->x[author->a = 'A']?[@id]", [{"x": "1", "a": "2"}, {"x": "5"}]),
+    ("S//book->x[title like 'a%']", [{"x": "1"}]),
+    ("S//book->x[title like 'A%']", []),
+    ("S//book->x[title ilike 'A_C' and author Starts_With 'B']", [{"x": "1"}]),
+    ("S//title->x[. substring 'b']", [{"x": "4"}, {"x": "7"}]),
+    ("S//book->x[.//title contains 'X']", [{"x": "5"}, {"x": "8"}]),
+    ("S//author->x[. similar 'a b']", [{"x": "2"}, {"x": "3"}]),
 ]
 
 
@@ -194,6 +200,15 @@ REFUSED = [
     ("S//a->x[b->z]? JOIN{x = y and z = y, 1} S//c->y", 31, "the variable z is optional"),
     ("S//a['1' = 1]", 6, "two constants"),
     ("S//dc:a", 4, "the prefix dc is not declared: write \"with namespace dc = '...'\" before the query"),
+    ("S//a[b like 5]", 13, "expected quoted text after 'like'"),
+    ("S//a[b like c]", 13, "expected quoted text after 'like'"),
+    ("S//a['b' like c]", 6, "expected a path before 'like'"),
+    ("S//a[b contains '!']", 17, "has no word to look for"),
+    ("S//a[b resembles 'c']", 8, "a condition such as contains, found 'resembles'"),
+    ("S//a->x JOIN{x = y and 'a' like y, 5} T//b->y", 24, "expected a variable before 'like'"),
+    ("S//a->x JOIN{x like y, 5} T//b->y", 21, "expected quoted text after 'like'"),
+    ("S//a[../b]", 6, "parent axis"),
+    ("S//dc:a", 4, "write '{uri}a'"),
     ("S//@*", 5, "needs a name"),
     ("S/@id", 4, "a document has no attributes"),
     ("S//@id/a", 8, "an attribute has nothing below it"),

@@ -27,7 +27,7 @@ from fishweir.algebra.nodes import (
     Step,
     VariableOutput,
 )
-from fishweir.algebra.operators import constant_type, has_share
+from fishweir.algebra.operators import constant_place, constant_type
 
 if TYPE_CHECKING:
     from fishweir.algebra.predicates import Predicate
@@ -217,7 +217,7 @@ def _constants(
         if isinstance(c.right, Slot)
     )
     conditions = tuple(ConstantCondition(node, op, kind, slot) for slot, (node, op, kind, _) in enumerate(found))
-    return conditions, tuple((-1, index) if has_share(op) else index for _, op, _, index in found)
+    return conditions, tuple(constant_place(op, index) for _, op, _, index in found)
 
 
 def _absent(

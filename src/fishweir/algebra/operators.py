@@ -22,9 +22,10 @@ ConstantKind = Literal["text", "words", "link"]
 """What a constant must be: any text, a text with a word in it, a URL or a host."""
 
 _KEYWORD = re.compile(r"[^\W\d_][^\W_]*(?:[-_][^\W_]+)*")
-_RESERVED = frozenset(
-    "and or not in is between exists has as do start every expire where select from join with on null true false".split()
-)
+_RESERVED = frozenset((
+    "and", "or", "not", "in", "is", "between", "exists", "has", "as", "do", "start", "every", "expire", "where",
+    "select", "from", "join", "with", "on", "null", "true", "false",
+))  # fmt: skip
 
 
 def _spelled(word: str) -> str:
@@ -113,6 +114,11 @@ def has_share(op: str) -> bool:
     """Whether the constant of a condition is `share<tab>text`."""
     condition = find_condition(op)
     return condition is not None and condition.share is not None
+
+
+def constant_place(op: str, index: int, share: int = -1) -> int | tuple[int, int]:
+    """Which of a query's constants a condition has: one, or that of its share, -1 for the usual one, and its text."""
+    return (share, index) if has_share(op) else index
 
 
 def constant_type(op: str, given: str) -> str:

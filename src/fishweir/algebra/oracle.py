@@ -17,7 +17,7 @@ from fishweir.algebra.documents import Document, Element, attribute_named, eleme
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import LAST, Comparison, Constant, PatternNode, Shape, Slot, Source, Step
-from fishweir.algebra.operators import find_condition
+from fishweir.algebra.operators import constant_place, find_condition
 from fishweir.algebra.predicates import constant_at, place_of
 from fishweir.algebra.texts import date_part
 from fishweir.algebra.values import COMPARE, satisfies, to_number
@@ -102,7 +102,7 @@ def values_compare(left: str, op: str, right: str) -> bool:
 def holds(condition: Comparison, binding: Binding, constants: Sequence[Constant]) -> bool:
     left = binding[condition.left].value
     if isinstance(condition.right, Slot):
-        constant = constants[condition.right.index]
+        constant = constant_at(constant_place(condition.op, condition.right.index), tuple(constants))
         on_texts = find_condition(condition.op)
         return on_texts.meaning(left, str(constant)) if on_texts else satisfies(left, condition.comparison, constant)
     return values_compare(left, condition.op, binding[condition.right].value)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fishweir.algebra.formula import Atom, AtomOperator, Clause, Formula, Part, to_cnf, to_dnf
 from fishweir.algebra.nodes import Constant, Slot, Source, Step
 from fishweir.algebra.normal import ANY_ROOT, PLACEHOLDER, dotted
-from fishweir.algebra.operators import constant_type, has_share
+from fishweir.algebra.operators import constant_place, constant_type, has_share
 from fishweir.algebra.texts import SIMILAR
 from fishweir.errors import QueryError
 
@@ -102,9 +102,7 @@ def place_of(atom: Atom) -> Place:
     """Where a condition's constant stands among the query's; -1 where it has none."""
     if not isinstance(atom.right, Slot):
         return -1
-    if not has_share(atom.op):
-        return atom.right.index
-    return (-1 if atom.threshold is None else atom.threshold.index, atom.right.index)
+    return constant_place(atom.op, atom.right.index, -1 if atom.threshold is None else atom.threshold.index)
 
 
 def type_of(atom: Atom) -> str:

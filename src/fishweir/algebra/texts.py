@@ -1,4 +1,4 @@
-"""Texts, links and dates, one value at a time: what the built-in conditions mean. They are registered in `operators.py`;
+"""Texts, links and dates, one value at a time: what the built-in conditions mean, which `operators.py` registers;
 the oracle and the kernels' last check both use them."""
 
 from __future__ import annotations

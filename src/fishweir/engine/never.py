@@ -64,8 +64,8 @@ class Known:
         """Why a node is no column; a time as a number is its column."""
         step = node.step
         if step.is_attribute or (step.name != "*" and step.name not in map(xml_name, self.columns)):
-            shown = f"@{step.name}" if step.is_attribute else step.name
-            return Contradiction(f"reads {shown}; the columns of {self.stream} are {', '.join(self.columns)}", step.name)
+            shown, known = f"@{step.name}" if step.is_attribute else step.name, ", ".join(self.columns)
+            return Contradiction(f"reads {shown}; the columns of {self.stream} are {known}", step.name)
         if node.children:
             (first, *_) = node.children
             return Contradiction(f"can never fire: columns of {self.stream} have nothing below them", first.step.name)

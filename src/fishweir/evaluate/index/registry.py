@@ -42,7 +42,7 @@ class IndexFactory:
     unsure: Callable[[Column], Bools] | None = None
     """The constants for which a hit must be checked; None where the index is exact."""
     holds: Callable[[PathTable, Ints, Column], Bools] | None = None
-    """The condition on rows of the values, each with its constant; by its meaning, pair by pair, where there is none."""
+    """The condition on rows of the values, each with its constant; where there is none, its meaning on each pair."""
     selectivities: Callable[[Column, PathStatistics], Floats] | None = None
     """The share of values that satisfy each constant; the condition's own estimate where there is none."""
 

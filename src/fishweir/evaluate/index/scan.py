@@ -57,9 +57,7 @@ def distinct_constants(column: pa.LargeStringArray) -> tuple[pa.LargeStringArray
     return codes.dictionary, np.append(starts, len(column)).astype(np.int64)
 
 
-def pairs_hold(
-    meaning: Meaning, texts: pa.LargeStringArray, constants: pa.LargeStringArray
-) -> NDArray[np.bool_]:
+def pairs_hold(meaning: Meaning, texts: pa.LargeStringArray, constants: pa.LargeStringArray) -> NDArray[np.bool_]:
     """Text by text, each distinct pair once: what an index let through is little."""
     pairs = list(zip(texts.to_pylist(), constants.to_pylist(), strict=True))
     decided = {pair: meaning(*pair) for pair in set(pairs)}

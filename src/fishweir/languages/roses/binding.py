@@ -1,8 +1,8 @@
 """Binding of RoSeS: syntax nodes to the algebra's feeds, with a slot for every constant of a condition.
 
 A condition without variable is about the whole from clause, one without attribute about the whole item.
-A condition on texts with several constants in parentheses is an `or` of one each, so that equal ones are one atom. A quoted
-ISO date under < <= > >=, and a bare one under any comparison, compares as a time, in seconds.
+A condition on texts with several constants in parentheses is an `or` of one each, so that equal ones are one atom.
+A quoted ISO date under < <= > >=, and a bare one under any comparison, compares as a time, in seconds.
 """
 
 from __future__ import annotations

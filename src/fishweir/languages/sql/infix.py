@@ -20,7 +20,9 @@ _OWN = (TokenType.LIKE, TokenType.ILIKE)
 """Keywords of the registry that sqlglot reads as infix operators by itself."""
 _ENDS = (TokenType.STRING, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.R_PAREN)
 _CONSTANTS = (TokenType.STRING, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.VAR)
-_LEADS = (TokenType.DOT, TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenType.WHERE, TokenType.AND, TokenType.OR)
+_LEADS = (
+    TokenType.DOT, TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenType.WHERE, TokenType.AND, TokenType.OR,
+)  # fmt: skip
 """What no operand ends with: a word after it is a name, whatever it means elsewhere."""
 
 

@@ -2,9 +2,9 @@
 
 sqlglot knows other quotes and comments than our scripts do, so it gets a text of the same length in which
 comments are blank, strings have harmless content and `.5` is one token; binders read the real text at a token's place.
-A window in brackets, `[range 10 seconds]`, becomes blank and is read by `joins`. Conditions on texts, `title contains 'x'`,
-become an infix operator that sqlglot knows (`infix`). Outer joins, subqueries,
-grouping and the like are refused by their keywords, each with its place.
+A window in brackets, `[range 10 seconds]`, becomes blank and is read by `joins`. Conditions on texts, `x contains 'a'`,
+become an infix operator that sqlglot knows (`infix`). Outer joins, subqueries, grouping and the like are refused by
+their keywords, each with its place.
 """
 
 from __future__ import annotations

@@ -227,10 +227,11 @@ class Binder:
         word, left, right = condition.op, condition.left, condition.right
         on_texts = None if word is None else condition_written(word)
         assert on_texts is not None, "the grammar knows the registry's keywords only"
+        assert right is not None, "the grammar gives it with the keyword"
         if isinstance(left, Token):
             raise Rejected(f"expected {self.operand} before '{word}'", at(left))
         if not isinstance(right, Token) or right.type != "STRING":
-            found = right if isinstance(right, Token) else right.start if right else word
+            found = right if isinstance(right, Token) else right.start
             raise Rejected(f"expected quoted text after '{word}'", at(found))
         return left, on_texts, right
 

@@ -107,7 +107,10 @@ def with_marks(step: StepSyntax, marks: tuple[Token | ConditionSyntax | Position
     return replace(step, variables=variables, conditions=conditions, position=position)
 
 
-def compared(condition: Any, reason: str = "a position stands alone in the first predicate of a step") -> Any:
+ALONE = "expected a comparison: a position stands alone, in the first predicate of a step"
+
+
+def compared(condition: Any, reason: str = ALONE) -> Any:
     """A condition that must not be a position."""
     if isinstance(condition, PositionSyntax):
         raise Rejected(reason, at(condition.at))

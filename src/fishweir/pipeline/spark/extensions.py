@@ -12,8 +12,8 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from fishweir.algebra.operators import Condition, add_condition, registered_conditions
-from fishweir.evaluate.index.registry import IndexFactory, add_index, find_index
+from fishweir.algebra.operators import Condition, add_condition, registered_conditions, remove_condition
+from fishweir.evaluate.index.registry import IndexFactory, add_index, find_index, remove_index
 
 
 class Extensions:
@@ -27,6 +27,9 @@ class Extensions:
 def _install(path: tuple[str, ...], pickled: bytes) -> Extensions:
     sys.path.extend(folder for folder in path if folder not in sys.path)
     found: list[tuple[Condition, IndexFactory | None]] = cloudpickle.loads(pickled)
+    for condition in registered_conditions():  # of earlier tasks: a keyword may have another meaning now
+        remove_condition(condition.name)
+        remove_index(condition.name)
     for condition, index in found:
         add_condition(condition)
         if index is not None:
