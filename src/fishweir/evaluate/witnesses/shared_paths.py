@@ -45,6 +45,8 @@ class SharedPaths:
         self.ids: dict[Path, int] = {}
         self.keys: dict[int, int] = {}
         self.held_since: dict[str, int] = {}
+        self.has_positions = False
+        """Whether some path asks for a place among siblings."""
         self._held: dict[str, PathUses] = {}
         self._times = 0
 
@@ -63,6 +65,8 @@ class SharedPaths:
         for paths in [self._held.pop(segment) for segment in gone]:
             for path, valued in paths.items():
                 self._release(path, valued)
+        if new or gone:
+            self.has_positions = any(step.position for path in self.ids for step in path)
 
     def _release(self, path: Path, valued: bool) -> None:
         if path != ITEM:
@@ -71,11 +75,6 @@ class SharedPaths:
             id = self.ids.pop(path)
             if id not in self.automaton.paths:
                 del self.keys[id]
-
-    @property
-    def has_positions(self) -> bool:
-        """Whether some path asks for a place among siblings."""
-        return any(step.position for path in self.ids for step in path)
 
     @property
     def takes_items(self) -> bool:
