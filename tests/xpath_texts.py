@@ -7,6 +7,10 @@ from hypothesis import strategies as st
 NAMES = ["a", "b", "*"]
 DOWN = ["/", "/", "//", "/child::", "/descendant::", "//child::", "/descendant-or-self::", "/self::", "//self::"]
 UP = ["/..", "/parent::", "/ancestor::", "/ancestor-or-self::"]
+PARENTS = [
+    "../b", "../@k", "../b = '1'", "../../a", "not(../b)", "not(../@k = '1')", "not(parent::a)", "not(self::b/a)",
+    "not(self::b)", "not(parent::b/@k = '1')",
+]  # fmt: skip
 PLACES = ["[1]", "[2]", "[last()]", "[position() = 2]", "[3 = position()]", "[position() = last()]"]
 
 
@@ -58,7 +62,7 @@ def conditions(draw: st.DrawFn, depth: int, negated: bool = False) -> str:
         )
     path = draw(relative_paths(depth - 1, negated))
     if kind == "parent":
-        return draw(st.sampled_from(["../b", "../@k", "../b = '1'", "../../a", "not(../b)", "not(../@k = '1')"]))
+        return draw(st.sampled_from(PARENTS))
     if kind == "text":
         return f"{path} {draw(st.sampled_from(['=', '!=']))} '{draw(st.sampled_from(['', '1', '12']))}'"
     if kind == "number":
