@@ -5,8 +5,16 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 NAMES = ["a", "b", "*"]
-DOWN = ["/", "/", "//", "/child::", "/descendant::", "//child::", "/descendant-or-self::", "/self::", "//self::"]
+DOWN = [
+    "/", "/", "//", "/child::", "/descendant::", "//child::", "/descendant-or-self::", "/self::", "//self::",
+    "/node()/", "/descendant-or-self::node()/",
+]  # fmt: skip
+COMPARED = ["", " = '1'", " != '1'"]
 UP = ["/..", "/parent::", "/ancestor::", "/ancestor-or-self::"]
+PARENTS = [
+    "../b", "../@k", "../b = '1'", "../../a", "not(../b)", "not(../@k = '1')", "not(parent::a)", "not(self::b/a)",
+    "not(self::b)", "not(parent::b/@k = '1')",
+]  # fmt: skip
 PLACES = ["[1]", "[2]", "[last()]", "[position() = 2]", "[3 = position()]", "[position() = last()]"]
 
 
@@ -45,7 +53,7 @@ def predicates(draw: st.DrawFn, depth: int, negated: bool = False) -> str:
 @st.composite
 def conditions(draw: st.DrawFn, depth: int, negated: bool = False) -> str:
     """What a predicate may say: a path, a comparison, a condition on a text, and these under and, or, not."""
-    kinds = ["path", "text", "number", "paths", "function", "union", "and", "or", "not", "not", "parent", "up"]
+    kinds = ["path", "text", "leaf", "number", "paths", "function", "union", "and", "or", "not", "not", "parent", "up"]
     kind = draw(st.sampled_from(kinds[:-2] if negated else kinds))
     if kind in ("and", "or"):
         left, right = draw(conditions(depth - 1, negated)), draw(conditions(depth - 1, negated))
@@ -58,9 +66,11 @@ def conditions(draw: st.DrawFn, depth: int, negated: bool = False) -> str:
         )
     path = draw(relative_paths(depth - 1, negated))
     if kind == "parent":
-        return draw(st.sampled_from(["../b", "../@k", "../b = '1'", "../../a", "not(../b)", "not(../@k = '1')"]))
+        return draw(st.sampled_from(PARENTS))
     if kind == "text":
         return f"{path} {draw(st.sampled_from(['=', '!=']))} '{draw(st.sampled_from(['', '1', '12']))}'"
+    if kind == "leaf":  # text() is all of an element's text, which is XPath's where it has no elements
+        return f".//{draw(st.sampled_from(NAMES))}[not(*)]/text(){draw(st.sampled_from(COMPARED))}"
     if kind == "number":
         return f"{path} {draw(st.sampled_from(['=', '<', '>=']))} {draw(st.sampled_from([1, 2]))}"
     if kind == "paths":

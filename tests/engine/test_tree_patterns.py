@@ -150,6 +150,7 @@ def test_what_can_never_fire_is_refused(tmp_path: Path) -> None:
 NEVER = [
     ("R/S[x]", 3, "can never fire: patterns over R begin with <R>, not with <S>"),
     ("R//nope", 4, "reads nope; the columns of R are x, y"),
+    ("R//R[nope = 1]", 6, "reads nope; the columns of R are x, y"),
     ("R/R[not(nope)]", 9, "reads nope; the columns of R are x, y"),
     ("R/R/x/y", 7, "can never fire: columns of R have nothing below them"),
     ("R/R[@x]", 6, "reads @x; the columns of R are x, y"),

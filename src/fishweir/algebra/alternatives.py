@@ -20,7 +20,6 @@ ABSENT = -1
 """The output of a variable that an alternative does not bind."""
 
 
-@lru_cache(maxsize=100_000)
 def parts(shape: Shape) -> tuple[Shape, ...]:
     """The alternatives of a query, each by itself; of a query without any, the query."""
     return (replace(shape, alternatives=()), *shape.alternatives) if shape.alternatives else (shape,)

@@ -85,10 +85,12 @@ class Absence:
     """What a pattern node must not have: there is no way to lay `children` below it so that all `conditions` hold.
 
     The conditions compare variables of the children, or of the node itself. Nothing outside reads these variables.
+    With a `test`, only a node that passes it must not have them.
     """
 
     children: tuple[PatternNode, ...] = ()
     conditions: tuple[Comparison, ...] = ()
+    test: Step | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ they are rows of the same constant tables (NiagaraCQ 3.2.1).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -94,6 +94,7 @@ class AbsentTemplate:
         (top,) = template.outputs
         parts += [f"exists {dotted(template.path(i))}" for i in template.leaves if i not in compared and i != top]
         parts += [absence.shown(given) for absence in template.absent]
+        parts = parts or [f"is {dotted(template.path(top))}"]
         return f"not ({' and '.join(parts)})"
 
 
@@ -240,8 +241,10 @@ def _absent(
 
 def _absence(source: Source, chain: Sequence[PatternNode], absence: Absence) -> Normal:
     """An absence as a pattern of its own: what is absent, below its node, below the steps that lead there."""
-    own = chain[0].variables[0] if chain[0].variables else "_above"
-    pattern = PatternNode(chain[0].step, (own, *chain[0].variables[1:]), absence.children)
+    own, step = chain[0].variables[0] if chain[0].variables else "_above", chain[0].step
+    if absence.test is not None:
+        step = replace(step, name=absence.test.name, namespace=absence.test.namespace, position=0)
+    pattern = PatternNode(step, (own, *chain[0].variables[1:]), absence.children)
     for above in chain[1:]:
         pattern = PatternNode(above.step, (), (pattern,))
     return to_normal(Shape((Block(source, pattern),), absence.conditions, (VariableOutput(own),)))
@@ -310,4 +313,4 @@ def _key(node: PatternNode, shape: Shape) -> tuple[object, ...]:
 def _absence_key(absence: Absence) -> tuple[object, ...]:
     inner = Shape((), absence.conditions, ())
     own = sorted((c.op, c.right.type if isinstance(c.right, Slot) else "") for c in absence.conditions)
-    return (own, sorted(_key(child, inner) for child in absence.children))
+    return (str(absence.test), own, sorted(_key(child, inner) for child in absence.children))

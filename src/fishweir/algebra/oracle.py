@@ -170,6 +170,8 @@ def _bound(pattern: PatternNode, place: Place, constants: Sequence[Constant]) ->
     """The ways to lay a pattern below a node that its root binds, unless what must be absent is there."""
     own = dict.fromkeys(pattern.variables, place.node)
     for absence in pattern.absent:
+        if absence.test is not None and not absence.test.accepts(place.name, place.namespace):
+            continue
         for inner in _choices(absence.children, place, own, constants):
             if all(holds(condition, inner, constants) for condition in absence.conditions):
                 return

@@ -33,10 +33,11 @@ class Known:
 
     def contradiction(self, pattern: PatternNode) -> Contradiction | None:
         """Why a pattern lies over no document of the stream."""
-        step = pattern.step
+        step, last = pattern.step, len(self.names) - 1
         if step.is_deep:
-            return self._column(pattern) if self.columns and step.name not in ("*", *self.names) else None
-        last = len(self.names) - 1
+            if not self.columns or step.name == "*":
+                return None
+            return self._below(pattern, last) if _passes(step, self.names[last]) else self._column(pattern)
         starts = [last] if step.axis == "item" else [i for i, name in enumerate(self.names) if _passes(step, name)]
         found = [self._below(pattern, start) for start in starts]
         if not starts:

@@ -198,9 +198,9 @@ class ResultReader:
             output = select_columns(shape.output, nodes[0], values) if shape.output else element_text(nodes[0])
             return lambda query: Result(query, [id], row["timestamp"], {}, output, origin=origin)
         bound: dict[str, Bound] = {}
-        bindings = {}
+        bindings, steps = {}, steps_of(shape)
         for name, place in output_places(shape).items():
-            (_, step), position = steps_of(shape)[name], row["nodes"][place]
+            (_, step), position = steps[name], row["nodes"][place]
             if position == ABSENT:
                 continue
             attribute = f"{{{step.namespace}}}{step.name}" if step.namespace else step.name

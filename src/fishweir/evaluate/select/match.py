@@ -123,8 +123,10 @@ def with_members(documents: Ints, nodes: Ints, group: Ints, rows: Ints, members:
 def outputs(template: Template, bindings: Bindings) -> Ints:
     """The output nodes; what stood above a split is represented by the document element. Of a variable that an
     alternative does not bind there is none."""
-    nowhere = np.full(len(bindings.documents), ABSENT)
-    columns = [np.maximum(bindings.nodes[node], 0) if node != ABSENT else nowhere for node in template.outputs]
+    size = len(bindings.documents)
+    columns = [
+        np.maximum(bindings.nodes[node], 0) if node != ABSENT else np.full(size, ABSENT) for node in template.outputs
+    ]
     return np.stack(columns, axis=1) if columns else np.zeros((len(bindings.documents), 0), np.int64)
 
 

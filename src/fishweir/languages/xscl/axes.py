@@ -83,7 +83,7 @@ def on_document_element(comparison: ComparisonSyntax) -> ComparisonSyntax | None
         return None
     deep = first.deep or first.axis == "descendant"
     moved = replace(first, axis="descendant-or-self" if deep else "self", deep=False, position=0)
-    return _with_path(comparison, path, replace(path, steps=(moved, *path.steps[1:])))
+    return with_path(comparison, path, replace(path, steps=(moved, *path.steps[1:])))
 
 
 def targets(route: Route, index: int, step: StepSyntax) -> Iterator[tuple[Route, int]]:
@@ -180,7 +180,7 @@ def without_lead(comparison: ComparisonSyntax) -> tuple[StepSyntax, ComparisonSy
     lead, rest = steps[0], replace(path, steps=steps[1:])
     if comparison.op is None and not rest.steps:
         return lead, None
-    return lead, _with_path(comparison, path, rest)
+    return lead, with_path(comparison, path, rest)
 
 
 def from_there(comparison: ComparisonSyntax, lead: StepSyntax) -> ConditionSyntax:
@@ -188,8 +188,8 @@ def from_there(comparison: ComparisonSyntax, lead: StepSyntax) -> ConditionSynta
     (path,) = comparison.paths
     place = path.steps.index(lead)
     moved = replace(path, steps=(replace(lead, axis="ancestor-or-self"), *path.steps[place + 1 :]))
-    return _with_path(comparison, path, moved)
+    return with_path(comparison, path, moved)
 
 
-def _with_path(comparison: ComparisonSyntax, path: RelativeSyntax, other: RelativeSyntax) -> ComparisonSyntax:
+def with_path(comparison: ComparisonSyntax, path: RelativeSyntax, other: RelativeSyntax) -> ComparisonSyntax:
     return replace(comparison, left=other) if comparison.left is path else replace(comparison, right=other)

@@ -51,6 +51,7 @@ from fishweir.languages.xscl.syntax import (
     QuerySyntax,
     RelativeSyntax,
     StepSyntax,
+    comparisons,
     optional_variables,
 )
 
@@ -219,7 +220,9 @@ class Binder:
         below = Node(node.step, node.variables)
         self._condition(below, negation.part)
         children = tuple(child.frozen() for child in below.children)
-        node.absent.append(Absence(children, tuple(self._conditions)))
+        tests = (path.test for one in comparisons(negation) for path in one.paths if path.test is not None)
+        test = next((_step(StepSyntax(name)) for name in tests), None)
+        node.absent.append(Absence(children, tuple(self._conditions), test))
         self._conditions, self._negated = before, outer
 
     def _on_texts(self, condition: ComparisonSyntax) -> tuple[RelativeSyntax, Condition, Token]:

@@ -25,6 +25,7 @@ from fishweir.languages.xscl.axes import (
     on_document_element,
     stays,
     targets,
+    with_path,
     without_lead,
 )
 from fishweir.languages.xscl.syntax import (
@@ -157,8 +158,9 @@ def _attached(route: Route, index: int, literal: Literal) -> list[Route]:
     if not is_led(comparison) or (index == CONTEXT and not route.from_document):
         return [route.conditioned(index, literal)]
     lead, rest = without_lead(comparison)
-    if not positive and (lead.axis != "parent" or lead.kind != "node" or lead.conditions):
-        raise Rejected(f"{lead.axis}:: is not supported inside not(...); '..' is", _at(lead.name))
+    if not positive and (lead.axis not in ("self", "parent") or lead.conditions):
+        what = f"{lead.axis}::" if not lead.conditions else "a predicate there"
+        raise Rejected(f"{what} is not supported inside not(...); self:: and '..' are", _at(lead.name))
     found = _led(route, index, lead, rest, positive) if lead.axis in ("self", "ancestor-or-self") else []
     for moved, place in targets(route, index, lead) if lead.axis != "self" else ():
         if place == CONTEXT and route.from_document:
@@ -173,7 +175,7 @@ def _attached(route: Route, index: int, literal: Literal) -> list[Route]:
 def _from_document(route: Route, lead: StepSyntax, rest: ComparisonSyntax | None, positive: bool) -> list[Route]:
     """What a condition says of the document, which has one child, the first node of the route, and no name."""
     if lead.kind != "node" or lead.conditions:
-        return []
+        return [] if positive else [route]
     if rest is None:
         return [route] if positive else []
     below = on_document_element(rest)
@@ -184,6 +186,8 @@ def _from_document(route: Route, lead: StepSyntax, rest: ComparisonSyntax | None
 
 def _led(route: Route, index: int, lead: StepSyntax, rest: ComparisonSyntax | None, positive: bool) -> list[Route]:
     """What a condition says of the node that it leads to: its name, the predicates there, and the rest of its path."""
+    if not positive and lead.kind != "node":
+        return _denied(route, index, lead, rest)
     here = narrowed(route, index, lead)
     if here is None:
         return []
@@ -191,6 +195,20 @@ def _led(route: Route, index: int, lead: StepSyntax, rest: ComparisonSyntax | No
         here = here.bound(index, lead.variables)
     more = _comparison(rest, positive) if rest is not None else [()] if positive else []
     return [new for own, also in all_of([_all(lead.conditions), more]) for new in _with(here, index, (*own, *also))]
+
+
+def _denied(route: Route, index: int, lead: StepSyntax, rest: ComparisonSyntax | None) -> list[Route]:
+    """That a node is not of a name, or if it is, that the rest does not hold."""
+    if index != CONTEXT and route.steps[index].attribute:
+        return [route]
+    of_name = RelativeSyntax(lead.name, (), test=lead.name)
+    if rest is None:
+        return [route.conditioned(index, NotSyntax(lead.name, ComparisonSyntax(of_name)))]
+    (path,) = rest.paths
+    for conjunction in _comparison(with_path(rest, path, replace(path, test=lead.name)), False):
+        for literal in conjunction:
+            route = route.conditioned(index, literal)
+    return [route]
 
 
 def _all(conditions: Iterable[ConditionSyntax]) -> list[Conjunction]:

@@ -85,6 +85,8 @@ class RelativeSyntax:
     start: Token
     steps: tuple[StepSyntax, ...]
     conditions: tuple[ConditionSyntax, ...] = ()
+    test: Token | None = None
+    """Inside not(...), a name that the node would have to have."""
 
     @property
     def is_variable(self) -> bool:
