@@ -172,14 +172,6 @@ def test_unknown_column_of_the_third(tmp_path: Path) -> None:
             weir.execute("select R.a from R [range 5], S [range 5], T [range 5] where R.a = T.zz")
 
 
-def test_patterns_over_three_sources_are_refused(tmp_path: Path) -> None:
-    with testing.open(tmp_path / "home") as weir:
-        weir.execute(STREAMS)
-        patterns = ", ".join(f'<d><v>$x</></> in "{name}"' for name in "DRS")
-        with pytest.raises(QueryError, match="query q joins D, R, S; only SQL joins three and more sources"):
-            weir.execute(f"create q where {patterns} construct $x")
-
-
 def test_spark_job_equals_oracle(spark_weir, spark) -> None:
     """Two runs of the job over one home; the second finds the state of the first."""
     weir = spark_weir

@@ -1,13 +1,16 @@
-"""NiagaraCQ's joins (section 3.5): two sources in one where, and a file that changes in place as one of them."""
+"""NiagaraCQ's joins (section 3.5): several sources in one where, and a file that changes in place as one of them."""
 
 from __future__ import annotations
 
+import random
 import time
 from pathlib import Path
 
 import pytest
 
 from fishweir import testing
+from fishweir.algebra.documents import Document, parse_document
+from fishweir.algebra.join_oracle import evaluate_join
 from fishweir.errors import QueryError
 from fishweir.intake import open_source
 from fishweir.pipeline.home import open_log
@@ -60,8 +63,14 @@ def test_two_sources_in_any_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("items", "reason"),
     [
-        ('<a>$x</> in "quotes", <b>$y</> in "companies"', "nothing joins the two: use a variable in both"),
-        ('<a>$x</> in "quotes", <b>$x</> in "companies", <c>$x</> in "quotes"', "three and more sources"),
+        (
+            '<a>$x</> in "quotes", <b>$y</> in "companies"',
+            "nothing joins the two: quotes and companies; use a variable in both",
+        ),
+        (
+            '<a>$x</> in "quotes", <b>$y</> in "quotes", <c>$x</> in "companies"',
+            "column 50: query q: nothing joins quotes with the sources before it",
+        ),
     ],
 )
 def test_refused(tmp_path: Path, items: str, reason: str) -> None:
@@ -69,6 +78,60 @@ def test_refused(tmp_path: Path, items: str, reason: str) -> None:
         weir.execute("create stream quotes; create stream companies;")
         with pytest.raises(QueryError, match=reason):
             weir.execute(f"create q where {items} construct $x")
+
+
+ITEMS = [
+    '<s k=$k><a>$x</></> in "S"',
+    '<t><a>$x</><b>$y</></> in "T"',
+    '<s><b>$y</><c>$z</></> in "S"',
+    '<t k=$k><c>$z</></> in "T"',
+]
+"""The first two, three or four of these are joined."""
+
+
+def element(pick: random.Random, name: str) -> str:
+    leaves = [leaf for leaf in "abc" for _ in range(pick.choice([0, 1, 1, 2]))]
+    return (
+        f"<{name} k='{pick.choice('12')}'>" + "".join(f"<{n}>{pick.choice('123')}</{n}>" for n in leaves) + f"</{name}>"
+    )
+
+
+def test_any_number_of_sources_equals_the_oracle(tmp_path: Path) -> None:
+    """Documents come in any order of their times; a result names all of them and what each variable is bound to."""
+    pick = random.Random(3)
+    texts = {
+        "Three": f"create Three where {', '.join(ITEMS[:3])} construct <r k=$k>$z</r>",
+        "Four": f"create Four where {', '.join(ITEMS)}, $x > 1 construct <r>$x $y</r>",
+        "Dear": f"create Dear where {', '.join(ITEMS[:3])}, $z > 2 , $k = '1' construct $y",
+        "Either": f"create Either where {', '.join(ITEMS[:3])}, ($x = 1 or $z > 2) construct <e>$x</e>",
+        "Less": f"create Less where {', '.join(ITEMS[:3])}, $x < $z construct <l>$x</l>",
+    }
+    with testing.open(tmp_path / "home") as weir:
+        weir.execute("create stream S; create stream T;" + ";".join(texts.values()))
+        sides: dict[str, list[Document]] = {"S": [], "T": []}
+        for _ in range(4):
+            for name, own in sides.items():
+                given = [(element(pick, name.lower()), float(pick.randint(0, 9))) for _ in range(3)]
+                ids = weir.publish(name, [text for text, _ in given], timestamps=[at for _, at in given])
+                own += [Document(id, at, parse_document(t.encode())) for id, (t, at) in zip(ids, given, strict=True)]
+            weir.step()
+        for name in texts:
+            query = weir.catalog.query(name)
+            found = evaluate_join(query.shape, query.constants, [sides[b.source.name] for b in query.shape.blocks])
+            expected = [
+                (result.documents, sorted((v, n.id, n.value) for v, n in result.binding.items() if v[0] != "_"))
+                for result in found
+            ]
+            got = [
+                (r.documents, sorted((v, str(b["node"]), b["value"]) for v, b in r.bindings.items()))
+                for r in weir.results(name)
+            ]
+            assert sorted(got) == sorted(expected)
+            assert len(got) > 5
+            assert weir.status(name).results == len(got)
+        (shown,) = {r.output for r in weir.results("Dear") if r.bindings["y"]["value"] == "2"}
+        assert shown == "2"
+        assert "side by side from each new document" in weir.explain("Four")
 
 
 def test_a_changing_file_as_the_other_side(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ contexts = st.lists(st.sampled_from(NAMES), max_size=2).map(tuple)
 def test_plan_equals_oracle(queries, texts):
     docs = [Document(str(i), 0.0, parse_document(t.encode()), c) for i, (t, c) in enumerate(texts)]
     tables = build_groups(rows(queries), {})
-    for asked in ((), (ByRegions("packed", "packed"),), (ByRegions("ibs", "ibs"),)):
+    for asked in ((), (ByRegions(kernel="packed"),), (ByRegions(kernel="ibs"),)):
         segment = planned_segment("1", tables, {}, asked)
         assert matched([segment], docs) == expected(queries, docs)
 

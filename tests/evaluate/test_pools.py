@@ -107,7 +107,7 @@ def test_blocks_are_bounded_by_their_pairs(strategy: str, monkeypatch: pytest.Mo
     """Tuples that satisfy nothing first, then tuples that satisfy all."""
     monkeypatch.setattr("fishweir.evaluate.select.region_match.PAIRS", 2000)
     built = tables(*(f"x > {i} and y > {i}" for i in range(SMALL)))
-    segment = planned_segment("1", built, {}, [ByRegions(strategy, strategy)])
+    segment = planned_segment("1", built, {}, [ByRegions(kernel=strategy)])
     plan = plan_of([segment], [SOURCE])
     column = pa.array([0.0] * 300 + [1000.0] * 100)
     found = list(plan.match(tuple_tables("R", {"x": column, "y": column}, plan.paths)))

@@ -108,7 +108,7 @@ def fired(queries, witnesses_of, strategy=None):
         for normal in to_normals(selection)
     ]
     tables = build_groups(rows, {})
-    segment = planned_segment("1", tables, {}, [ByRegions(strategy, strategy)] if strategy else [])
+    segment = planned_segment("1", tables, {}, [ByRegions(kernel=strategy)] if strategy else [])
     plan = plan_of([segment], [SOURCE])
     found = set()
     for _, index, matches in plan.match(witnesses_of(plan)):

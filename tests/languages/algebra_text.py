@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from fishweir.algebra.alternatives import parts
 from fishweir.algebra.nodes import (
+    Absence,
     Comparison,
     CreateQuery,
     ElementOutput,
@@ -15,8 +17,11 @@ from fishweir.algebra.nodes import (
 
 
 def algebra_text(query: CreateQuery) -> str:
-    lines = [f"read {block.source}: {_pattern(block.pattern)}" for block in query.shape.blocks]
-    lines += [f"if {_condition(c)}" for c in query.shape.conditions]
+    lines: list[str] = []
+    for part in parts(query.shape):
+        lines += ["or"] if lines else []
+        lines += [f"read {block.source}: {_pattern(block.pattern)}" for block in part.blocks]
+        lines += [f"if {_condition(c)}" for c in part.conditions]
     lines += [f"out {_output(part)}" for part in query.shape.output]
     lines += [f"constant {c!r}" for c in query.constants]
     if query.action:
@@ -30,7 +35,12 @@ def algebra_text(query: CreateQuery) -> str:
 def _pattern(node: PatternNode) -> str:
     variables = "".join(f" ${name}" for name in node.variables)
     children = f"({', '.join(_pattern(child) for child in node.children)})" if node.children else ""
-    return f"{node.step}{variables}{children}"
+    return f"{node.step}{variables}{children}{''.join(map(_absence, node.absent))}"
+
+
+def _absence(absence: Absence) -> str:
+    inner = [_pattern(child) for child in absence.children] + [_condition(c) for c in absence.conditions]
+    return f" without ({', '.join(inner)})"
 
 
 def _condition(c: Comparison) -> str:

@@ -109,7 +109,7 @@ def test_three_streams_in_all_forms(text: str) -> None:
 
 
 def test_queries_of_many_streams_share_a_template() -> None:
-    """Equal windows or not, whatever the constants; a second conjunction of the same template has its turn."""
+    """Equal windows or not, whatever the constants; conjunctions with the same edges take turns, as in joins of two."""
     texts = [
         f"select a.x from R [range {t}] as a, S [range {n}] as b, S [rows {n}] as c, T [range {t}] as d "
         f"where a.x = b.y and b.y = c.y and (d.k > {k} or d.k = 9 or d.k > {k + 1})"
@@ -117,7 +117,7 @@ def test_queries_of_many_streams_share_a_template() -> None:
     ]
     one, two = (to_normals(parsed(text).shape) for text in texts)
     assert [n.template for n in one] == [n.template for n in two]
-    assert sorted(n.template.turn for n in one) == [0, 0, 1]
+    assert sorted(n.template.turn for n in one) == [0, 1, 2]
     assert one[0].template.sources == tuple(block.source for block in parsed(texts[0]).shape.blocks)
 
 

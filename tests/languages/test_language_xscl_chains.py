@@ -69,6 +69,57 @@ def test_a_chain_is_the_joins_one_after_the_other(rows: list[Row]) -> None:
     assert sorted(run(CHAIN, {"S": documents})) == sorted(expected)
 
 
+RIGHT = """select <t a=$m b=$n c=$o/> from S//r->x[p->u][@n->m] FOLLOWED BY{x/q = w AND u != y/@k, 3}
+    (S//r->y[p->v][@n->n] JOIN{v=w, 2} S//r->z[p->w][@n->o])"""
+
+
+@settings(deadline=None)
+@given(ROWS)
+def test_a_join_in_parentheses_is_one_side(rows: list[Row]) -> None:
+    """Its time is that of its later document."""
+    documents = [to_document(i, row) for i, row in enumerate(rows)]
+    expected = [
+        f'<t a="{i}" b="{j}" c="{k}"/>'
+        for i, x in enumerate(rows)
+        for j, y in enumerate(rows)
+        for k, z in enumerate(rows)
+        if j != k and abs(y[1] - z[1]) <= 2 and y[2] == z[2]
+        if 0 < max(y[1], z[1]) - x[1] <= 3 and x[3] == z[2] and x[2] != y[0]
+    ]
+    assert sorted(run(RIGHT, {"S": documents})) == sorted(expected)
+
+
+SEQUENCE = """select <t a=$m b=$n c=$o/> from (S//r[@n->m] FOLLOWED BY{2} S//r[@n->n]) FOLLOWED BY{, 3 s}
+    ((S//r[@n->o][p = '1']))"""
+
+
+@settings(deadline=None)
+@given(ROWS)
+def test_a_pure_sequence_of_three(rows: list[Row]) -> None:
+    documents = [to_document(i, row) for i, row in enumerate(rows)]
+    expected = [
+        f'<t a="{i}" b="{j}" c="{k}"/>'
+        for i, x in enumerate(rows)
+        for j, y in enumerate(rows)
+        for k, z in enumerate(rows)
+        if 0 < y[1] - x[1] <= 2 and 0 < z[1] - y[1] <= 3 and z[2] == "1"
+    ]
+    assert sorted(run(SEQUENCE, {"S": documents})) == sorted(expected)
+
+
+def test_parentheses_on_the_left_change_nothing() -> None:
+    with_them = THREE.replace("A/a", "(A/a").replace(" JOIN{f=h", ") JOIN{f=h")
+    one, two = parse_script(f"{THREE} publish P"), parse_script(f"from ({with_them}) publish P")
+    assert [(q.name, q.shape, q.constants) for q in one] == [(q.name, q.shape, q.constants) for q in two]  # type: ignore[union-attr]
+
+
+def test_both_sides_may_be_joins() -> None:
+    """The default output has the results of all blocks in the order of the text."""
+    text = "(A/a->x[b->b] JOIN{b=e, 5} B/d->y[e->e]/f->f) JOIN{f=h, 5} (C/g->z[h->h] FOLLOWED BY{INF} D/k)"
+    a = '<a i="&lt;7"><n:b xmlns:n="urn:n"> 1 <c/></n:b></a>'
+    assert run(text, STREAMS) == [f'<result>{a}<f>x</f><g><h>x</h></g><k j="&lt;7"/></result>']
+
+
 A = Document("a", 0.0, parse_document(b'<a i="&lt;7"><n:b xmlns:n="urn:n"> 1 <c/></n:b></a>'))
 B = Document("b", 1.0, parse_document(b"<d><e> 1 </e><f>x</f></d>"))
 C = Document("c", 2.0, parse_document(b"<g><h>x</h></g>"))
@@ -105,7 +156,11 @@ def test_chains_that_begin_alike_share_their_beginning() -> None:
 REFUSED = [
     ("S/a->x JOIN{x=y, 5} S/b->y JOIN{x=w, 5} S/c->z", 35, "the blocks do not bind w; bound variables: x, y, z"),
     ("S/a->x JOIN{x=z, 5} S/b->y JOIN{x=z, 5} S/c->z", 15, "the blocks do not bind z; bound variables: x, y"),
-    ("S/a->x JOIN{x=y, 5} S/b->y JOIN{y=x, 5} S/c->z", 28, "a join needs a comparison between its two blocks"),
+    ("S/a->x JOIN{x=y, 5} S/b->y JOIN{y=x, 5} S/c->z", 28, "all comparisons of this join are within one of its"),
+    ("S/a->x JOIN{x=y, 5} (S/b->y JOIN{x=z, 5} S/c->z)", 34, "the blocks do not bind x; bound variables: y, z"),
+    ("S/a->x JOIN{x=z, 5} (S/b->y JOIN{y=z, 5} S/c->z[d->x])", 52, "the variable x is bound in two blocks"),
+    ("S/a->x JOIN{x=y, 5} (S/b->y JOIN{y=z, 5} S/c->z", 48, "')'"),
+    ("(S/a->x JOIN{x=y, 5} S/b->y)) JOIN{y=z, 5} S/c->z", 29, "found ')'"),
     ("S/a->x JOIN{x=y, 5} S/b->y JOIN{y=z, 5} S/c->z[d->x]", 51, "the variable x is bound in two blocks"),
     ("S//@i->x JOIN{x=y, 5} S/b->y JOIN{x/b=z, 5} S/c->z", 37, "an attribute has nothing below it"),
     ("select w from S/a->x JOIN{x=y, 5} S/b->y JOIN{y=z, 5} S/c->z", 8, "the blocks do not bind w"),

@@ -104,6 +104,28 @@ def test_windows(operator: str, expected: list[bool]) -> None:
     assert meetings(f"S//a->x {operator} S//b->y", TIMES) == expected  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("operator", "expected"),
+    [
+        ("JOIN{5}", [True, False, True, False, True]),
+        ("FOLLOWED BY{5 seconds}", [True, False, False, False, False]),
+        ("FOLLOWED BY{, 5}", [True, False, False, False, False]),
+        ("FOLLOWED BY{true, 5}", [True, False, False, False, False]),
+        ("FOLLOWED BY { inf }", [True, True, False, False, False]),
+        ("JOIN{∞}", [True] * 5),
+        ("FOLLOWED BY{x = '1', 5}", [True, False, False, False, False]),
+        ("FOLLOWED BY{x = '2', 5}", [False] * 5),
+    ],
+)
+def test_without_a_comparison_all_pairs_in_the_window(operator: str, expected: list[bool]) -> None:
+    assert meetings(f"S//a->x {operator} S//b->y", TIMES) == expected  # type: ignore[arg-type]
+
+
+def test_a_window_alone_may_be_a_parameter() -> None:
+    one, two = parsed("S//a->x FOLLOWED BY{5 minutes} S//b->y"), parsed("S//a->x FOLLOWED BY{, 300} S//b->y")
+    assert (one.shape, one.constants) == (two.shape, two.constants)
+
+
 def test_windows_in_the_algebra() -> None:
     either, after = parsed("S//a->x JOIN{x=y, 5} T//b->y"), parsed("S//a->x FOLLOWED BY{x=y, 5} T//b->y")
     assert isinstance(either.shape, Shape)
@@ -248,15 +270,18 @@ REFUSED = [
     ("S//a->x[b->x] JOIN{x=y, 5} S//b->y", 12, "the variable x is bound twice"),
     ("S//a->x JOIN{x=x, 5} S//b->x", 28, "the variable x is bound in two blocks: write x' in one of them"),
     ("S//a->x JOIN{x=y and 1='1', 5} S//b->y", 22, "a comparison of two constants"),
-    ("S//a->x JOIN{x=1, 5} S//b->y", 9, "a join needs a comparison between its two blocks"),
-    ("S//a->x[b->z] FOLLOWED BY{x=z, 5} S//b->y", 15, "a join needs a comparison between its two blocks"),
-    ("S//a->x JOIN{, 5} S//b->y", 9, "a join needs a comparison between its two blocks"),
-    ("S//a->x JOIN{true, 5} S//b->y", 9, "a join needs a comparison between its two blocks"),
-    ("S//a->x JOIN{x=y or x=z, 5} S//b->y", 18, "'or' is not supported"),
-    ("S//a->x JOIN{not(x=y), 5} S//b->y", 14, "'not(...)' is not supported"),
-    ("S//a->x JOIN{x=y AND 5, 5} S//b->y", 22, "expected a comparison of variables"),
+    ("S//a->x[b->z] FOLLOWED BY{x=z, 5} S//b->y", 15, "all comparisons of this join are within one of its blocks"),
+    ("S//a->x FOLLOWED BY{5 fortnights} S//b->y", 23, "'fortnights' is no unit of time"),
+    ("S//a->x FOLLOWED BY{-5} S//b->y", 21, "the interval '-5' is negative"),
+    ("S//a->x FOLLOWED BY{5 5} S//b->y", 23, "expected"),
+    ("S//a->x JOIN{x=y or x=z, 5} S//b->y", 23, "the blocks do not bind z"),
+    ("S//a->x JOIN{not(x<y), 5} S//b->y", 19, "not(... < ...) is not supported between variables"),
+    ("S//a->x JOIN{not(x/b=y), 5} S//b->y", 18, "not(...) compares two variables, not paths below them"),
+    ("S//a->x JOIN{x/../b = y, 5} S//b->y", 16, "leads above the node that the path begins at"),
+    ("S//a->x JOIN{count(x) = y, 5} S//b->y", 14, "functions other than"),
+    ("S//a->x JOIN{x=y AND 5, 5} S//b->y", 22, "expected a comparison"),
     ("S//a->x JOIN S//b->y", 14, "expected '{', found 'S'"),
-    ("S//a->x JOIN{x=y, 5}", 21, "expected a tag's name or quoted text"),
+    ("S//a->x JOIN{x=y, 5}", 21, "expected '(', a tag's name or quoted text"),
     ("S//a/@id->x JOIN{x/b=y, 5} S//b->y", 20, "an attribute has nothing below it"),
     ("S//a->x JOIN{x=y, 5} S//@*->y", 16, "an attribute that is joined needs a name"),
     ("S//a->x JOIN{x/@*=y, 5} S//b->y", 17, "an attribute that is joined needs a name"),

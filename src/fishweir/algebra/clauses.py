@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from fishweir.algebra.alternatives import to_alternatives, to_join_alternatives
 from fishweir.algebra.annotations import AnnotationNormal, to_annotation
 from fishweir.algebra.column_joins import to_column_joins
 from fishweir.algebra.columns import column_template
@@ -24,10 +25,13 @@ AnyNormal = Normal | JoinNormal | AnnotationNormal
 
 @lru_cache(maxsize=100_000)
 def to_normals(shape: Shape | Selection) -> tuple[AnyNormal, ...]:
-    """The normal forms of a query; a tree pattern or a join of patterns has one, a join by SQL one a conjunction."""
+    """The normal forms of a query; a tree pattern or a join of patterns has one for each alternative, a join by SQL one
+    a conjunction."""
     if isinstance(shape, Shape):
         if shape.formula is not None:
             return to_column_joins(shape)
+        if shape.alternatives:
+            return tuple(dict.fromkeys(to_join_alternatives(shape) if shape.windows else to_alternatives(shape)))
         return (to_join(shape) if shape.windows else to_normal(shape),)
     if shape.joins:
         return (to_annotation(shape),)
@@ -43,8 +47,8 @@ def to_normals(shape: Shape | Selection) -> tuple[AnyNormal, ...]:
 
 
 def has_several(shape: Shape) -> bool:
-    """Whether several of a join's conjunctions may hold for the same documents."""
-    return shape.formula is not None and len(to_normals(shape)) > 1
+    """Whether several of a join's conjunctions or alternatives may hold for the same documents."""
+    return (shape.formula is not None or bool(shape.alternatives)) and len(to_normals(shape)) > 1
 
 
 def constants_of(normal: AnyNormal, constants: tuple[Constant, ...]) -> list[Constant]:

@@ -1,7 +1,8 @@
 """Outputs: the XML text that a query's construct clause makes of a binding.
 
 In: the output part of a shape, a parsed document, the node bound to each variable. Out: XML text.
-Variables bound to elements copy the element; those bound to content or attributes copy what is inside.
+Variables bound to elements copy the element; those bound to content or attributes copy what is inside. A variable that
+is not bound, as optional ones may be, leaves nothing.
 """
 
 from __future__ import annotations
@@ -78,9 +79,10 @@ def _part(part: Output, bound: Mapping[str, Bound]) -> str:
         case TextOutput(text):
             return escape(text, NOT_AS_IT_IS)
         case VariableOutput(name, content):
-            return _variable(bound[name], content)
+            return _variable(bound[name], content) if name in bound else ""
         case ElementOutput(tag, attributes, children):
-            shown = "".join(f" {key}={quoteattr(_plain(value, bound))}" for key, value in attributes)
+            given = ((key, _plain(value, bound)) for key, value in attributes)
+            shown = "".join(f" {key}={quoteattr(text)}" for key, text in given if text is not None)
             inner = construct(children, bound)
             return f"<{tag}{shown}>{inner}</{tag}>" if inner else f"<{tag}{shown}/>"
 
@@ -95,8 +97,10 @@ def _variable(node: Bound, content: bool) -> str:
     return escape(element.text or "", NOT_AS_IT_IS) + children
 
 
-def _plain(part: VariableOutput | TextOutput, bound: Mapping[str, Bound]) -> str:
-    return part.text if isinstance(part, TextOutput) else value_of(bound[part.name])
+def _plain(part: VariableOutput | TextOutput, bound: Mapping[str, Bound]) -> str | None:
+    if isinstance(part, TextOutput):
+        return part.text
+    return value_of(bound[part.name]) if part.name in bound else None
 
 
 def value_of(node: Bound) -> str:

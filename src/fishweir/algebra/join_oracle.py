@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
+from fishweir.algebra.alternatives import parts
 from fishweir.algebra.column_joins import combination_holds
 from fishweir.algebra.documents import Document
 from fishweir.algebra.joins import named, row_variables
 from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot
-from fishweir.algebra.oracle import Node, embeddings, holds
+from fishweir.algebra.oracle import NOWHERE, Node, embeddings, holds
 
 Binding = Mapping[str, Node]
 
@@ -44,7 +45,7 @@ def evaluate_join(
 ) -> list[JoinResult]:
     """The results over all documents of the sources, one sequence per block. A document stands for one block only."""
     bound = [
-        [(document, list(_side(shape, side, constants, document))) for document in documents]
+        [(document, _bindings(shape, side, constants, document)) for document in documents]
         for side, documents in enumerate(streams)
     ]
     found: list[JoinResult] = []
@@ -58,32 +59,44 @@ def evaluate_join(
 
 def join_results(shape: Shape, constants: Sequence[Constant], documents: Sequence[Document]) -> Iterator[JoinResult]:
     """The results of some documents, one for each block, whatever their times."""
-    bindings = [list(_side(shape, side, constants, document)) for side, document in enumerate(documents)]
+    bindings = [_bindings(shape, side, constants, document) for side, document in enumerate(documents)]
     return _results(shape, constants, tuple(documents), bindings)
 
 
+def _bindings(shape: Shape, side: int, constants: Sequence[Constant], document: Document) -> list[list[Binding]]:
+    """The ways one block lies over a document, for each alternative."""
+    return [list(_side(part, side, constants, document)) for part in parts(shape)]
+
+
 def _side(shape: Shape, side: int, constants: Sequence[Constant], document: Document) -> Iterator[Binding]:
-    """The ways one block lies over a document."""
-    for binding in embeddings(_pattern(shape, side), document):
+    for binding in embeddings(_pattern(shape, side), document, constants):
         if _hold(shape.conditions, binding, constants):
             yield binding
 
 
 def _results(
-    shape: Shape, constants: Sequence[Constant], documents: tuple[Document, ...], sides: Sequence[Sequence[Binding]]
+    shape: Shape, constants: Sequence[Constant], documents: tuple[Document, ...], sides: Sequence[list[list[Binding]]]
 ) -> Iterator[JoinResult]:
     roots = [document.root for document in documents]
     if shape.formula is not None and not combination_holds(shape.formula, constants, roots):
         return
-    over = [name for side in range(len(sides)) for name in row_variables(shape, side)]
+    over = result_variables(shape)
     found: dict[tuple[tuple[int, str], ...], Binding] = {}
-    for some in product(*sides):
-        whole = {name: node for binding in some for name, node in binding.items()}
-        if _hold(shape.conditions, whole, constants):
-            found.setdefault(tuple(whole[name].order for name in over), whole)
-    names = _shown([_pattern(shape, side) for side in range(len(sides))], over)
+    for part, *bindings in zip(parts(shape), *sides, strict=True):
+        for some in product(*bindings):
+            whole = {name: node for binding in some for name, node in binding.items()}
+            if _hold(part.conditions, whole, constants):
+                found.setdefault(tuple(whole[name].order if name in whole else NOWHERE for name in over), whole)
+    names = over if shape.alternatives else _shown([_pattern(shape, i) for i in range(len(sides))], over)
     for key in sorted(found):
-        yield JoinResult(documents, {name: found[key][name] for name in names})
+        yield JoinResult(documents, {name: found[key][name] for name in names if name in found[key]})
+
+
+def result_variables(shape: Shape) -> Sequence[str]:
+    """The variables that a result is over: with alternatives those of the output, which all of them have."""
+    if shape.alternatives:
+        return shape.output_variables
+    return [name for side in range(len(shape.blocks)) for name in row_variables(shape, side)]
 
 
 @lru_cache(maxsize=1024)

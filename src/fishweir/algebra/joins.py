@@ -42,10 +42,6 @@ class Edge:
     def is_equality(self) -> bool:
         return self.op == "="
 
-    def node_of(self, side: int) -> int | None:
-        """The node of a side that the edge compares; None where it is between others."""
-        return self.left if side == self.left_side else self.right if side == self.right_side else None
-
 
 def edge(one: tuple[int, int], op: Operator, two: tuple[int, int]) -> Edge:
     """The edge between two (side, node), whichever side comes first."""
@@ -201,7 +197,8 @@ def named(pattern: PatternNode, prefix: str) -> PatternNode:
 
     def visit(node: PatternNode) -> PatternNode:
         own = f"{prefix}_{next(numbers)}"
-        return PatternNode(node.step, node.variables or (own,), tuple(visit(child) for child in node.children))
+        children = tuple(visit(child) for child in node.children)
+        return replace(node, variables=node.variables or (own,), children=children)
 
     return visit(pattern)
 

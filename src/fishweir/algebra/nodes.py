@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")
+OPPOSITES: dict[Operator, Operator] = {"=": "!=", "!=": "="}
+"""Of two texts one of them holds; of what may not be a number neither `<` nor `>=` need hold."""
 MIRRORED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 Constant = str | float
 """A quoted constant compares as a string, exactly; a bare number compares as a number."""
 
 
+LAST = -1
 Axis = Literal["child", "attribute", "descendant", "descendant-attribute", "item", "seconds"]
 
 
@@ -33,12 +36,14 @@ class Step:
 
     A descendant is at any depth below; a descendant attribute is on the element or on one below it.
     An `item` is the document element, whatever its name, and its value is all of its text. `seconds` is a child that is
-    a time, as a number.
+    a time, as a number. A `position` is that of an element among its siblings that pass the test, from 1 on; LAST
+    is the last one, 0 any.
     """
 
     name: str
     axis: Axis = "child"
     namespace: str | None = None
+    position: int = 0
 
     @property
     def is_attribute(self) -> bool:
@@ -55,7 +60,8 @@ class Step:
     def __str__(self) -> str:
         space = "" if self.namespace is None else f"{{{self.namespace}}}"
         shown = f"{'.' if self.is_deep else ''}{'@' if self.is_attribute else ''}{space}{self.name}"
-        return f"seconds({shown})" if self.axis == "seconds" else shown
+        place = "" if not self.position else f"[{'last()' if self.position == LAST else self.position}]"
+        return f"seconds({shown})" if self.axis == "seconds" else f"{shown}{place}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +71,26 @@ class PatternNode:
     step: Step
     variables: tuple[str, ...] = ()
     children: tuple[PatternNode, ...] = ()
+    absent: tuple[Absence, ...] = ()
 
     def walk(self) -> Iterator[PatternNode]:
+        """The nodes that a document must have; those of absences are not among them."""
         yield self
         for child in self.children:
             yield from child.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """What a pattern node must not have: there is no way to lay `children` below it so that all `conditions` hold.
+
+    The conditions compare variables of the children, or of the node itself. Nothing outside reads these variables.
+    With a `test`, only a node that passes it must not have them.
+    """
+
+    children: tuple[PatternNode, ...] = ()
+    conditions: tuple[Comparison, ...] = ()
+    test: Step | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +210,8 @@ class Shape:
     """Of a join by SQL, the condition on the columns of its blocks; see column_joins."""
     columns: tuple[ColumnOutput | AllColumnsOutput, ...] = ()
     """Of a join by SQL, its select list."""
+    alternatives: tuple[Shape, ...] = ()
+    """Shapes with the same sources, output and windows: the query also holds where one of them does."""
 
     @property
     def output_variables(self) -> tuple[str, ...]:

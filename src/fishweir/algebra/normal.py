@@ -8,12 +8,25 @@ they are rows of the same constant tables (NiagaraCQ 3.2.1).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from fishweir.algebra.formula import AtomOperator, Part
-from fishweir.algebra.nodes import MIRRORED, Comparison, Operator, PatternNode, Shape, Slot, Source, Step
+from fishweir.algebra.nodes import (
+    MIRRORED,
+    Absence,
+    Block,
+    Comparison,
+    Operator,
+    PatternNode,
+    Shape,
+    Slot,
+    Source,
+    Step,
+    VariableOutput,
+)
 from fishweir.algebra.operators import constant_place, constant_type
 
 if TYPE_CHECKING:
@@ -69,6 +82,29 @@ class NodeCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class AbsentTemplate:
+    """What must not lie below a node. The template has the nodes from the root down to that node, which is its output,
+    and below it what must be absent. Its slots are those of the whole template from `first` on."""
+
+    node: int
+    template: Template
+    first: int
+
+    def shown(self, constants: Sequence[str] | None = None) -> str:
+        """As people read it, with the constants of the whole template or placeholders."""
+        own, template = len(self.template.types), self.template
+        given = None if constants is None else constants[self.first : self.first + own]
+        compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
+        parts = [template.shown(c, given[c.slot] if given else None) for c in template.constants]
+        parts += [template.shown_join(join) for join in template.joins]
+        (top,) = template.outputs
+        parts += [f"exists {dotted(template.path(i))}" for i in template.leaves if i not in compared and i != top]
+        parts += [absence.shown(given) for absence in template.absent]
+        parts = parts or [f"is {dotted(template.path(top))}"]
+        return f"not ({' and '.join(parts)})"
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """Nodes in preorder, the first being the pattern's root; `outputs` are nodes."""
 
@@ -82,6 +118,7 @@ class Template:
     negated: tuple[NegatedCondition, ...] = ()
     columns: bool = False
     """Each path is a column: of several nodes in a document only the first counts."""
+    absent: tuple[AbsentTemplate, ...] = ()
 
     @property
     def sides(self) -> tuple[Template, ...]:
@@ -115,12 +152,16 @@ class Template:
         words = f"exists {left}" if condition.op == "exists" else words
         return f"not {words}" if isinstance(condition, NegatedCondition) else words
 
+    def shown_join(self, join: NodeCondition) -> str:
+        return f"{dotted(self.path(join.left))} {join.op} {dotted(self.path(join.right))}"
+
     @property
     def referred(self) -> frozenset[int]:
-        """Nodes that an output, a condition or several nodes below refer to."""
+        """Nodes that an output, a condition, an absence or several nodes below refer to."""
         parents = [node.parent for node in self.nodes]
         compared = {c.node for c in self.constants} | {n for j in self.joins for n in (j.left, j.right)}
-        return frozenset({*self.outputs, *compared, *(p for p in parents if parents.count(p) > 1)})
+        below = {absence.node for absence in self.absent}
+        return frozenset({*self.outputs, *compared, *below, *(p for p in parents if parents.count(p) > 1)})
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -130,7 +171,7 @@ class Template:
     @property
     def conditions(self) -> tuple[ConstantCondition | NegatedCondition, ...]:
         """All that compares with a constant, in the order of the slots."""
-        return (*self.constants, *self.negated)
+        return (*self.constants, *self.negated, *(c for absence in self.absent for c in absence.template.conditions))
 
     @property
     def leaves(self) -> tuple[int, ...]:
@@ -139,10 +180,11 @@ class Template:
         return tuple(i for i in range(len(self.nodes)) if i not in parents)
 
     def __str__(self) -> str:
-        conditions = [self.shown(c) for c in self.conditions]
-        conditions += [f"{dotted(self.path(j.left))} {j.op} {dotted(self.path(j.right))}" for j in self.joins]
+        conditions = [*map(self.shown, self.constants), *map(self.shown, self.negated)]
+        conditions += [self.shown_join(join) for join in self.joins]
+        conditions += [absence.shown() for absence in self.absent]
         paths = [dotted(self.path(i)) for i in self.leaves]
-        outputs = ", ".join(dotted(self.path(i)) for i in self.outputs) or "-"
+        outputs = ", ".join(dotted(self.path(i)) if i >= 0 else "absent" for i in self.outputs) or "-"
         where = " and ".join(conditions) or "true"
         return f"{self.source}: {', '.join(paths)} | {where} | {outputs}"
 
@@ -177,14 +219,16 @@ def to_normal(shape: Shape) -> Normal:
     node_of = {name: i for i, node in enumerate(order) for name in node.variables}
     constants, slots = _constants(shape, node_of)
     joins = {_join(c, node_of) for c in shape.conditions if isinstance(c.right, str)}
+    absent, absent_slots = _absent(block.source, order, parents, len(slots))
     template = Template(
         block.source,
         tuple(TemplateNode(parent, node.step) for parent, node in zip(parents, order, strict=True)),
         constants,
         tuple(sorted(joins, key=lambda j: (j.left, j.op, j.right))),
-        tuple(dict.fromkeys(node_of[name] for name in shape.output_variables)),
+        tuple(dict.fromkeys(node_of[name] for name in shape.output_variables if name in node_of)),
+        absent=absent,
     )
-    return Normal(template, tuple(node_of.items()), slots)
+    return Normal(template, tuple(node_of.items()), (*slots, *absent_slots))
 
 
 def _constants(
@@ -197,6 +241,35 @@ def _constants(
     )
     conditions = tuple(ConstantCondition(node, op, kind, slot) for slot, (node, op, kind, _) in enumerate(found))
     return conditions, tuple(constant_place(op, index) for _, op, _, index in found)
+
+
+def _absent(
+    source: Source, order: Sequence[PatternNode], parents: Sequence[int], first: int
+) -> tuple[tuple[AbsentTemplate, ...], list[int | tuple[int, int]]]:
+    """The absences of all nodes, by structure, and which of the query's constants their slots have."""
+    found: list[AbsentTemplate] = []
+    slots: list[int | tuple[int, int]] = []
+    for node, pattern in enumerate(order):
+        chain = [node]
+        while parents[chain[-1]] >= 0:
+            chain.append(parents[chain[-1]])
+        normals = [_absence(source, [order[i] for i in chain], absence) for absence in pattern.absent]
+        for normal in sorted(normals, key=lambda normal: str(normal.template)):
+            assert isinstance(normal.template, Template)
+            found.append(AbsentTemplate(node, normal.template, first + len(slots)))
+            slots += normal.slots
+    return tuple(found), slots
+
+
+def _absence(source: Source, chain: Sequence[PatternNode], absence: Absence) -> Normal:
+    """An absence as a pattern of its own: what is absent, below its node, below the steps that lead there."""
+    own, step = chain[0].variables[0] if chain[0].variables else "_above", chain[0].step
+    if absence.test is not None:
+        step = replace(step, name=absence.test.name, namespace=absence.test.namespace, position=0)
+    pattern = PatternNode(step, (own, *chain[0].variables[1:]), absence.children)
+    for above in chain[1:]:
+        pattern = PatternNode(above.step, (), (pattern,))
+    return to_normal(Shape((Block(source, pattern),), absence.conditions, (VariableOutput(own),)))
 
 
 def _join(condition: Comparison, node_of: dict[str, int]) -> NodeCondition:
@@ -228,12 +301,15 @@ def _implied(node: PatternNode, other: PatternNode, shape: Shape) -> bool:
     """Whether a sibling's binding gives one for the node, which nobody reads."""
     return (
         not any(name in _read(shape) for name in node.variables)
+        and not node.absent
         and _covers(node.step, other.step)
         and all(any(_implied(child, below, shape) for below in other.children) for child in node.children)
     )
 
 
 def _covers(step: Step, other: Step) -> bool:
+    if step.position:
+        return step == other
     near = other.axis == step.axis or (step.is_deep and step.is_attribute == other.is_attribute)
     return near and step.name in ("*", other.name) and step.namespace in (None, other.namespace)
 
@@ -252,4 +328,11 @@ def _key(node: PatternNode, shape: Shape) -> tuple[object, ...]:
     ]
     conditions += [(MIRRORED[c.comparison], "") for c in shape.conditions if c.right in node.variables]
     outputs = sorted(shape.output_variables.index(v) for v in node.variables if v in shape.output_variables)
-    return (str(node.step), sorted(conditions), outputs, sorted(_key(child, shape) for child in node.children))
+    absent = sorted(_absence_key(absence) for absence in node.absent)
+    return (str(node.step), sorted(conditions), outputs, sorted(_key(child, shape) for child in node.children), absent)
+
+
+def _absence_key(absence: Absence) -> tuple[object, ...]:
+    inner = Shape((), absence.conditions, ())
+    own = sorted((c.op, c.right.type if isinstance(c.right, Slot) else "") for c in absence.conditions)
+    return (str(absence.test), own, sorted(_key(child, inner) for child in absence.children))

@@ -12,10 +12,11 @@ from itertools import product
 
 from lxml import etree
 
+from fishweir.algebra.alternatives import parts
 from fishweir.algebra.documents import Document, Element, attribute_named, elements, local_name, string_value, values_at
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or, Part
-from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot, Source
+from fishweir.algebra.nodes import LAST, Comparison, Constant, PatternNode, Shape, Slot, Source, Step
 from fishweir.algebra.operators import constant_place, find_condition
 from fishweir.algebra.predicates import constant_at, place_of
 from fishweir.algebra.texts import date_part
@@ -35,17 +36,21 @@ class Node:
 
 
 Binding = Mapping[str, Node]
+NOWHERE = (-1, "")
+"""Where a variable comes in the order of results that does not bind any node."""
 
 
 def evaluate(shape: Shape, constants: Sequence[Constant], document: Document) -> list[Binding]:
-    """The distinct bindings of the output variables for which all conditions hold."""
-    (block,) = shape.blocks
+    """The distinct bindings of the output variables for which all conditions hold, by any of the alternatives."""
     variables = shape.output_variables
     found: dict[tuple[tuple[int, str], ...], Binding] = {}
-    for binding in embeddings(block.pattern, document):
-        if all(holds(condition, binding, constants) for condition in shape.conditions):
-            result = {name: binding[name] for name in variables}
-            found.setdefault(tuple(node.order for node in result.values()), result)
+    for part in parts(shape):
+        (block,) = part.blocks
+        for binding in embeddings(block.pattern, document, constants):
+            if all(holds(condition, binding, constants) for condition in part.conditions):
+                result = {name: binding[name] for name in variables if name in binding}
+                key = tuple(result[name].order if name in result else NOWHERE for name in variables)
+                found.setdefault(key, result)
     return [found[key] for key in sorted(found)]
 
 
@@ -119,8 +124,9 @@ class Place:
             yield from child.walk()
 
 
-def embeddings(pattern: PatternNode, document: Document) -> Iterator[Binding]:
-    """All ways to lay the pattern over the document, from its element or from one above it."""
+def embeddings(pattern: PatternNode, document: Document, constants: Sequence[Constant] = ()) -> Iterator[Binding]:
+    """All ways to lay the pattern over the document, from its element or from one above it; the constants are those
+    that absences compare with."""
     ids = {element: i for i, element in enumerate(elements(document.root))}
     places = [_place(document.root, ids)]
     for name in reversed(document.context):
@@ -131,30 +137,50 @@ def embeddings(pattern: PatternNode, document: Document) -> Iterator[Binding]:
         case "child":
             starts = places[::-1]
         case _:
-            yield from _below(pattern, Place("", "", places[0].node, (places[-1],)))
+            yield from _below(pattern, Place("", "", places[0].node, (places[-1],)), constants)
             return
-    for place in starts:
-        yield from _embed(pattern, place)
+    for start in starts:
+        for place in _passing(pattern.step, [start]):
+            yield from _bound(pattern, place, constants)
 
 
-def _below(pattern: PatternNode, place: Place) -> Iterator[Binding]:
+def _below(pattern: PatternNode, place: Place, constants: Sequence[Constant]) -> Iterator[Binding]:
     if pattern.step.is_attribute:
         for owner in place.walk() if pattern.step.is_deep else (place,):
             for name, namespace, node in owner.attributes:
                 meant = pattern.step.namespace is not None or node.is_named or pattern.step.name == "*"
                 if meant and pattern.step.accepts(name, namespace):
-                    yield dict.fromkeys(pattern.variables, node)
+                    yield from _bound(pattern, Place(name, namespace, node, ()), constants)
         return
-    for child in place.children:
-        for candidate in child.walk() if pattern.step.is_deep else (child,):
-            yield from _embed(pattern, candidate)
+    for parent in place.walk() if pattern.step.is_deep else (place,):
+        for child in _passing(pattern.step, parent.children):
+            yield from _bound(pattern, child, constants)
 
 
-def _embed(pattern: PatternNode, place: Place) -> Iterator[Binding]:
-    if not pattern.step.accepts(place.name, place.namespace):
-        return
+def _passing(step: Step, siblings: Sequence[Place]) -> Sequence[Place]:
+    """Those of some siblings that pass a step; of a position one of them."""
+    passing = [place for place in siblings if step.accepts(place.name, place.namespace)]
+    if step.position == LAST:
+        return passing[-1:]
+    return passing[step.position - 1 : step.position] if step.position else passing
+
+
+def _bound(pattern: PatternNode, place: Place, constants: Sequence[Constant]) -> Iterator[Binding]:
+    """The ways to lay a pattern below a node that its root binds, unless what must be absent is there."""
     own = dict.fromkeys(pattern.variables, place.node)
-    for choice in product(*[list(_below(child, place)) for child in pattern.children]):
+    for absence in pattern.absent:
+        if absence.test is not None and not absence.test.accepts(place.name, place.namespace):
+            continue
+        for inner in _choices(absence.children, place, own, constants):
+            if all(holds(condition, inner, constants) for condition in absence.conditions):
+                return
+    yield from _choices(pattern.children, place, own, constants)
+
+
+def _choices(
+    children: Sequence[PatternNode], place: Place, own: Binding, constants: Sequence[Constant]
+) -> Iterator[Binding]:
+    for choice in product(*[list(_below(child, place, constants)) for child in children]):
         yield {name: bound for part in (own, *choice) for name, bound in part.items()}
 
 

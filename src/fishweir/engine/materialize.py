@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from fishweir.algebra.alternatives import parts, steps_of
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, StreamDefinition, TextOutput, VariableOutput
 from fishweir.catalog.catalog import Catalog
@@ -157,6 +158,10 @@ def append(target: Target, results: Sequence[Result], batch: int, now: float) ->
 
 def selects_documents(shape: Shape) -> bool:
     """Whether each result is a whole document as it came: a filter."""
+    return all(_selects_documents(part) for part in parts(shape))
+
+
+def _selects_documents(shape: Shape) -> bool:
     if shape.windows or len(shape.output) != 1:
         return False
     (block,), (shown,) = shape.blocks, shape.output
@@ -171,8 +176,8 @@ def gives_elements(shape: Shape) -> bool:
     shown = shape.output[0]
     if isinstance(shown, ElementOutput):
         return True
-    nodes = [node for block in shape.blocks for node in block.pattern.walk() if shown.name in node.variables]
-    return not shown.content and not nodes[0].step.is_attribute
+    always = all(shown.name in steps_of(part) for part in parts(shape))
+    return always and not shown.content and not steps_of(shape)[shown.name][1].is_attribute
 
 
 def wrapped(text: str) -> bytes:

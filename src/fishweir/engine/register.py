@@ -18,7 +18,6 @@ from fishweir.algebra.documents import xml_name
 from fishweir.algebra.emptiness import Emptiness, emptiness_of
 from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe, Unsubscribe
 from fishweir.algebra.formula import Or, RelativePath, paths_of
-from fishweir.algebra.joins import edge_variables
 from fishweir.algebra.nodes import (
     DERIVED,
     Action,
@@ -36,6 +35,7 @@ from fishweir.catalog.change import Change, bound_shape
 from fishweir.delivery.actions import Actions
 from fishweir.engine.dated import dated_slots, time_text
 from fishweir.engine.feeds import Feeds
+from fishweir.engine.never import never_fires
 from fishweir.engine.ordering import Unordered, with_orders
 from fishweir.engine.places import refused
 from fishweir.engine.published import Published
@@ -156,8 +156,6 @@ class Registration:
         key = (id(statement.shape), statement.action)
         if key not in self._bound:
             sources = sources_of(statement.shape)
-            if isinstance(statement.shape, Shape):
-                self._check_joined(statement, statement.shape)
             for source in sources:
                 if not source.dtd and source.name not in self.streams:
                     self._declare(statement, source.name)
@@ -188,18 +186,12 @@ class Registration:
             return statement
         return replace(statement, action=self.actions.resolved(statement.action, self.base))
 
-    def _check_joined(self, statement: CreateQuery, shape: Shape) -> None:
-        """Two sources, and something that joins them; SQL joins any number and may also ask for all combinations."""
-        names = [str(block.source) for block in shape.blocks]
-        if len(names) > 2 and shape.formula is None:
-            reason = f"joins {', '.join(names)}; only SQL joins three and more sources: join two at a time"
-            raise self._refused(statement, reason, names[2])
-        if len(names) == 2 and shape.formula is None and not any(edge_variables(shape, 0)):
-            reason = "nothing joins the two: use a variable in both patterns, or compare one of each"
-            raise self._refused(statement, f"reads {names[0]} and {names[1]}; {reason}", names[1])
-
     def _check_columns(self, statement: CreateQuery) -> None:
-        """What SQL reads of declared tuples must be among their columns."""
+        """What a query reads of declared tuples must be among their columns, and patterns must be able to be there."""
+        if isinstance(statement.shape, Shape) and statement.shape.formula is None:
+            never = never_fires(statement.shape, self.streams)
+            if never is not None:
+                raise self._refused(statement, never.reason, never.word)
         for source, paths in columns_read(statement.shape):
             stream = self.streams.get(source.name)
             if stream is None or not stream.is_tuples:

@@ -118,8 +118,7 @@ def query_status(
     for commit in table.commits():
         if (commit.version < query.added and len(query.numbers) == 1) or not commit.matches:
             continue
-        found = [reader.times(table, commit, query, number) for number in query.numbers]
-        stamps = np.concatenate(found)
+        stamps = np.concatenate([reader.times(table, commit, query, number) for number in query.numbers])
         if len(stamps):
             results += len(stamps)
             fired.append(commit.at)

@@ -43,12 +43,13 @@ class Language:
 
 
 _SOURCE = rf"(?:[^\W\d](?:[\w.]|-(?![->]))*+|{QUOTED})"
+_OPEN = r"(?:\(\s*+)*+"
 _LIST = rf"(?:\*|\$?{NAME}(?:\s*,\s*\$?{NAME})*)"
 _XSCL = (
     rf"(?:(?:select\b(?:[^'\"“”]|{QUOTED})*?\b)?from{GAP}++|select\s+{_LIST}\s+)?"
-    rf"{_SOURCE}\s*(?:/(?:[/@*{{]|[^\W\d])|->|→|(?:as\s+\S+\s+)?(?:(?:join|followed\s+by)\s*\{{|publish\b))"
-    rf"|select\s*<"
-    rf"|(?!(?:select|from|where|with|for|let)\b){_SOURCE}(?:{GAP}++as\s+\S+)?{GAP}*+"
+    rf"{_OPEN}{_SOURCE}\s*(?:/(?:[/@*{{]|[^\W\d])|->|→|(?:as\s+\S+\s+)?(?:(?:join|followed\s+by)\s*\{{|publish\b))"
+    rf"|select\s*<|{_words('with', 'namespace')}"
+    rf"|{_OPEN}(?!(?:select|from|where|with|for|let)\b){_SOURCE}(?:{GAP}++as\s+\S+)?{GAP}*+"
     rf"(?:\Z|[/\[]|(?:as|join|followed|publish|do|start|every|expire)\b)"
 )
 """A stream's name with a path, a variable or a join behind it, or nothing: all its documents. In SQL no `/` follows the

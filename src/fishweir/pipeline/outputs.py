@@ -6,20 +6,21 @@ of its own registers how its results are made (`constructed.register`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import lru_cache, singledispatch
+from functools import singledispatch
 from typing import Any
 
 from lxml import etree
 
+from fishweir.algebra.alternatives import ABSENT, output_places, steps_of
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.construct import Bound, construct, element_text, joined_columns, select_columns, value_of
 from fishweir.algebra.feeds import WHOLE, Selection
-from fishweir.algebra.nodes import Shape
-from fishweir.algebra.normal import Template
-from fishweir.evaluate.witnesses.shared_paths import SharedPaths
+from fishweir.algebra.joins import to_join
+from fishweir.algebra.nodes import Constant, Shape
+from fishweir.pipeline.rebinding import join_bindings, nodes_of
 from fishweir.pipeline.taken import TakenDocument
 
 Bindings = dict[str, dict[str, Any]]
@@ -37,42 +38,57 @@ class Found:
 
 
 @singledispatch
-def constructed(shape: Any, found: Found) -> Constructed:
-    """The bindings and the output of one result."""
+def constructed(shape: Any, constants: Sequence[Constant], found: Found) -> list[Constructed]:
+    """The bindings and the output of each result that some documents give."""
     raise TypeError(f"no output is registered for {type(shape).__name__}")
 
 
 @constructed.register
-def _of_shape(shape: Shape, found: Found) -> Constructed:
+def _of_shape(shape: Shape, constants: Sequence[Constant], found: Found) -> list[Constructed]:
     if shape.formula is not None:
-        return {}, joined_columns(shape.columns, [(one.nodes[0], one.values) for one in found.documents])
-    normal: Any = to_normals(shape)[0]
-    sides: tuple[Template, ...] = normal.template.sides
-    over = [(side, node) for side, template in enumerate(sides) for node in template.outputs]
-    nodes = found.nodes if found.nodes is not None else _nodes_of(sides, found.documents)
-    positions = dict(zip(over, nodes, strict=True))
+        return [({}, joined_columns(shape.columns, [(one.nodes[0], one.values) for one in found.documents]))]
+    return [_bound(shape, found.documents, places) for places in _places(shape, constants, found)]
+
+
+def _bound(shape: Shape, documents: Sequence[TakenDocument], places: Mapping[str, int]) -> Constructed:
+    """The output over the nodes that variables are bound to."""
     bound: dict[str, Bound] = {}
     bindings: Bindings = {}
-    for name, side, node in normal.places:
-        if (side, node) not in positions or (len(sides) == 1 and name not in shape.output_variables):
-            continue
-        step, position = sides[side].nodes[node].step, positions[side, node]
+    steps = steps_of(shape)
+    for name, position in places.items():
+        side, step = steps[name]
         attribute = f"{{{step.namespace}}}{step.name}" if step.namespace else step.name
-        bound[name] = (found.documents[side].nodes[position], attribute if step.is_attribute else None)
+        bound[name] = (documents[side].nodes[position], attribute if step.is_attribute else None)
         if name[0] != "_":
             shown = f"{position}@{step.name}" if step.is_attribute else position
-            bindings[name] = {"document": found.documents[side].id, "node": shown, "value": value_of(bound[name])}
+            bindings[name] = {"document": documents[side].id, "node": shown, "value": value_of(bound[name])}
     return bindings, construct(shape.output, bound)
 
 
+def _places(shape: Shape, constants: Sequence[Constant], found: Found) -> list[Mapping[str, int]]:
+    """The node of each variable that a result shows, for each result."""
+    if not shape.windows:
+        assert found.nodes is not None, "a selection names its nodes"
+        nodes = ((name, found.nodes[place]) for name, place in output_places(shape).items())
+        return [{name: position for name, position in nodes if position != ABSENT}]
+    if shape.alternatives:
+        return join_bindings(shape, constants, found.documents)
+    normal = to_join(shape)
+    over = [(side, node) for side, template in enumerate(normal.template.sides) for node in template.outputs]
+    positions = found.nodes if found.nodes is not None else nodes_of(normal.template.sides, found.documents)
+    of = dict(zip(over, positions, strict=True))
+    shown = ((name, of[side, node]) for name, side, node in normal.variables if (side, node) in of)
+    return [{name: position for name, position in shown if position != ABSENT}]
+
+
 @constructed.register
-def _of_selection(shape: Selection, found: Found) -> Constructed:
+def _of_selection(shape: Selection, constants: Sequence[Constant], found: Found) -> list[Constructed]:
     (item,) = found.documents
     if shape.joins:
-        return _annotated(shape, item, found.collected)
+        return [_annotated(shape, item, found.collected)]
     if shape.output:
-        return {}, select_columns(shape.output, item.nodes[0], item.values)
-    return {}, element_text(item.nodes[0])
+        return [({}, select_columns(shape.output, item.nodes[0], item.values))]
+    return [({}, element_text(item.nodes[0]))]
 
 
 def _annotated(
@@ -98,24 +114,11 @@ def _annotated(
     return bindings, element_text(root)
 
 
-def _nodes_of(sides: Sequence[Template], documents: Sequence[TakenDocument]) -> list[int]:
-    """The output nodes of documents that bind each of them just once: whatever is at its path."""
-    found: list[int] = []
-    for template, document in zip(sides, documents, strict=True):
-        walk = _paths_of(template).start()
-        walk.add(0, document.nodes[0], document.context)
-        tables = walk.tables()
-        found += [max(int(tables[template.path(node)].nodes[0, -1]), 0) for node in template.outputs]
-    return found
-
-
-@lru_cache(maxsize=1024)
-def _paths_of(template: Template) -> SharedPaths:
-    shared = SharedPaths()
-    shared.hold({"outputs": {template.path(node): False for node in template.outputs}})
-    return shared
-
-
 def several(shape: Any) -> bool:
     """Whether several alternatives of a query may give the same result."""
     return len(to_normals(shape)) > 1
+
+
+def is_bound_when_read(shape: Any) -> bool:
+    """Whether a row does not say which alternative of a join it is of: its documents are bound when it is read."""
+    return isinstance(shape, Shape) and bool(shape.windows) and bool(shape.alternatives)

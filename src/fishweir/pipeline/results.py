@@ -20,7 +20,7 @@ from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import Entries, Expansion, entries_of, result_times
 from fishweir.pipeline.home import Home
-from fishweir.pipeline.outputs import Found, constructed, several
+from fishweir.pipeline.outputs import Constructed, Found, constructed, is_bound_when_read, several
 from fishweir.pipeline.taken import TakenDocument, take_document
 
 SCHEMA = pa.schema([
@@ -98,10 +98,13 @@ class ResultReader:
                 for number in numbers_of[bounds[row] : bounds[row + 1]]:
                     query = queries[number]
                     if query.added <= block.since(row) and seen.add(number, query.shape, block, entry):
-                        yield number, block.result(entry, query)
+                        yield from ((number, result) for result in block.results(entry, query))
 
     def times(self, table: ResultsTable, commit: Commit, query: QueryLike, number: int) -> Any:
         """The timestamps of one query's results in a micro-batch."""
+        if is_bound_when_read(query.shape):
+            read = self.read(table, commit, np.array([number]))
+            return np.array([result.timestamp for _, result in read], np.float64)
         rows = table.rows(commit)
         row, _ = self._expansion(table, commit).queries(rows, np.array([number]))
         since = rows.column("since").combine_chunks().fill_null(np.iinfo(np.int64).max)
@@ -124,16 +127,16 @@ class _Block:
         together = np.flatnonzero(~self.rows.column("each").to_numpy().astype(np.bool_))
         lists = self.rows.column("others").take(pa.array(together)).to_pylist()
         self._together = dict(zip(together.tolist(), lists, strict=True))
-        self._made: dict[tuple[int, int], tuple[list[str], Any, Any, int | None]] = {}
+        self._made: dict[tuple[int, ...], tuple[list[str], int | None, list[Constructed]]] = {}
 
     def since(self, row: int) -> float:
         since = self._listed[row]["since"]
         return float("inf") if since is None else since
 
-    def key(self, entry: int) -> tuple[Any, ...]:
+    def key(self, entry: int, shape: Any) -> tuple[Any, ...]:
         """What is the same of equal results."""
         row = self._listed[self.at[entry]]
-        nodes = None if row["nodes"] is None else tuple(row["nodes"])
+        nodes = None if row["nodes"] is None or is_bound_when_read(shape) else tuple(row["nodes"])
         own = (row["stream"], row["document"])
         if not row["each"]:
             others = self._together[self.at[entry]] or ()
@@ -141,20 +144,23 @@ class _Block:
         other = (row["other_streams"][0], self.others[entry])
         return (other, own, nodes) if row["side"] else (own, other, nodes)  # a pair is the same from either side
 
-    def result(self, entry: int, query: QueryLike) -> Result:
+    def results(self, entry: int, query: QueryLike) -> Iterator[Result]:
         row = self._listed[self.at[entry]]
-        key = entry, id(query.shape)
+        key = (entry, id(query.shape), *((id(query.constants),) if is_bound_when_read(query.shape) else ()))
         if key not in self._made:
-            self._made[key] = self._construct(entry, row, query.shape)
-        documents, bindings, output, origin = self._made[key]
-        return Result(query.name, documents, row["timestamp"], bindings, output, row["since"], origin)
+            self._made[key] = self._construct(entry, row, query)
+        documents, origin, made = self._made[key]
+        for bindings, output in made:
+            yield Result(query.name, documents, row["timestamp"], bindings, output, row["since"], origin)
 
-    def _construct(self, entry: int, row: Mapping[str, Any], shape: Any) -> tuple[list[str], Any, Any, int | None]:
+    def _construct(
+        self, entry: int, row: Mapping[str, Any], query: QueryLike
+    ) -> tuple[list[str], int | None, list[Constructed]]:
         documents, collected = self._documents(entry, row)
-        bindings, output = constructed(shape, Found(documents, row["nodes"], collected))
+        made = constructed(query.shape, query.constants, Found(documents, row["nodes"], collected))
         order = row["order"] or range(len(documents))
         origin = documents[0].origin if len(documents) == 1 else None
-        return [documents[side].id for side in order], bindings, output, origin
+        return [documents[side].id for side in order], origin, made
 
     def _documents(
         self, entry: int, row: Mapping[str, Any]
@@ -187,7 +193,7 @@ class Seen:
             return True
         if block.documents[entry] != self.documents:
             self.documents, self.known = block.documents[entry], set()
-        key = (number, *block.key(entry))
+        key = (number, *block.key(entry, shape))
         if key in self.known:
             return False
         self.known.add(key)

@@ -18,6 +18,7 @@ from fishweir.evaluate.join.operators import Joins
 from fishweir.evaluate.join.stage import JoinStage, batch_run
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.languages.script import parse_script
+from tests.evaluate.join.runs_support import row_key, with_names
 
 
 def query_of(text):
@@ -36,7 +37,7 @@ def tables_of(queries):
 
 
 def expected(queries, batches, in_force=lambda ids: True):
-    """(query, documents in time order) by the oracle: what each batch completes, of all that has come by then."""
+    """(query, documents, in time order, nodes) by the oracle: what each batch completes, of all that came by then."""
     found, come = Counter(), []
     for batch in batches:
         come += batch
@@ -46,7 +47,7 @@ def expected(queries, batches, in_force=lambda ids: True):
             for result in evaluate_join(shape, constants, sides):
                 ids = tuple(d.id for d in result.sides)
                 if fresh.intersection(ids) and in_force(ids):
-                    found[number, ids, tuple(result.documents)] += 1
+                    found[number, ids, tuple(result.documents), row_key(shape, result)] += 1
     return found
 
 
@@ -121,10 +122,11 @@ class Home:
             ordered = tuple(ids[side] for side in block.order[i].tolist())
             assert block.times[i] == max(self.documents[place].timestamp for place in places)
             for number in block.members[block.member_starts[i] : block.member_starts[i + 1]].tolist():
-                yield number, tuple(ids), ordered, int(block.since[i])
+                nodes = with_names(self.queries[number][0], block.nodes[i].tolist())
+                yield number, tuple(ids), ordered, nodes, int(block.since[i])
 
     def results(self):
         """Each once where several conjunctions of a query may hold, as readers have it."""
-        found = Counter(row[:3] for row in self.found)
+        found = Counter(row[:4] for row in self.found)
         several = {number for number, (shape, _) in enumerate(self.queries) if has_several(shape)}
         return Counter({row: 1 if row[0] in several else count for row, count in found.items()})

@@ -36,7 +36,7 @@ def parsed(streams):
 
 
 def row_key(shape, pair):
-    over = [name for side in (0, 1) for name in row_variables(shape, side)]
+    over = [name for side in range(len(shape.blocks)) for name in row_variables(shape, side)]
     return tuple(pair.binding[name].id for name in over)
 
 
@@ -112,26 +112,25 @@ def _rows(queries, block, by_place, versions):
         for number in block.members_of(i).tolist():
             shape, constants = queries[number]
             if block.nodes is not None:
-                ids = _with_names(shape, block.nodes[i].tolist())
+                ids = with_names(shape, block.nodes[i].tolist())
                 yield number, left.id, right.id, ids
             else:
                 (only,) = join_results(shape, constants, [left, right])
                 yield number, left.id, right.id, row_key(shape, only)
 
 
-def _with_names(shape, nodes):
+def with_names(shape, nodes):
     """Node ids as the oracle writes them, in the order of row_variables; a join by SQL has none."""
     if shape.formula is not None:
         return ()
     normal = to_join(shape)
     places = {name: (side, node) for name, side, node in normal.variables}
-    shown = []
-    for side in (0, 1):
-        template = normal.template.sides[side]
-        shift = len(normal.template.left.outputs) if side else 0
+    shown, shift = [], 0
+    for side, template in enumerate(normal.template.sides):
         for name in row_variables(shape, side):
             node = places[name][1]
             step = template.nodes[node].step
             position = nodes[shift + template.outputs.index(node)]
             shown.append(f"{position}@{step.name}" if step.is_attribute else str(position))
+        shift += len(template.outputs)
     return tuple(shown)

@@ -160,7 +160,7 @@ def test_since_is_of_the_earliest_arrived():
     home = Home(some)
     for version, batch in enumerate([docs[:1], docs[1:2], docs[2:3], docs[3:]], 3):
         home.take(batch, version)
-    assert [(row[1], row[3]) for row in home.found] == [(("R-0", "S-1", "T-2"), 3), (("R-0", "S-1", "T-3"), 3)]
+    assert [(row[1], row[4]) for row in home.found] == [(("R-0", "S-1", "T-2"), 3), (("R-0", "S-1", "T-3"), 3)]
 
 
 def test_rows_bound_the_state():

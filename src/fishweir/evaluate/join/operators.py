@@ -171,6 +171,7 @@ def combination_rows(block: Combinations) -> ResultRows:
         order=rows_to_lists(block.order),
         timestamp=block.times,
         since=block.since,
+        nodes=rows_to_lists(block.nodes),
         members=to_lists(block.member_starts, block.members),
     )
     return ResultRows(batch, len(block))

@@ -50,6 +50,8 @@ class Costs:
 def is_movable(template: JoinTemplate) -> bool:
     """Whether the constants can be checked on pairs: compared with a number, or with the hash of a text."""
     conditions = [c for side in template.sides for c in side.conditions]
+    if any(side.absent for side in template.sides):
+        return False
     return bool(conditions) and all(
         isinstance(c, ConstantCondition)
         and c.part == "value"

@@ -39,7 +39,7 @@ class Variable:
 
     @cached_property
     def key(self) -> int:
-        steps = [f"{step.axis} {step.name} {step.namespace!r}" for step in self.path]
+        steps = [f"{step.axis} {step.name} {step.namespace!r}{step.position or ''}" for step in self.path]
         return key_of("\t".join([repr(self.source.name), str(self.source.dtd), str(self.columns), *steps]))
 
     def __hash__(self) -> int:
@@ -126,7 +126,7 @@ class JoinTable(Numbered):
         return (
             self.anchor >= 0
             and all(edge.is_equality for edge in self.template.edges)
-            and not any(side.conditions or side.joins or side.columns for side in sides)
+            and not any(side.conditions or side.joins or side.columns or side.absent for side in sides)
             and not any(self.template.counts_rows)
         )
 

@@ -80,9 +80,9 @@ class Table:
         picked = [self.columns[self.template.constants[i].slot] for i in self.anchor.conditions]
         return set(zip(*(column.tolist() for column in picked), strict=True)) if picked else {()}
 
-    def constants_at(self, condition: int, positions: Ints) -> Column:
+    def constants_at(self, slot: int, positions: Ints) -> Column:
         rows = positions if self.rows is None else self.rows[positions]
-        return take(self.columns[self.template.conditions[condition].slot], rows)
+        return take(self.columns[slot], rows)
 
     def positions_of(self, number: int) -> Ints:
         return np.flatnonzero(self.members == number)
@@ -92,7 +92,11 @@ def template_paths(template: Template) -> dict[Path, bool]:
     """The paths a template is matched by, and whether their values are read."""
     compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
     paths = {template.path(i): i in compared for i in dict.fromkeys((*template.leaves, *compared))}
-    return paths | {condition.path: True for condition in template.negated}
+    paths |= {condition.path: True for condition in template.negated}
+    for absence in template.absent:
+        below = template_paths(absence.template)
+        paths |= {path: valued or paths.get(path, False) for path, valued in below.items()}
+    return paths
 
 
 def build_table(template: Template, anchor: Anchor, numbers: Ints, columns: Sequence[Column]) -> Table:
@@ -159,7 +163,7 @@ def table_arrays(table: Table) -> dict[str, Any]:
 
 
 def table_from_arrays(template: Template, anchor: Anchor, arrays: Mapping[str, Any]) -> Table:
-    columns = tuple(arrays[f"column{i}"] for i in range(len(template.conditions)))
+    columns = tuple(arrays[f"column{i}"] for i in range(len(template.types)))
     picked = [template.constants[i] for i in anchor.conditions]
     index: Index
     if not picked:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
-from fishweir.algebra.predicates import Predicate
+from fishweir.algebra.predicates import Predicate, show_constant
 from fishweir.evaluate.group import Described, Explained, Placed
 from fishweir.evaluate.select.constant_tables import Table, template_paths
 from fishweir.evaluate.select.explain_filters import explain_filter
@@ -96,7 +96,8 @@ def _left_over(template: Template, conditions: Sequence[int], constants: Sequenc
     """What is checked after the look-up."""
     left: list[ConstantCondition | NegatedCondition] = [template.constants[i] for i in conditions]
     checks = [_condition(template, c, constants) for c in (*left, *template.negated)]
-    checks += [f"{dotted(template.path(j.left))} {j.op} {dotted(template.path(j.right))}" for j in template.joins]
+    checks += [template.shown_join(join) for join in template.joins]
+    checks += [absence.shown([show_constant(constant) for constant in constants]) for absence in template.absent]
     return f"  left over {' and '.join(checks) or 'nothing'}"
 
 
@@ -131,5 +132,4 @@ def _anchor(table: Table, constants: Sequence[Constant], about: Explained) -> li
 def _condition(
     template: Template, condition: ConstantCondition | NegatedCondition, constants: Sequence[Constant]
 ) -> str:
-    constant = constants[condition.slot]
-    return template.shown(condition, f'"{constant}"' if isinstance(constant, str) else f"{constant:g}")
+    return template.shown(condition, show_constant(constants[condition.slot]))

@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fishweir.algebra.nodes import Operator
-from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template
-from fishweir.algebra.operators import find_condition
-from fishweir.evaluate.arrays import Column, Ints, expand, number_rows, take
+from fishweir.algebra.alternatives import ABSENT
+from fishweir.algebra.normal import Template
+from fishweir.evaluate.arrays import Ints, expand, number_rows
 from fishweir.evaluate.index.constants import Slices
-from fishweir.evaluate.index.indexes import texts_hold
 from fishweir.evaluate.matches import Matches
-from fishweir.evaluate.select.bindings import Bindings, bind, compare
+from fishweir.evaluate.select.absences import lies_below
+from fishweir.evaluate.select.bindings import Bindings, bind
+from fishweir.evaluate.select.conditions import holds, somewhere
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
@@ -36,40 +35,9 @@ def match_table(table: Table, witnesses: Mapping[Path, PathTable]) -> Matches | 
     bindings = bind(table.template, table.anchor.node, witnesses, np.unique(hits.row))
     if bindings is None or not len(bindings.documents):
         return None
-    if table.residual or table.template.negated:
+    if table.residual or table.template.negated or table.template.absent:
         return _with_residual(table, witnesses, bindings, hits)
     return _with_slices(table, bindings, hits)
-
-
-def holds(
-    condition: ConstantCondition | NegatedCondition, values: PathTable, rows: Ints, constants: Column
-) -> NDArray[np.bool_]:
-    """A condition on rows of a path, each with its constant."""
-    on_texts = find_condition(condition.op)
-    if on_texts is not None:
-        return texts_hold(on_texts, values, rows, constants)
-    op: Operator = condition.op  # type: ignore[assignment]
-    if condition.type == "number":
-        return compare(values.part(condition.part)[rows], op, constants)
-    return compare(take(values.texts, rows), op, constants)
-
-
-def somewhere(
-    condition: NegatedCondition, witnesses: Mapping[Path, PathTable], documents: Ints, constants: Column
-) -> NDArray[np.bool_]:
-    """For each (document, constant): whether any node at the path satisfies the condition."""
-    found = np.zeros(len(documents), np.bool_)
-    values = witnesses.get(condition.path)
-    if values is None:
-        return found
-    order = np.argsort(values.documents, kind="stable")
-    starts, ends = (np.searchsorted(values.documents[order], documents, side) for side in ("left", "right"))
-    candidate, at = expand(starts, ends)
-    if condition.op == "exists":
-        found[candidate] = True
-        return found
-    found[candidate[holds(condition, values, order[at], take(constants, candidate))]] = True
-    return found
 
 
 def _with_slices(table: Table, bindings: Bindings, hits: Slices) -> Matches:
@@ -107,6 +75,12 @@ def _with_residual(
     for i, negated in enumerate(table.template.negated, len(table.template.constants)):
         keep = ~somewhere(negated, witnesses, bindings.documents[rows], table.constants_at(i, positions))
         rows, positions = rows[keep], positions[keep]
+    for absence in table.template.absent:
+        slots = range(absence.first, absence.first + len(absence.template.types))
+        constants = [table.constants_at(slot, positions) for slot in slots]
+        nodes = bindings.nodes[absence.node][rows]
+        keep = ~lies_below(absence, witnesses, bindings.documents[rows], nodes, constants)
+        rows, positions = rows[keep], positions[keep]
     if not len(rows):
         return None
     documents, nodes = bindings.documents, outputs(table.template, bindings)
@@ -129,8 +103,12 @@ def with_members(documents: Ints, nodes: Ints, group: Ints, rows: Ints, members:
 
 
 def outputs(template: Template, bindings: Bindings) -> Ints:
-    """The output nodes; what stood above a split is represented by the document element."""
-    columns = [np.maximum(bindings.nodes[node], 0) for node in template.outputs]
+    """The output nodes; what stood above a split is represented by the document element. Of a variable that an
+    alternative does not bind there is none."""
+    size = len(bindings.documents)
+    columns = [
+        np.maximum(bindings.nodes[node], 0) if node != ABSENT else np.full(size, ABSENT) for node in template.outputs
+    ]
     return np.stack(columns, axis=1) if columns else np.zeros((len(bindings.documents), 0), np.int64)
 
 

@@ -23,7 +23,8 @@ from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.bindings import bind, compare
 from fishweir.evaluate.select.boxes import Matches as Pairs
-from fishweir.evaluate.select.match import distinct, holds, outputs, somewhere, with_members
+from fishweir.evaluate.select.conditions import holds, somewhere
+from fishweir.evaluate.select.match import distinct, outputs, with_members
 from fishweir.evaluate.select.regions import Pooled, required, sides
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 

@@ -62,6 +62,9 @@ def sides(template: Template) -> tuple[int, ...]:
 
 
 def attribute_count(template: Template) -> int:
+    """How many axes a region of a template has; none where absences are checked, which need its bindings."""
+    if template.absent:
+        return 0
     picked = (template.constants[i] for i in sides(template))
     return len({(c.node, c.type, c.part) for c in picked})
 

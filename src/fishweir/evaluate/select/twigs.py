@@ -40,8 +40,9 @@ def is_twig(table: Table) -> bool:
     return (
         table.size <= LARGEST
         and len(template.outputs) == 1
-        and not (template.joins or template.negated or template.columns)
+        and not (template.joins or template.negated or template.absent or template.columns)
         and template.nodes[0].step != ANY_ROOT
+        and not any(node.step.position for node in template.nodes)
         and all(_is_simple(condition) for condition in template.constants)
     )
 

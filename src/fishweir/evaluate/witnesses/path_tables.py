@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fishweir.algebra.nodes import Step
+from fishweir.algebra.nodes import LAST, Step
 from fishweir.algebra.normal import ANY_ROOT
 from fishweir.algebra.texts import date_part, words
 from fishweir.algebra.values import NUMBER, to_text
@@ -177,7 +177,7 @@ def _tuple_parts(
 ) -> Iterator[PathTable]:
     """The path's nodes: the document element, and each column by itself."""
     first, last = path[0], path[-1]
-    at_root = first.accepts(name, "") and not first.is_attribute
+    at_root = first.accepts(name, "") and not first.is_attribute and first.position in (0, 1, LAST)
     if len(path) == 1 and at_root:
         length = len(next(iter(columns.values())))
         yield PathTable(np.arange(length), np.zeros((length, 1), np.int64), _tuple_text(columns, first == ANY_ROOT))
@@ -186,8 +186,18 @@ def _tuple_parts(
         if last.accepts(column, ""):
             seconds = last.axis == "seconds"
             table = column_table(in_seconds(columns[column]) if seconds else columns[column], elements[column])
+            if last.position:
+                table = _at_position(table, last, elements)
             nodes = table.nodes[:, -len(path) :]
             yield table if len(path) == 2 else PathTable(table.documents, nodes, table.texts)
+
+
+def _at_position(table: PathTable, step: Step, elements: Mapping[str, Ints]) -> PathTable:
+    """Those of a column's nodes that are at a position: of its own name there is one, of any name they are counted."""
+    places = table.nodes[:, -1] if step.name == "*" else np.ones(len(table), np.int64)
+    lasts = np.max(list(elements.values()), axis=0)[table.documents] if step.name == "*" else places
+    rows = np.flatnonzero(places == (lasts if step.position == LAST else step.position))
+    return PathTable(table.documents[rows], table.nodes[rows], table.texts.take(pa.array(rows)))
 
 
 def _tuple_text(columns: Mapping[str, pa.Array], spaced: bool) -> pa.Array:

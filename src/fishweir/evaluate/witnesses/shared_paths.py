@@ -21,6 +21,7 @@ from fishweir.evaluate.witnesses.automaton.batch import Batch
 from fishweir.evaluate.witnesses.automaton.pattern import steps_to_pattern
 from fishweir.evaluate.witnesses.counters import StreamCounters, path_keys, to_counts
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+from fishweir.evaluate.witnesses.siblings import Siblings
 
 ITEM: Path = (ANY_ROOT,)
 """The whole item: it needs no walk, only its text."""
@@ -44,6 +45,8 @@ class SharedPaths:
         self.ids: dict[Path, int] = {}
         self.keys: dict[int, int] = {}
         self.held_since: dict[str, int] = {}
+        self.has_positions = False
+        """Whether some path asks for a place among siblings."""
         self._held: dict[str, PathUses] = {}
         self._times = 0
 
@@ -62,6 +65,8 @@ class SharedPaths:
         for paths in [self._held.pop(segment) for segment in gone]:
             for path, valued in paths.items():
                 self._release(path, valued)
+        if new or gone:
+            self.has_positions = any(step.position for path in self.ids for step in path)
 
     def _release(self, path: Path, valued: bool) -> None:
         if path != ITEM:
@@ -85,6 +90,7 @@ class DocumentWalk:
     def __init__(self, shared: SharedPaths) -> None:
         self.shared = shared
         self.walk = shared.automaton.start()
+        self.walk.keeps_elements = shared.has_positions
         self._items: list[str] | None = [] if shared.takes_items else None
 
     def add(self, document: int, root: Element, context: tuple[str, ...] = ()) -> None:
@@ -95,15 +101,18 @@ class DocumentWalk:
 
     def tables(self) -> FoundTables:
         batch = self.shared.automaton.finish(self.walk)
-        return FoundTables(self.shared, batch, np.array(self.walk.documents, np.int64), self._items)
+        return FoundTables(
+            self.shared, batch, np.array(self.walk.documents, np.int64), self._items, Siblings(self.walk)
+        )
 
 
 class FoundTables(Mapping[Path, PathTable]):
     """The path tables of a batch, each made when it is first asked for; paths without a node are not there."""
 
-    def __init__(self, shared: SharedPaths, batch: Batch, documents: Ints, items: list[str] | None) -> None:
-        self.shared = shared
-        self.batch = batch
+    def __init__(
+        self, shared: SharedPaths, batch: Batch, documents: Ints, items: list[str] | None, siblings: Siblings
+    ) -> None:
+        self.shared, self.batch, self._siblings = shared, batch, siblings
         self._ids, self._keys, self._valued = shared.ids, shared.keys, shared.automaton.is_valued
         self._documents, self._items = documents, items
         self._made: dict[Path, PathTable | None] = {}
@@ -152,6 +161,10 @@ class FoundTables(Mapping[Path, PathTable]):
         if path[0] == ANY_ROOT and len(nodes) and nodes[:, 0].min() < 0:  # not the item but an element above it
             inside = nodes[:, 0] >= 0
             documents, nodes, rows = documents[inside], nodes[inside], rows[inside]
+        for depth, step in enumerate(path):
+            if step.position and len(documents):
+                there = self._siblings.at_position(step, documents, nodes[:, depth])
+                documents, nodes, rows = documents[there], nodes[there], rows[there]
         if not len(documents):
             return None
         texts = self.batch.rows.values_of(rows) if self._valued(id) else pa.repeat(NOT_READ, len(rows))

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, TypeVar
 
 from lark import Token
 
+from fishweir.algebra.alternatives import one_of
 from fishweir.algebra.nodes import (
     MIRRORED,
+    OPPOSITES,
+    Absence,
     Block,
     Comparison,
     Constant,
@@ -29,20 +34,24 @@ from fishweir.algebra.nodes import (
     TextOutput,
     VariableOutput,
 )
+from fishweir.languages.connectives import all_of, conjunctions
 from fishweir.languages.lexical import OPENING_QUOTES, to_constant, to_operator, unquote
 from fishweir.languages.niagaracq.syntax import (
     Attributes,
+    ConditionSyntax,
     ElementSyntax,
     OutputSyntax,
     PatternSyntax,
     PredicateSyntax,
     QuerySyntax,
     local_tag,
+    path_of,
 )
 from fishweir.languages.parsed import ConstantPlace, LiteralKind, ParsedQuery
 from fishweir.languages.pieces import Rejected
 
 Part = TypeVar("Part")
+Conjunction = tuple[Comparison | Absence, ...]
 Binding = Literal["element", "content"]
 OutputAttributes = tuple[tuple[str, VariableOutput | TextOutput], ...]
 _KINDS: dict[str, LiteralKind] = {"STRING": "quoted", "NUMBER": "number", "TEXT": "text"}
@@ -61,28 +70,38 @@ class _Binder:
         self._variables: dict[str, Binding] = {}
         self._anonymous = 0
         self._conditions: list[Comparison] = []
+        self._choices: list[list[Conjunction]] = []
         self._used: list[Token] = []
         self._constants: list[Constant] = []
         self._slots: list[Slot] = []
         self._places: list[ConstantPlace] = []
 
     def bind(self, query: QuerySyntax) -> ParsedQuery:
-        blocks: list[Block] = []
-        for item in query.items:
-            if isinstance(item, PatternSyntax):
-                blocks.append(Block(_source(item.source), self._pattern(item.element)))
-            else:
-                self._predicate(item)
+        blocks = [block for item in query.items if (block := self._item(item)) is not None]
         for variable in self._used:
             self._known(variable)
         if not blocks:
-            assert isinstance(query.items[0], PredicateSyntax)
             reason = 'the query reads nothing: expected a pattern <...> in "..."'
-            raise Rejected(reason, _at(query.items[0].left))
+            raise Rejected(reason, _at(self._used[0]))
         output = tuple(self._output(part) for part in query.output)
         windows = (self._endless(),) * len(blocks) if len(blocks) > 1 else ()
-        shape = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), windows)
+        whole = Shape(tuple(blocks), tuple(self._conditions), output, tuple(self._slots), windows)
+        alternatives = [_narrowed(whole, [c for some in chosen for c in some]) for chosen in all_of(self._choices)]
+        starts = [_at(item.source[0]) for item in query.items if isinstance(item, PatternSyntax)]
+        for part in alternatives:
+            _check_joined(part, starts)
+        shape = one_of(alternatives)
         return ParsedQuery(shape, tuple(self._constants), tuple(self._places), query.clauses)
+
+    def _item(self, item: PatternSyntax | ConditionSyntax) -> Block | None:
+        """Binds a pattern or a condition; the block of a pattern."""
+        if isinstance(item, PatternSyntax):
+            return Block(_source(item.source), self._pattern(item.element))
+        if isinstance(item, PredicateSyntax):
+            self._conditions.append(self._predicate(item))
+        else:
+            self._choices.append(conjunctions(item, self._literal))
+        return None
 
     def _endless(self) -> SideWindow:
         """Documents of several sources wait for each other without end."""
@@ -101,7 +120,11 @@ class _Binder:
             else:
                 variables.append(self._term(part))
         variables += [self._declare(variable, "element") for variable in element.bindings]
-        return PatternNode(Step(local_tag(element.tag)), tuple(variables), tuple(children))
+        *above, name = path_of(element.tag)
+        node = PatternNode(Step(name), tuple(variables), tuple(children))
+        for outer in reversed(above):
+            node = PatternNode(Step(outer), (), (node,))
+        return node
 
     def _attribute(self, name: Token, value: Token) -> PatternNode:
         return PatternNode(Step(local_tag(name), "attribute"), (self._term(value),))
@@ -135,7 +158,19 @@ class _Binder:
         self._places.append(ConstantPlace(_at(token), _at(token) + len(token.rstrip()), kind))
         return slot
 
-    def _predicate(self, predicate: PredicateSyntax) -> None:
+    def _literal(self, predicate: PredicateSyntax, positive: bool) -> list[Conjunction]:
+        """A condition, or that it does not hold: the opposite comparison where that means the same, else an absence."""
+        comparison = self._predicate(predicate)
+        if positive:
+            return [(comparison,)]
+        if comparison.op in OPPOSITES and (isinstance(comparison.right, str) or comparison.right.type == "string"):
+            return [(replace(comparison, op=OPPOSITES[comparison.op]),)]
+        if isinstance(comparison.right, str):
+            reason = f"not(... {comparison.op} ...) is not supported between variables: values that are not numbers"
+            raise Rejected(f"{reason} satisfy neither '{comparison.op}' nor its opposite", _at(predicate.op))
+        return [(Absence((), (comparison,)),)]
+
+    def _predicate(self, predicate: PredicateSyntax) -> Comparison:
         left, right, op = predicate.left, predicate.right, to_operator(predicate.op)
         if left.type != "VARIABLE":
             if right.type != "VARIABLE":
@@ -145,7 +180,7 @@ class _Binder:
         if right.type == "VARIABLE":
             self._used.append(right)
         other = right[1:] if right.type == "VARIABLE" else self._slot(right)
-        self._conditions.append(Comparison(left[1:], op, other))
+        return Comparison(left[1:], op, other)
 
     def _known(self, variable: Token) -> Binding:
         if variable[1:] not in self._variables:
@@ -172,6 +207,36 @@ class _Binder:
             else:
                 found[_output_name(name)] = TextOutput(unquote(value))
         return tuple(found.items())
+
+
+def _narrowed(shape: Shape, conditions: list[Comparison | Absence]) -> Shape:
+    """The query with more conditions; absences stand at the nodes of the variables that they compare."""
+    absent = [condition for condition in conditions if isinstance(condition, Absence)]
+    compared = [condition for condition in conditions if isinstance(condition, Comparison)]
+    blocks = tuple(replace(block, pattern=_without(block.pattern, absent)) for block in shape.blocks)
+    return replace(shape, blocks=blocks, conditions=(*shape.conditions, *compared))
+
+
+def _without(node: PatternNode, absent: list[Absence]) -> PatternNode:
+    own = tuple(one for one in absent if one.conditions[0].left in node.variables)
+    return replace(node, children=tuple(_without(child, absent) for child in node.children), absent=own)
+
+
+def _check_joined(shape: Shape, starts: Sequence[int]) -> None:
+    """Something joins each source with the others: documents wait without end, and all combinations are too many."""
+    blocks, conditions = shape.blocks, shape.conditions
+    owner = {name: i for i, block in enumerate(blocks) for node in block.pattern.walk() for name in node.variables}
+    pairs = [{owner[c.left], owner[c.right]} for c in conditions if isinstance(c.right, str)]
+    joined = {0}
+    while more := [pair - joined for pair in pairs if pair & joined and pair - joined]:
+        joined = joined.union(*more)
+    apart = next((i for i in range(len(blocks)) if i not in joined), None)
+    if apart is None:
+        return
+    names = [str(block.source) for block in blocks]
+    what = f"the two: {names[0]} and {names[1]}" if len(names) == 2 else f"{names[apart]} with the sources before it"
+    how = "use a variable in both patterns, or compare one of each"
+    raise Rejected(f"nothing joins {what}; {how}", starts[apart])
 
 
 def _source(words: tuple[Token, ...]) -> Source:

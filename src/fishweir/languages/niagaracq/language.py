@@ -10,10 +10,12 @@ from dataclasses import replace
 
 from lark import Token, v_args
 
+from fishweir.languages.connectives import AndSyntax, NotSyntax, OrSyntax, combined
 from fishweir.languages.grammar import Grammar
 from fishweir.languages.niagaracq.binding import bind
 from fishweir.languages.niagaracq.syntax import (
     Attributes,
+    ConditionSyntax,
     ElementSyntax,
     OutputSyntax,
     PatternSyntax,
@@ -33,14 +35,14 @@ class NiagaraTransformer(ScheduleTransformer):
     def start(
         self,
         _where: Token,
-        items: tuple[PatternSyntax | PredicateSyntax, ...],
+        items: tuple[PatternSyntax | ConditionSyntax, ...],
         _construct: Token,
         parts: tuple[OutputSyntax | Token, ...],
         clauses: Clauses,
     ) -> QuerySyntax:
         return QuerySyntax(items, parts, clauses)
 
-    def items(self, *items: PatternSyntax | PredicateSyntax) -> tuple[PatternSyntax | PredicateSyntax, ...]:
+    def items(self, *items: PatternSyntax | ConditionSyntax) -> tuple[PatternSyntax | ConditionSyntax, ...]:
         return items
 
     def pattern(self, element: ElementSyntax, _in: Token, source: tuple[Token, ...]) -> PatternSyntax:
@@ -70,6 +72,15 @@ class NiagaraTransformer(ScheduleTransformer):
 
     def source(self, *words: Token) -> tuple[Token, ...]:
         return words
+
+    def either(self, *parts: ConditionSyntax | Token) -> ConditionSyntax:
+        return combined(OrSyntax, parts)
+
+    def both(self, *parts: ConditionSyntax | Token) -> ConditionSyntax:
+        return combined(AndSyntax, parts)
+
+    def negation(self, word: Token, inner: ConditionSyntax) -> ConditionSyntax:
+        return NotSyntax(word, inner)
 
     def predicate(self, left: Token, op: Token, right: Token) -> PredicateSyntax:
         return PredicateSyntax(left, op, right)

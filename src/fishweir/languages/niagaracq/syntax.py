@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from lark import Token
 
+from fishweir.languages.connectives import Condition
 from fishweir.languages.schedule import Clauses
 
 Attributes = tuple[tuple[Token, Token], ...]
@@ -34,6 +36,10 @@ class PredicateSyntax:
     right: Token
 
 
+ConditionSyntax: TypeAlias = "Condition[PredicateSyntax]"
+"""Predicates under and, or, not."""
+
+
 @dataclass(frozen=True, slots=True)
 class OutputSyntax:
     """A literal tag of the output."""
@@ -45,7 +51,7 @@ class OutputSyntax:
 
 @dataclass(frozen=True, slots=True)
 class QuerySyntax:
-    items: tuple[PatternSyntax | PredicateSyntax, ...]
+    items: tuple[PatternSyntax | ConditionSyntax, ...]
     output: tuple[OutputSyntax | Token, ...]
     clauses: Clauses
 
@@ -53,3 +59,9 @@ class QuerySyntax:
 def local_tag(tag: str) -> str:
     """The name without its prefix, typographic apostrophes made plain: `x:Day’s` is `Day's`."""
     return tag.rpartition(":")[2].replace("’", "'")
+
+
+def path_of(tag: str) -> list[str]:
+    """The names of a tag in a pattern: `<Quotes.Quote>` is a path, as in XML-QL."""
+    names = local_tag(tag).split(".")
+    return names if all(names) else [local_tag(tag)]

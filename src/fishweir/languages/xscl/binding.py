@@ -9,17 +9,18 @@ after the other into one query; `xscl_joins` goes on from there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lark import Token
 
+from fishweir.algebra.alternatives import one_of, parts, steps_of
 from fishweir.algebra.nodes import (
     MIRRORED,
+    Absence,
     Axis,
     Block,
     Comparison,
-    Constant,
     ElementOutput,
     Output,
     PatternNode,
@@ -32,18 +33,24 @@ from fishweir.algebra.nodes import (
 )
 from fishweir.algebra.normal import ANY_ROOT
 from fishweir.algebra.operators import Condition, condition_written
-from fishweir.languages.lexical import OPENING_QUOTES, to_constant, to_operator, unquote
+from fishweir.languages.connectives import NotSyntax
+from fishweir.languages.lexical import OPENING_QUOTES, to_operator, unquote
 from fishweir.languages.niagaracq.binding import spaced
 from fishweir.languages.parsed import ConstantPlace, ParsedQuery
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses.literals import KINDS, READERS, REFUSALS
+from fishweir.languages.xscl.expanding import expand_query
+from fishweir.languages.xscl.slots import Slots
 from fishweir.languages.xscl.syntax import (
     BlockSyntax,
     ComparisonSyntax,
+    ConditionSyntax,
     ElementSyntax,
     QuerySyntax,
     RelativeSyntax,
     StepSyntax,
+    comparisons,
+    optional_variables,
 )
 
 AXES: dict[tuple[bool, bool], Axis] = {
@@ -59,6 +66,7 @@ class Node:
     step: Step
     variables: list[str] = field(default_factory=list)
     children: list[Node] = field(default_factory=list)
+    absent: list[Absence] = field(default_factory=list)
 
     def walk(self) -> Iterator[Node]:
         yield self
@@ -66,12 +74,31 @@ class Node:
             yield from child.walk()
 
     def frozen(self) -> PatternNode:
-        return PatternNode(self.step, tuple(self.variables), tuple(child.frozen() for child in self.children))
+        children = tuple(child.frozen() for child in self.children)
+        return PatternNode(self.step, tuple(self.variables), children, tuple(self.absent))
 
 
 def bind_selection(query: QuerySyntax) -> ParsedQuery:
     """The shape and constants of a query of one block; Rejected for unknown variables and the like."""
-    return Binder().bind(query)
+    found, slots, optional = expand_query(query), Slots(), optional_variables(query.block)
+    shapes = [Binder(slots, len(found) > 1, optional).bind(one) for one in found]
+    shape = one_of([replace(shape, slots=tuple(slots.slots)) for shape in shapes])
+    check_alike(shape, query)
+    name = None if query.name is None else plain_name(query.name)
+    return ParsedQuery(shape, tuple(slots.constants), tuple(slots.places), query.clauses, name)
+
+
+def check_alike(shape: Shape, query: QuerySyntax) -> None:
+    """What a variable of the output is must not depend on the alternative: an element, or one attribute."""
+    shown = [{n: _kind(step) for n, (_, step) in steps_of(part).items()} for part in parts(shape)]
+    for name in shape.output_variables:
+        if len({kinds[name] for kinds in shown if name in kinds}) > 1:
+            reason = f"{name} is an element in one part of the 'or' and an attribute, or another one, in the next"
+            raise Rejected(reason, at(query.block.source))
+
+
+def _kind(step: Step) -> tuple[str, str | None] | None:
+    return (step.name, step.namespace) if step.is_attribute else None
 
 
 class Binder:
@@ -80,31 +107,34 @@ class Binder:
     where = "the block does"
     operand = "a path"
 
-    def __init__(self) -> None:
+    def __init__(self, slots: Slots, several: bool, optional: frozenset[str]) -> None:
+        self._slots, self._several, self._optional = slots, several, optional
         self._nodes: dict[str, Node] = {}
         self._side = 0
         self._sides: dict[str, int] = {}
         self._prefix = "_"
         self._anonymous = 0
         self._conditions: list[Comparison] = []
-        self._constants: list[Constant] = []
-        self._slots: list[Slot] = []
-        self._places: list[ConstantPlace] = []
+        self._negated = False
 
-    def bind(self, query: QuerySyntax) -> ParsedQuery:
+    def bind(self, query: QuerySyntax) -> Shape:
         root, last = self._block(query.block)
         if query.select is None:
             self._shown(last, query.block.last)
-            output: tuple[Output, ...] = (VariableOutput(self._variable(last)),)
+            output: tuple[Output, ...] = (VariableOutput(self._result(last)),)
         else:
             output = tuple(self._output(item) for item in query.select)
         block = Block(Source(plain_name(query.block.source)), root.frozen())
-        shape = Shape((block,), tuple(self._conditions), output, tuple(self._slots))
-        return self._parsed(shape, query)
+        return Shape((block,), tuple(self._conditions), output)
 
-    def _parsed(self, shape: Shape, query: QuerySyntax) -> ParsedQuery:
-        name = None if query.name is None else plain_name(query.name)
-        return ParsedQuery(shape, tuple(self._constants), tuple(self._places), query.clauses, name)
+    def _result(self, last: Node, number: int = 0) -> str:
+        """The variable of a block's result; in alternatives one that is the same in all of them."""
+        if not self._several:
+            return self._variable(last)
+        named = [name for name in last.variables if name[0] != "_"]
+        if not named:
+            last.variables.append(f"{self._prefix}last{number}")
+        return named[0] if named else last.variables[-1]
 
     def _block(self, block: BlockSyntax) -> tuple[Node, Node]:
         """The root of a block's pattern and the node of its last step."""
@@ -133,6 +163,8 @@ class Binder:
 
     def _declare(self, token: Token, node: Node) -> None:
         name = variable_name(token)
+        if self._negated:
+            raise Rejected(f"the variable {name} cannot be bound inside not(...)", at(token))
         if name[0] == "_":
             raise Rejected("a variable's name begins with a letter", at(token))
         if name in self._nodes:
@@ -150,11 +182,15 @@ class Binder:
             node.variables.append(f"{self._prefix}{self._anonymous}")
         return node.variables[0]
 
-    def _condition(self, node: Node, condition: ComparisonSyntax) -> None:
+    def _condition(self, node: Node, condition: ConditionSyntax) -> None:
+        if isinstance(condition, NotSyntax):
+            self._absence(node, condition)
+            return
+        assert isinstance(condition, ComparisonSyntax), "and, or are multiplied out"
         left, right = condition.left, condition.right
         if condition.op is None or right is None:
             if isinstance(left, Token):
-                raise Rejected("positions are not supported: compare with a path", at(left))
+                raise Rejected("expected a path, or a comparison with one", at(left))
             self._path(node, left.steps)
             return
         if condition.op.type == "CONDITION":
@@ -172,6 +208,20 @@ class Binder:
         compared = self._end(node, left)
         other = self._slot(right) if isinstance(right, Token) else self._end(node, right)
         self._conditions.append(Comparison(compared, op, other))
+
+    def _absence(self, node: Node, negation: NotSyntax[ComparisonSyntax]) -> None:
+        """Grows a pattern of its own below the node, and puts it aside as what must be absent."""
+        if node.step.is_attribute and node.step.name == "*":
+            raise Rejected("not(...) needs the name of the attribute: '@*' may stand for several", at(negation.word))
+        before, self._conditions = self._conditions, []
+        outer, self._negated = self._negated, True
+        below = Node(node.step, node.variables)
+        self._condition(below, negation.part)
+        children = tuple(child.frozen() for child in below.children)
+        tests = (path.test for one in comparisons(negation) for path in one.paths if path.test is not None)
+        test = next((_step(StepSyntax(name)) for name in tests), None)
+        node.absent.append(Absence(children, tuple(self._conditions), test))
+        self._conditions, self._negated = before, outer
 
     def _on_texts(self, condition: ComparisonSyntax) -> tuple[RelativeSyntax, Condition, Token]:
         """The parts of `path KEYWORD 'constant'`, checked."""
@@ -192,25 +242,13 @@ class Binder:
         constant = READERS[kind](token)
         if constant is None:
             raise Rejected(REFUSALS[kind].format(token), at(token))
-        return self._place("string", constant, ConstantPlace(at(token), at(token) + len(token), kind))
+        return self._slots.of_place("string", constant, ConstantPlace(at(token), at(token) + len(token), kind))
 
     def _end(self, node: Node, path: RelativeSyntax) -> str:
         return self._variable(self._path(node, path.steps))
 
     def _slot(self, token: Token) -> Slot:
-        quoted = token.type == "STRING"
-        constant = unquote(token) if quoted else to_constant(token)
-        if constant is None:
-            raise Rejected(f"the number {token} is too large", at(token))
-        place = ConstantPlace(at(token), at(token) + len(token), "quoted" if quoted else "number")
-        return self._place("string" if quoted else "number", constant, place)
-
-    def _place(self, kind: Literal["string", "number"], constant: Constant, place: ConstantPlace) -> Slot:
-        slot = Slot(len(self._slots), kind)
-        self._slots.append(slot)
-        self._constants.append(constant)
-        self._places.append(place)
-        return slot
+        return self._slots.of_token(token)
 
     def _output(self, part: ElementSyntax | Token) -> Output:
         if isinstance(part, ElementSyntax):
@@ -235,6 +273,9 @@ class Binder:
 
     def _known(self, variable: Token) -> str:
         """A variable that the output mentions."""
+        name = variable_name(variable)
+        if name in self._optional and name not in self._nodes:
+            return name
         name = self._bound(variable)
         self._shown(self._nodes[name], variable)
         return name
@@ -242,7 +283,11 @@ class Binder:
     def _bound(self, variable: Token) -> str:
         name = variable_name(variable)
         if name not in self._nodes:
+            if name in self._optional:
+                raise Rejected(f"the variable {name} is optional: it is output, not compared", at(variable))
             known = ", ".join(self._nodes) or "none"
+            if self._several:
+                known += "; what is output is bound in every part of an 'or'"
             raise Rejected(f"{self.where} not bind {name}; bound variables: {known}", at(variable))
         return name
 
@@ -253,14 +298,10 @@ class Binder:
 
 def _step(syntax: StepSyntax) -> Step:
     token, axis = syntax.name, AXES[syntax.deep, syntax.attribute]
-    if token.type == "PREFIXED":
-        local = token.rpartition(":")[2]
-        reason = f"prefixes have no namespace here: write '{{uri}}{local}', or '{local}' for any namespace"
-        raise Rejected(reason, at(token))
     if token.type != "CLARK":
-        return Step(str(token), axis)
+        return Step(str(token), axis, position=syntax.position)
     namespace, _, local = token[1:].rpartition("}")
-    return Step(local, axis, namespace)
+    return Step(local, axis, namespace, syntax.position)
 
 
 def plain_name(token: Token) -> str:

@@ -1,22 +1,30 @@
-"""Several joins in one XSCL query: each but the last is a query of its own, whose results the next one reads.
+"""A join that another join reads: what its documents hold, and under which name they are published.
 
 `A JOIN{p, T} B JOIN{q, U} C` is a join of A and B, published under a name of its own, and a join of that stream with
-C. A document of the first has a child for each variable that is wanted later; inside is the element itself, or
-the text of the attribute, so that values, paths below it and outputs are what they were. Its time is that of the
-later of its two documents. The name is made of the text, so queries that begin alike share the stream.
+C; so is a join in parentheses on either side. A document of the inner join has a child for each variable that is wanted
+further out; inside is the element itself, or the text of the attribute, so that values, paths below it and outputs are
+what they were. Its time is that of the later of its two documents. The name is made of the text, so queries with the
+same inner join share the stream.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from lark import Token
 
 from fishweir.algebra.nodes import DERIVED, Step
 from fishweir.languages.xscl.binding import variable_name
-from fishweir.languages.xscl.syntax import ComparisonSyntax, ElementSyntax, QuerySyntax, RelativeSyntax
+from fishweir.languages.xscl.syntax import (
+    ComparisonSyntax,
+    ConditionSyntax,
+    ElementSyntax,
+    QuerySyntax,
+    RelativeSyntax,
+    comparisons,
+)
 
 ROOT = "result"
 """The new root of the default output."""
@@ -33,13 +41,14 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What a join of a chain publishes; `lasts` are the variables at the ends of the blocks, each with the place of
-    that end, `names` all variables so far, kept or not."""
+    """What an inner join publishes; `lasts` are the variables at the ends of the blocks, each with the place of that
+    end, `names` all variables inside it, kept or not, each with its place, `text` its part of the query."""
 
     source: str
     kept: tuple[Kept, ...]
     lasts: tuple[tuple[str, Token], ...]
-    names: tuple[str, ...]
+    names: tuple[tuple[str, Token], ...]
+    text: str
 
 
 def derived_name(text: str) -> str:
@@ -50,16 +59,20 @@ def holder(name: str) -> Step:
     return Step(name, namespace=None if name == "*" else "")
 
 
-def mentioned_after(query: QuerySyntax, number: int) -> dict[str, Token]:
-    """The variables that later joins and the select clause mention, each with its first mention."""
+def mentioned_by(conditions: Iterable[ConditionSyntax]) -> dict[str, Token]:
+    """The variables that a join's predicate mentions, each with its first mention."""
+    return _first(token for condition in conditions for one in comparisons(condition) for token in _compared(one))
+
+
+def selected_by(query: QuerySyntax) -> dict[str, Token]:
+    """The variables that the select clause mentions."""
+    return _first(token for item in query.select or () for token in _selected(item))
+
+
+def _first(tokens: Iterable[Token]) -> dict[str, Token]:
     found: dict[str, Token] = {}
-    for join in query.joins[number + 1 :]:
-        for condition in join.conditions:
-            for token in _compared(condition):
-                found.setdefault(variable_name(token), token)
-    for item in query.select or ():
-        for token in _selected(item):
-            found.setdefault(variable_name(token), token)
+    for token in tokens:
+        found.setdefault(variable_name(token), token)
     return found
 
 

@@ -1,18 +1,21 @@
 """Binding of XSCL's joins: two blocks, the comparisons between them in value-join normal form, the window.
 
-In: a query of two or more blocks. Out: a Shape with two blocks and a window. Steps on a variable inside a
-join's predicate grow the pattern below the variable's node, each path by itself, so that what is left compares
-variables with each other (MMQJP section 2). A comparison within one block, or with a constant, is a condition
-of that block. Of several joins, each but the last is a query of its own, whose results the next one reads
-(`xscl_chains`).
+In: a join and its two sides, each a block or what another join publishes (`trees.py`). Out: a Shape with two blocks
+and a window. Steps on a variable inside a join's predicate grow the pattern below the variable's node, each path by
+itself, so that what is left compares variables with each other (MMQJP section 2). A comparison within one block, or
+with a constant, is a condition of that block. A join without a predicate is over all pairs within its window.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 from lark import Token
 
 from fishweir.algebra.nodes import (
     MIRRORED,
+    OPPOSITES,
     Block,
     Comparison,
     ElementOutput,
@@ -22,68 +25,61 @@ from fishweir.algebra.nodes import (
     Source,
     VariableOutput,
 )
+from fishweir.languages.connectives import NotSyntax
 from fishweir.languages.lexical import to_operator
-from fishweir.languages.parsed import ParsedQuery
 from fishweir.languages.pieces import Rejected
-from fishweir.languages.schedule import Clauses
 from fishweir.languages.xscl.binding import Binder, Node, at, plain_name, variable_name
-from fishweir.languages.xscl.chains import ROOT, Derived, Kept, derived_name, holder, mentioned_after
-from fishweir.languages.xscl.syntax import BlockSyntax, ComparisonSyntax, JoinSyntax, QuerySyntax, RelativeSyntax
-
-
-def bind_joins(query: QuerySyntax, text: str) -> ParsedQuery:
-    """The shape and constants of the last join, with the joins before it; Rejected for what does not bind."""
-    before: list[ParsedQuery] = []
-    left: BlockSyntax | Derived = query.block
-    for number, join in enumerate(query.joins[:-1]):
-        binder = JoinBinder(number)
-        binder.bind_blocks(left, join)
-        start, end = at(query.block.source), at(query.joins[number + 1].word)
-        made, left = binder.to_derived(mentioned_after(query, number), query.select is None, text[start:end].rstrip())
-        before.append(made)
-    binder = JoinBinder(len(before))
-    binder.bind_blocks(left, query.joins[-1])
-    return binder.to_parsed(query, tuple(before))
+from fishweir.languages.xscl.chains import ROOT, Derived, Kept, derived_name, holder
+from fishweir.languages.xscl.slots import Slots
+from fishweir.languages.xscl.syntax import (
+    BlockSyntax,
+    ComparisonSyntax,
+    ConditionSyntax,
+    JoinSyntax,
+    QuerySyntax,
+    RelativeSyntax,
+)
 
 
 class JoinBinder(Binder):
-    """Binds the blocks first, then the predicate, which may name the variables of both. Of a chain it is the join
-    of that number, counted from 0; the left side is then what the join before it made."""
+    """Binds the blocks first, then the predicate, which may name the variables of both. The variables that it makes
+    begin with `prefix`."""
 
     where = "the blocks do"
     operand = "a variable"
 
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self._prefix = f"_{number}_" if number else "_"
+    def __init__(self, prefix: str, slots: Slots, several: bool, optional: frozenset[str]) -> None:
+        super().__init__(slots, several, optional)
+        self._prefix = prefix
         self._blocks: list[tuple[str, Node]] = []
         self._windows: tuple[SideWindow, ...] = ()
         self._strict = False
-        self._taken: tuple[str, ...] = ()
+        self._taken: dict[str, Token] = {}
+        """Variables of the joins inside the sides, kept or not, and where each is bound."""
+        self._declared: dict[str, Token] = {}
         self._texts: set[str] = set()
         """Variables that stand for the text of an attribute."""
         self._lasts: list[tuple[Token, Node]] = []
         """The results of the blocks, each with its place in the text."""
 
-    def bind_blocks(self, left: BlockSyntax | Derived, join: JoinSyntax) -> None:
-        if isinstance(left, Derived):
-            self._derived(left)
-        else:
-            self._bind_block(left)
-        self._side = 1
-        self._bind_block(join.block)
+    def bind_sides(self, left: BlockSyntax | Derived, right: BlockSyntax | Derived, join: JoinSyntax) -> None:
+        for side, operand in enumerate((left, right)):
+            self._side = side
+            if isinstance(operand, Derived):
+                self._derived(operand)
+            else:
+                self._bind_block(operand)
         self._windows, self._strict = self._join(join), join.is_sequence
 
-    def to_parsed(self, query: QuerySyntax, before: tuple[ParsedQuery, ...]) -> ParsedQuery:
-        output = self._default() if query.select is None else tuple(self._output(item) for item in query.select)
-        name = None if query.name is None else plain_name(query.name)
-        return ParsedQuery(
-            self._shape(output), tuple(self._constants), tuple(self._places), query.clauses, name, before=before
+    def to_shape(self, query: QuerySyntax) -> Shape:
+        return self._shape(
+            self._default() if query.select is None else tuple(self._output(item) for item in query.select)
         )
 
-    def to_derived(self, wanted: dict[str, Token], lasts: bool, text: str) -> tuple[ParsedQuery, Derived]:
+    def to_derived(self, wanted: dict[str, Token], lasts: bool, text: str) -> tuple[Shape, Derived]:
         """The join as a query of its own, which keeps the variables that are wanted later, and what it makes."""
-        ends = {self._variable(node): (token, node) for token, node in self._lasts} if lasts else {}
+        results = [(self._result(node, i), token, node) for i, (token, node) in enumerate(self._lasts)] if lasts else []
+        ends = {name: (token, node) for name, token, node in results}
         places = {name: (token, self._nodes[name]) for name, token in wanted.items() if name in self._nodes} | ends
         kept: list[Kept] = []
         for name, (token, node) in places.items():
@@ -92,14 +88,13 @@ class JoinBinder(Binder):
         parts = (ElementOutput(one.tag, (), (VariableOutput(one.variable, one.is_text),)) for one in kept)
         shape = self._shape((ElementOutput(ROOT, (), tuple(parts)),))
         text = f"{text} -- keeps {', '.join(one.variable for one in kept)}"
-        name = derived_name(text)
-        made = ParsedQuery(shape, tuple(self._constants), tuple(self._places), Clauses(), name, text=text)
         found = tuple((name, token) for name, (token, _) in ends.items())
-        return made, Derived(name, tuple(kept), found, (*self._taken, *self._nodes))
+        names = tuple((self._taken | self._declared).items())
+        return shape, Derived(derived_name(text), tuple(kept), found, names, text)
 
     def _shape(self, output: tuple[Output, ...]) -> Shape:
         blocks = tuple(Block(Source(source), root.frozen()) for source, root in self._blocks)
-        return Shape(blocks, tuple(self._conditions), output, tuple(self._slots), self._windows, self._strict)
+        return Shape(blocks, tuple(self._conditions), output, (), self._windows, self._strict)
 
     def _bind_block(self, block: BlockSyntax) -> None:
         root, last = self._block(block)
@@ -107,7 +102,9 @@ class JoinBinder(Binder):
         self._lasts.append((block.last, last))
 
     def _derived(self, left: Derived) -> None:
-        """The left side of a later join: the variables that the document of the join before it has kept."""
+        """A side that is a join itself: the variables that its documents have kept."""
+        for name, token in left.names:
+            self._check_new(name, token)
         root, nodes = Node(holder(ROOT)), dict[str, Node]()
         for one in left.kept:
             node = Node(holder(one.tag))
@@ -119,23 +116,28 @@ class JoinBinder(Binder):
             self._texts |= {one.variable} if one.is_text else set()
             node.variables.append(one.variable)
             if one.variable[0] != "_":
-                self._nodes[one.variable], self._sides[one.variable] = node, 0
+                self._nodes[one.variable], self._sides[one.variable] = node, self._side
         self._lasts += [(token, nodes[name]) for name, token in left.lasts]
-        self._taken = left.names
+        self._taken |= dict(left.names)
         self._blocks.append((left.source, root))
 
     def _declare(self, token: Token, node: Node) -> None:
         name = variable_name(token)
-        if name in self._taken and name not in self._nodes:
+        if name not in self._nodes:
+            self._check_new(name, token)
+        super()._declare(token, node)
+        self._declared[name] = token
+
+    def _check_new(self, name: str, token: Token) -> None:
+        if name in self._taken or name in self._nodes:
             reason = f"the variable {name} is bound in two blocks: write {name}' in one of them"
             raise Rejected(reason, at(token))
-        super()._declare(token, node)
 
     def _default(self) -> tuple[Output, ...]:
         """A new root with the results of the blocks."""
         for token, node in self._lasts:
             self._shown(node, token)
-        parts = [self._variable_output(self._variable(node)) for _, node in self._lasts]
+        parts = [self._variable_output(self._result(node, i)) for i, (_, node) in enumerate(self._lasts)]
         return (ElementOutput(ROOT, (), tuple(parts)),)
 
     def _variable_output(self, name: str) -> VariableOutput:
@@ -143,40 +145,64 @@ class JoinBinder(Binder):
 
     def _join(self, join: JoinSyntax) -> tuple[SideWindow, ...]:
         between = [self._compare(condition) for condition in join.conditions]
-        if not any(between):
-            reason = "a join needs a comparison between its two blocks, such as x = y with x of one and y of the other"
-            raise Rejected(reason, at(join.word))
-        slot = self._place("number", join.window.seconds, join.window.place)
+        if False in between and True not in between:
+            reason = "all comparisons of this join are within one of its blocks: compare x of one with y of the other"
+            raise Rejected(f"{reason}, or nothing for all pairs", at(join.word))
+        slot = self._slots.of_place("number", join.window.seconds, join.window.place)
         return SideWindow(slot), SideWindow() if join.is_sequence else SideWindow(slot)
 
-    def _compare(self, condition: ComparisonSyntax) -> bool:
-        """Adds a condition of a join; whether it is between the two blocks."""
+    def _compare(self, condition: ConditionSyntax) -> bool | None:
+        """Adds a condition of a join; whether it compares variables of two blocks, or of one; None where of none."""
+        if isinstance(condition, NotSyntax):
+            return self._negation(condition)
+        assert isinstance(condition, ComparisonSyntax), "and, or are multiplied out"
         left, right = condition.left, condition.right
         if condition.op is None or right is None:
             self._there(left)
-            return False
+            return None
         if condition.op.type == "CONDITION":
             operand, on_texts, constant = self._on_texts(condition)
             name = self._operand(operand)[0]
             self._conditions.append(Comparison(name, on_texts.name, self._text_slot(constant, on_texts)))
-            return False
+            return None
         op = to_operator(condition.op)
         if isinstance(left, Token):
             if isinstance(right, Token):
                 raise Rejected("a comparison of two constants: one side must be a variable", at(left))
             slot = self._slot(left)
             self._conditions.append(Comparison(self._operand(right)[0], MIRRORED[op], slot))
-            return False
+            return None
         compared, side = self._operand(left)
         if isinstance(right, Token):
             self._conditions.append(Comparison(compared, op, self._slot(right)))
-            return False
+            return None
         other, other_side = self._operand(right)
         self._conditions.append(Comparison(compared, op, other))
         if side != other_side:
             for name, operand in ((compared, left), (other, right)):
                 self._check_named(name, operand)
         return side != other_side
+
+    def _negation(self, negation: NotSyntax[ComparisonSyntax]) -> bool | None:
+        """What must not hold: an absence below a variable, or of two variables the opposite comparison."""
+        comparison = negation.part
+        assert isinstance(comparison, ComparisonSyntax)
+        operands = [side for side in (comparison.left, comparison.right) if isinstance(side, RelativeSyntax)]
+        if len(operands) == 2:
+            return self._compare(opposite(comparison, operands))
+        if not operands:
+            raise Rejected("a comparison of two constants: one side must be a variable", at(negation.word))
+        (operand,) = operands
+        name = self._bound(operand.start)
+        if name in self._texts and operand.steps:
+            raise Rejected("an attribute has nothing below it", at(operand.steps[0].name))
+        node, self._side = self._nodes[name], self._sides[name]
+        if operand.conditions:
+            raise Rejected(
+                "a variable inside not(...) has no predicate of its own: put it on the block", at(operand.start)
+            )
+        self._absence(node, negation)
+        return None
 
     def _check_named(self, name: str, operand: RelativeSyntax) -> None:
         """A result is over the nodes that value joins compare, and an attribute is known by its name."""
@@ -204,3 +230,16 @@ class JoinBinder(Binder):
         if not operand.steps:
             return name, self._side
         return self._variable(self._path(node, operand.steps)), self._side
+
+
+def opposite(comparison: ComparisonSyntax, operands: Sequence[RelativeSyntax]) -> ComparisonSyntax:
+    """The comparison that holds where this one does not: of two values that are there, equal or not."""
+    assert comparison.op is not None
+    if any(operand.steps or operand.conditions for operand in operands):
+        reason = "not(...) compares two variables, not paths below them: bind the nodes to variables"
+        raise Rejected(reason, at(operands[0].start))
+    op = to_operator(comparison.op)
+    if op not in OPPOSITES:
+        reason = f"not(... {op} ...) is not supported between variables: values that are not numbers satisfy neither"
+        raise Rejected(f"{reason} '{op}' nor its opposite", at(comparison.op))
+    return replace(comparison, op=comparison.op.update(value=OPPOSITES[op]))

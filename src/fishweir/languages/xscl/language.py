@@ -7,30 +7,49 @@ make algebra of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from lark import Token, v_args
 
+from fishweir.languages.connectives import CONNECTIVES, AndSyntax, NotSyntax, OrSyntax, combined
 from fishweir.languages.grammar import Grammar
+from fishweir.languages.lexical import unquote
 from fishweir.languages.parsed import ConstantPlace, LiteralKind, ParsedQuery
 from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.schedule import ScheduleTransformer, plain
 from fishweir.languages.times import UNITS, BadTime, parse_window
 from fishweir.languages.xscl.binding import bind_selection
-from fishweir.languages.xscl.joins import bind_joins
 from fishweir.languages.xscl.syntax import (
     BlockSyntax,
+    CallSyntax,
+    ChainSyntax,
     ComparisonSyntax,
+    ConditionSyntax,
     ElementSyntax,
     JoinSyntax,
+    PositionSyntax,
     QuerySyntax,
     RelativeSyntax,
     StepSyntax,
+    UnionSyntax,
     WindowSyntax,
 )
+from fishweir.languages.xscl.trees import bind_joins
+from fishweir.languages.xscl.xpath import (
+    Namespaces,
+    compared,
+    to_condition,
+    to_optional,
+    to_step,
+    with_marks,
+    with_namespaces,
+)
 
-Conjunction = tuple[ComparisonSyntax, ...]
+CONDITIONS = (ComparisonSyntax, PositionSyntax, *CONNECTIVES)
 Selected = tuple[ElementSyntax | Token, ...]
+NO_COMPARISON = "expected a comparison of variables, such as x = y"
 
 
 @v_args(inline=True)
@@ -38,11 +57,19 @@ class XsclTransformer(ScheduleTransformer):
     """Trees of xscl.lark to syntax nodes."""
 
     def start(self, *parts: Any) -> QuerySyntax:
-        block = next(part for part in parts if isinstance(part, BlockSyntax))
-        joins = tuple(part for part in parts if isinstance(part, JoinSyntax))
+        declared = next((part for part in parts if isinstance(part, Namespaces)), Namespaces({}))
+        parts = tuple(with_namespaces(part, declared) for part in parts if part is not declared)
+        first = next(part for part in parts if isinstance(part, BlockSyntax | ChainSyntax))
+        chain = _chain(first, [part for part in parts if isinstance(part, JoinSyntax)], 0)
         select = next((part for part in parts if isinstance(part, tuple)), None)
         name = next((part for part in parts if isinstance(part, Token)), None)
-        return QuerySyntax(select, block, joins, name, parts[-1])
+        return QuerySyntax(select, chain.block, chain.joins, name, parts[-1], str(declared))
+
+    def namespaces(self, *declared: tuple[Token, Token]) -> Namespaces:
+        return Namespaces({str(prefix): unquote(uri) for prefix, uri in declared})
+
+    def declared(self, prefix: Token, uri: Token) -> tuple[Token, Token]:
+        return prefix, uri
 
     def select(self, _select: Token, *items: ElementSyntax | Token) -> Selected | None:
         return None if isinstance(items[0], Token) and items[0].type == "STAR" else items
@@ -50,9 +77,14 @@ class XsclTransformer(ScheduleTransformer):
     def publish(self, _publish: Token, name: Token) -> Token:
         return name
 
+    def group(self, _open: Token, first: BlockSyntax | ChainSyntax, *rest: Any) -> BlockSyntax | ChainSyntax:
+        *joins, close = rest
+        chain = _chain(first, joins, _at(close))
+        return chain if chain.joins else chain.block
+
     def join(self, word: Token, *parts: Any) -> JoinSyntax:
         *inner, brace, block = parts
-        conditions = next((part for part in inner if isinstance(part, tuple)), ())
+        conditions = tuple(compared(part, NO_COMPARISON) for part in inner if isinstance(part, CONDITIONS))
         window = next((part for part in inner if isinstance(part, WindowSyntax)), None)
         if window is None:
             reason = "expected ',' and how long documents wait for each other, such as ', 10 minutes' or ', INF'"
@@ -60,19 +92,26 @@ class XsclTransformer(ScheduleTransformer):
         return JoinSyntax(word, conditions, window, block)
 
     def window(self, amount: Token, unit: Token | None = None) -> WindowSyntax:
-        bare = amount.type == "SPAN"
+        bare = amount.type in ("SPAN", "LONE")
         try:
             seconds = parse_window(f"{amount} {unit or ''}".strip() if bare else plain(amount))
         except BadTime as error:
             known = unit is None or unit.lower() in UNITS
             raise Rejected(str(error), _at(amount if known or unit is None else unit)) from None
-        kind: LiteralKind = "keyword" if amount.type == "INF" else "interval"
+        kind: LiteralKind = "keyword" if amount.type in ("INF", "LONE_INF") else "interval"
         factor = UNITS[unit.lower()] if unit is not None else 1.0
         return WindowSyntax(seconds, ConstantPlace(_at(amount), _at(amount) + len(amount), kind, factor))
 
     def operand(self, variable: Token, *parts: Any) -> RelativeSyntax:
         steps = tuple(part for part in parts if isinstance(part, StepSyntax))
-        return RelativeSyntax(variable, steps, tuple(one for part in parts if isinstance(part, tuple) for one in part))
+        conditions = tuple(compared(part) for part in parts if isinstance(part, CONDITIONS))
+        return RelativeSyntax(variable, steps, conditions)
+
+    def union(self, first: BlockSyntax, *others: BlockSyntax) -> BlockSyntax:
+        for other in others:
+            if other.source != first.source:
+                raise Rejected("the parts of a union read one stream: register a query for each", _at(other.source))
+        return replace(first, others=others)
 
     def block(self, source: Token, *parts: Token | StepSyntax) -> BlockSyntax:
         steps = tuple(part for part in parts if isinstance(part, StepSyntax))
@@ -81,47 +120,41 @@ class XsclTransformer(ScheduleTransformer):
             raise Rejected("a variable of the whole document cannot have steps behind it", _at(variables[0]))
         return BlockSyntax(source, steps, variables)
 
-    def step(self, slash: Token, test: tuple[bool, Token], *marks: Token | Conjunction) -> StepSyntax:
-        return _step(slash.type == "DEEP", test, marks)
+    def step(self, slash: Token, test: StepSyntax, *marks: Token | ConditionSyntax) -> StepSyntax:
+        return with_marks(replace(test, deep=slash.type == "DEEP"), marks)
 
-    def first(self, test: tuple[bool, Token], *marks: Token | Conjunction) -> StepSyntax:
-        return _step(False, test, marks)
+    def first(self, test: StepSyntax, *marks: Token | ConditionSyntax) -> StepSyntax:
+        return with_marks(test, marks)
 
-    def test(self, *tokens: Token) -> tuple[bool, Token]:
-        return len(tokens) > 1, tokens[-1]
+    def test(self, *tokens: Token) -> StepSyntax:
+        return to_step(tokens)
 
     def binding(self, name: Token) -> Token:
         return name
 
-    def predicate(self, conditions: Conjunction) -> Conjunction:
-        return conditions
+    def predicate(self, condition: ConditionSyntax, optional: Token | None = None) -> ConditionSyntax:
+        return condition if optional is None else to_optional(condition, optional)
 
-    def either(self, *parts: Conjunction | Token) -> Conjunction:
-        if len(parts) > 1:
-            assert isinstance(parts[1], Token)
-            raise Rejected("'or' is not supported in a predicate: register a query for each part", _at(parts[1]))
-        assert not isinstance(parts[0], Token)
-        return parts[0]
+    def either(self, *parts: ConditionSyntax | Token) -> ConditionSyntax:
+        return combined(OrSyntax, parts if len(parts) == 1 else [compared(part) for part in parts])
 
-    def both(self, *parts: ComparisonSyntax | Conjunction | Token) -> Conjunction:
-        found: list[ComparisonSyntax] = []
-        for part in parts:
-            if not isinstance(part, Token):
-                found += (part,) if isinstance(part, ComparisonSyntax) else part
-        return tuple(found)
+    def both(self, *parts: ConditionSyntax | Token) -> ConditionSyntax:
+        return combined(AndSyntax, parts if len(parts) == 1 else [compared(part) for part in parts])
 
-    def negation(self, word: Token, _inner: Conjunction) -> None:
-        raise Rejected("'not(...)' is not supported: all of a tree pattern must be there", _at(word))
+    def negation(self, word: Token, inner: ConditionSyntax) -> ConditionSyntax:
+        return NotSyntax(word, compared(inner))
 
-    def comparison(self, left: Any, op: Token | None = None, right: Any = None) -> ComparisonSyntax:
-        return ComparisonSyntax(left, op, right)
+    def comparison(self, left: Any, op: Token | None = None, right: Any = None) -> ConditionSyntax | PositionSyntax:
+        return to_condition(left, op, right)
 
-    def relative(self, first: Token | StepSyntax, *steps: StepSyntax) -> RelativeSyntax:
-        if isinstance(first, StepSyntax):
-            return RelativeSyntax(first.name, (first, *steps))
-        if first.type == "PARENT":
-            raise Rejected("the parent axis '..' is not supported: put the condition on the parent", _at(first))
-        return RelativeSyntax(first, steps)
+    def paths(self, first: RelativeSyntax, *others: RelativeSyntax) -> RelativeSyntax | UnionSyntax:
+        return UnionSyntax((first, *others)) if others else first
+
+    def relative(self, first: StepSyntax, *steps: StepSyntax) -> RelativeSyntax:
+        return RelativeSyntax(first.name, (first, *steps))
+
+    def call(self, name: Token, *arguments: Any) -> CallSyntax:
+        return CallSyntax(name, arguments)
 
     def element(
         self, tag: Token, attributes: tuple[tuple[Token, Token], ...], content: Selected = (), closing: Any = None
@@ -147,11 +180,13 @@ class XsclTransformer(ScheduleTransformer):
         return content
 
 
-def _step(deep: bool, test: tuple[bool, Token], marks: tuple[Token | Conjunction, ...]) -> StepSyntax:
-    attribute, name = test
-    variables = tuple(mark for mark in marks if isinstance(mark, Token))
-    conditions = tuple(one for mark in marks if not isinstance(mark, Token) for one in mark)
-    return StepSyntax(name, deep, attribute, variables, conditions)
+def _chain(first: BlockSyntax | ChainSyntax, joins: Sequence[JoinSyntax], end: int) -> ChainSyntax:
+    """Joins one after the other, up to `end`. Parentheses around the first of them make no difference."""
+    ends = [*(_at(join.word) for join in joins[1:]), end]
+    own = tuple(replace(join, end=end) for join, end in zip(joins, ends if joins else (), strict=True))
+    if isinstance(first, ChainSyntax):
+        return ChainSyntax(first.block, first.joins + own)
+    return ChainSyntax(first, own)
 
 
 def _at(token: Token) -> int:

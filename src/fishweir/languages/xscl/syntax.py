@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeAlias
 
 from lark import Token
 
+from fishweir.languages.connectives import AndSyntax, Condition, NotSyntax, OrSyntax
 from fishweir.languages.parsed import ConstantPlace
 from fishweir.languages.schedule import Clauses
 
@@ -18,35 +21,86 @@ class ComparisonSyntax:
     op: Token | None = None
     right: RelativeSyntax | Token | None = None
 
+    @property
+    def paths(self) -> tuple[RelativeSyntax, ...]:
+        return tuple(side for side in (self.left, self.right) if isinstance(side, RelativeSyntax))
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalSyntax(OrSyntax[ComparisonSyntax]):
+    """`[b->x]?`: what is there, with its variables, or that it is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class PositionSyntax:
+    """`[2]`, `[last()]` or `[position() = 2]`."""
+
+    at: Token
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallSyntax:
+    """A function as it is written, before it becomes a condition."""
+
+    name: Token
+    arguments: tuple[RelativeSyntax | Token | CallSyntax | UnionSyntax, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnionSyntax:
+    """`a | b` as an operand, before it becomes an `or`."""
+
+    parts: tuple[RelativeSyntax, ...]
+
+
+ConditionSyntax: TypeAlias = "Condition[ComparisonSyntax]"
+
 
 @dataclass(frozen=True, slots=True)
 class StepSyntax:
-    """A step with its variables and its predicates, each a conjunction; all must hold."""
+    """A step with its variables and its predicates; all must hold. `deep` is that of `//` before it. Behind
+    `expanding`, all steps go down: the axis is child or attribute, and there are no node tests left."""
 
     name: Token
-    deep: bool
-    attribute: bool
+    deep: bool = False
+    axis: str = "child"
+    kind: str = ""
+    """A node test instead of a name: node or text."""
     variables: tuple[Token, ...] = ()
-    conditions: tuple[ComparisonSyntax, ...] = ()
+    conditions: tuple[ConditionSyntax, ...] = ()
+    position: int = 0
+    """Which of the siblings that pass the name test it is, from 1; LAST is the last one, 0 any."""
+
+    @property
+    def attribute(self) -> bool:
+        return self.axis == "attribute"
 
 
 @dataclass(frozen=True, slots=True)
 class RelativeSyntax:
-    """A path from the node of its predicate down; without steps the node itself. `start` is its first token,
-    in the predicate of a join the variable that it goes down from, which may have conditions of its own."""
+    """A path from the node of its predicate on; without steps the node itself. `start` is its first token, in the
+    predicate of a join the variable that it goes down from. The conditions are those of the node that it begins at."""
 
     start: Token
     steps: tuple[StepSyntax, ...]
-    conditions: tuple[ComparisonSyntax, ...] = ()
+    conditions: tuple[ConditionSyntax, ...] = ()
+    test: Token | None = None
+    """Inside not(...), a name that the node would have to have."""
+
+    @property
+    def is_variable(self) -> bool:
+        return self.start.type in ("VAR", "VARIABLE")
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSyntax:
-    """A block; `variables` are those of the whole document."""
+    """A block; `variables` are those of the whole document, `others` of a union the blocks beside the first."""
 
     source: Token
     steps: tuple[StepSyntax, ...]
     variables: tuple[Token, ...] = ()
+    others: tuple[BlockSyntax, ...] = ()
 
     @property
     def last(self) -> Token:
@@ -63,16 +117,25 @@ class WindowSyntax:
 
 @dataclass(frozen=True, slots=True)
 class JoinSyntax:
-    """`JOIN{conditions, window} block`, or FOLLOWED BY."""
+    """`JOIN{conditions, window} block`, or FOLLOWED BY; `end` is where the text of its right side ends."""
 
     word: Token
-    conditions: tuple[ComparisonSyntax, ...]
+    conditions: tuple[ConditionSyntax, ...]
     window: WindowSyntax
-    block: BlockSyntax
+    block: BlockSyntax | ChainSyntax
+    end: int = 0
 
     @property
     def is_sequence(self) -> bool:
         return self.word[0] in "fF"
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSyntax:
+    """A block and the joins behind it, one after the other, in parentheses."""
+
+    block: BlockSyntax
+    joins: tuple[JoinSyntax, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +156,44 @@ class QuerySyntax:
     joins: tuple[JoinSyntax, ...]
     name: Token | None
     clauses: Clauses
+    namespaces: str = ""
+    """The text that declares its prefixes."""
 
-    @property
-    def blocks(self) -> tuple[BlockSyntax, ...]:
-        return (self.block, *(join.block for join in self.joins))
+
+def comparisons(condition: ConditionSyntax) -> Iterator[ComparisonSyntax]:
+    """What a condition is made of, whether it must hold or not."""
+    match condition:
+        case NotSyntax(_, part):
+            yield from comparisons(part)
+        case AndSyntax(parts) | OrSyntax(parts):
+            for part in parts:
+                yield from comparisons(part)
+        case _:
+            yield condition
+
+
+def changed(node: Any, change: Callable[[Any], Any]) -> Any:
+    """The same syntax with each of its nodes and tokens changed, the inner ones first."""
+    if isinstance(node, tuple) and not isinstance(node, Token):
+        return tuple(changed(part, change) for part in node)
+    if is_dataclass(node) and not isinstance(node, type):
+        node = replace(node, **{f.name: changed(getattr(node, f.name), change) for f in fields(node)})
+    return change(node)
+
+
+def nodes_of(node: Any) -> Iterator[Any]:
+    """All syntax nodes below a node, and itself."""
+    if isinstance(node, tuple):
+        for part in node:
+            yield from nodes_of(part)
+    elif is_dataclass(node):
+        yield node
+        for f in fields(node):
+            yield from nodes_of(getattr(node, f.name))
+
+
+def optional_variables(node: Any) -> frozenset[str]:
+    """The variables that are bound in optional predicates."""
+    optional = (one.parts[0] for one in nodes_of(node) if isinstance(one, OptionalSyntax))
+    steps = (step for part in optional for step in nodes_of(part) if isinstance(step, StepSyntax))
+    return frozenset(str(token) for step in steps for token in step.variables)

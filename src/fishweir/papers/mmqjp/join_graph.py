@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from fishweir.algebra.joins import Edge, edge, edge_variables, named, reduced, wanted_nodes
-from fishweir.algebra.nodes import Comparison, Constant, Operator, PatternNode, Shape, Slot, Source, Step
+from fishweir.algebra.nodes import MIRRORED, Comparison, Constant, Operator, PatternNode, Shape, Slot, Source, Step
 from fishweir.errors import QueryError
 
 Test = tuple[Operator, Constant]
@@ -100,8 +100,12 @@ def to_join_graph(shape: Shape, constants: Sequence[Constant] = ()) -> JoinGraph
 def _check(shape: Shape) -> None:
     if len(shape.blocks) != 2 or not shape.windows:
         raise UnsupportedJoin("a join has two blocks and a window")
+    if not any(edge_variables(shape, 0)):
+        raise UnsupportedJoin("a join without a comparison between its blocks is no part of MMQJP")
     if any(window.rows for window in shape.windows):
         raise UnsupportedJoin("windows by number of rows are no part of MMQJP")
+    if shape.alternatives or any(node.absent for block in shape.blocks for node in block.pattern.walk()):
+        raise UnsupportedJoin("'or' and 'not' are no part of MMQJP")
     on_texts = [condition.op for condition in shape.conditions if condition.op not in MIRRORED]
     if on_texts:
         raise UnsupportedJoin(f"'{on_texts[0]}' is no part of MMQJP, which compares values")

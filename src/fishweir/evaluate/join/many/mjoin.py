@@ -218,7 +218,10 @@ class _Growth:
         newest = np.maximum(partial.newest[source], time)
         keep = newest - time <= self._range(side)
         for other, documents in partial.documents.items():
-            keep &= (documents[source] != document) & (newest - partial.times[other][source] <= self._range(other))
+            times = partial.times[other][source]
+            keep &= (documents[source] != document) & (newest - times <= self._range(other))
+            if self.table.template.strict:
+                keep &= times != time
         kept = np.flatnonzero(keep)
         found, rows = partial.take(source[kept]), rows[kept]
         return self._wanted(
@@ -293,11 +296,13 @@ class _Growth:
                 for part in (lambda run: run.streams, lambda run: run.numbers, lambda run: run.since)
             )
             times = np.stack([found.times[side][some] for side in range(len(self.pools))], axis=1)
+            nodes = [own for side, pool in enumerate(self.pools) for own in pool.nodes(found.rows[side][some])]
+            over = np.stack(nodes, axis=1) if nodes else np.empty((len(times), 0), np.int64)
             _, at = expand(lo[some], hi[some])
             starts = np.append(0, np.cumsum(hi[some] - lo[some])).astype(np.int64)
             order = np.argsort(times, axis=1, kind="stable")
             own = self.table.numbers[members[at]]
-            yield Combinations(streams, numbers, order, found.newest[some], since.min(axis=1), starts, own)
+            yield Combinations(streams, numbers, over, order, found.newest[some], since.min(axis=1), starts, own)
 
     def _different(self, found: Partial) -> NDArray[np.bool_]:
         """Whether no document is there twice, by whichever streams."""

@@ -18,7 +18,7 @@ from fishweir.evaluate.join.many.kernels import Floats, Lists
 
 @dataclass(frozen=True)
 class Combinations:
-    """Results of one table: for each a document per stream of the from clause, and its queries.
+    """Results of one table: for each a document per side, the nodes of all sides that it is over, and its queries.
 
     `order` lists the sides by time; `since` is the version of the catalog when the earliest arrived of the documents
     came: a query registered after that does not see the combination.
@@ -26,6 +26,7 @@ class Combinations:
 
     streams: Ints
     numbers: Ints
+    nodes: Ints
     order: Ints
     times: Floats
     since: Ints

@@ -55,6 +55,11 @@ class Pool:
     def value(self, rows: Ints, value: int) -> Any:
         return gathered(self.starts, rows, [view.values[:, value] for view in self.views], np.uint64)
 
+    def nodes(self, rows: Ints) -> list[Ints]:
+        """The nodes of some rows, one array for each place."""
+        width = self.views[0].nodes.shape[1]
+        return [gathered(self.starts, rows, [v.nodes[:, i] for v in self.views], np.int64) for i in range(width)]
+
 
 class Probe:
     """A look-up of the rows of a side for some combinations. `value` is what it decides, -1 for none."""

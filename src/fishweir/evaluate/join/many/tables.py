@@ -63,6 +63,11 @@ class ManyTable(Numbered):
             found[edge.right_side][edge.right, is_hashed(edge)] = None
         return tuple(tuple(sorted(own)) for own in found)
 
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """How many nodes the rows of each side have; a result over columns is over whole tuples."""
+        return tuple(0 if side.columns else len(side.outputs) for side in self.template.sides)
+
     def value(self, side: int, node: int, hashed: bool) -> int:
         return self.values[side].index((node, hashed))
 
@@ -99,8 +104,9 @@ class ManyTable(Numbered):
 
     @cached_property
     def reaches(self) -> tuple[NDArray[np.float64], ...]:
-        """How long the documents of each side wait for later ones, in seconds or in rows."""
-        return reaches_of(self.template, self.columns, self.size)
+        """How long the documents of each side wait for later ones, in seconds or in rows. One that does not wait must
+        be the newest of its result, 0 seconds before it."""
+        return tuple(np.maximum(reach, 0.0) for reach in reaches_of(self.template, self.columns, self.size))
 
     @cached_property
     def longest(self) -> NDArray[np.float64]:

@@ -1,9 +1,10 @@
 """The sides of joins of several streams: the rows that documents leave in a run, and a run as one side sees it.
 
 In: a ManyTable and the path tables of documents, or a run that holds such rows. Out: rows (state.SideRows), and views:
-the documents of a run that one side of a table may take, with their values and the table's queries that want them, and
-an order for each value and for the time, made when first looked up. A view is made once per run and table. Columns have
-one value, so a document is one row; where queries came by several segments its rows are put together.
+the rows of a run that one side of a table may take, with their values and the table's queries that want them, and an
+order for each value and for the time, made when first looked up. A view is made once per run and table. A document has
+a row for each choice of the nodes that a result is over; over columns, which have one value, it has one row without
+nodes. Where queries came by several segments, rows with the same nodes are put together.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.arrays import Ints, expand, number_rows
 from fishweir.evaluate.join.many.tables import ManyTable
-from fishweir.evaluate.join.rows.side_rows import members_of, values_at
+from fishweir.evaluate.join.rows.side_rows import as_rows, members_of, values_at
 from fishweir.evaluate.join.state import Hashes, Run, SideRows, combine
 from fishweir.evaluate.select.match import match_table
 from fishweir.evaluate.witnesses.path_tables import FirstValues, Path, PathTable
@@ -32,7 +33,7 @@ TIME = -1
 def many_rows(table: ManyTable, side: int, witnesses: Mapping[Path, PathTable]) -> SideRows | None:
     """The rows of one side in a batch of documents. All of a class stand together."""
     template, own = table.template.sides[side], table.sides[side]
-    found = match_table(own, FirstValues(witnesses))
+    found = match_table(own, FirstValues(witnesses) if template.columns else witnesses)
     if found is None:
         return None
     columns = [
@@ -40,28 +41,19 @@ def many_rows(table: ManyTable, side: int, witnesses: Mapping[Path, PathTable]) 
         for node, hashed in table.values[side]
     ]
     values = np.stack(columns, axis=1) if columns else np.empty((len(found), 0), np.uint64)
-    none, size = np.zeros(len(found) + 1, np.int64), len(found)
+    none = np.zeros(len(found) + 1, np.int64)
     starts, members = members_of(own, found) if template.conditions else (none, none[:0])
-    key = np.full(size, table.keys[side], np.uint64)
-    return SideRows(
-        combine(key, np.zeros(size, np.uint64)),
-        found.documents,
-        key,
-        none,
-        none[:0],
-        np.arange(size + 1) * len(columns),
-        values.ravel(),
-        starts,
-        members,
-    )
+    nodes = found.nodes[:, : table.widths[side]]
+    return as_rows(table.keys[side], found.documents, nodes, values, None, starts, members)
 
 
 @dataclass(frozen=True)
 class SideView:
-    """The documents of a run, each once; `members` are places of queries in the table, sorted, `queries` its size."""
+    """The rows of a run, each once; `members` are places of queries in the table, sorted, `queries` its size."""
 
     run: Run
     documents: Ints
+    nodes: Ints
     values: Hashes
     member_starts: Ints
     members: Ints
@@ -112,18 +104,16 @@ def _view(table: ManyTable, side: int, run: Run) -> SideView:
     place = combine(key, np.zeros(1, np.uint64))[0]
     lo, hi = (int(np.searchsorted(rows.keys, place, end)) for end in ("left", "right"))
     chosen = lo + np.flatnonzero(rows.classes[lo:hi] == key[0])
-    width = len(table.values[side])
+    group = _grouped(rows, chosen, table.widths[side])
     if not table.template.sides[side].conditions:
-        documents, first = np.unique(rows.documents[chosen], return_index=True)
-        values = rows.values[rows.value_starts[chosen[first]][:, None] + np.arange(width)]
-        return SideView(run, documents, values, np.zeros(1, np.int64), np.empty(0, np.int64), 0)
-    chosen = chosen[np.argsort(rows.documents[chosen], kind="stable")]
+        return _taken(table, side, run, chosen[np.unique(group, return_index=True)[1]])
+    order = np.argsort(group, kind="stable")
+    chosen, group = chosen[order], group[order]
     source, at = expand(rows.member_starts[chosen], rows.member_starts[chosen + 1])
     positions = table.positions(rows.members[at])
     mine = positions >= 0
     if not mine.all():
         source, positions = source[mine], positions[mine]
-    group = np.cumsum(np.diff(rows.documents[chosen], prepend=-1) > 0) - 1
     source = group[source]
     if len(chosen) > group.max(initial=-1) + 1:
         keys = np.sort(source << 32 | positions)
@@ -131,7 +121,26 @@ def _view(table: ManyTable, side: int, run: Run) -> SideView:
         source, positions = keys >> 32, keys & 0xFFFFFFFF
     counts = np.bincount(source, minlength=int(group.max(initial=-1)) + 1)
     some = np.flatnonzero(counts)
-    kept = chosen[np.searchsorted(group, some)]
-    values = rows.values[rows.value_starts[kept][:, None] + np.arange(width)]
     ends = np.append(0, np.cumsum(counts[some])).astype(np.int64)
-    return SideView(run, rows.documents[kept], values, ends, positions, table.size)
+    return _taken(table, side, run, chosen[np.searchsorted(group, some)], ends, positions)
+
+
+def _grouped(rows: SideRows, chosen: Ints, width: int) -> Ints:
+    """Numbers what rows are of, their document and nodes, by document."""
+    documents = rows.documents[chosen]
+    if (np.diff(documents) > 0).all():
+        return np.arange(len(documents))
+    nodes = rows.nodes[rows.node_starts[chosen][:, None] + np.arange(width)]
+    return number_rows(documents, *nodes.T)
+
+
+def _taken(
+    table: ManyTable, side: int, run: Run, kept: Ints, member_starts: Ints | None = None, members: Ints | None = None
+) -> SideView:
+    """Some rows of a run; without lists of queries, all want them."""
+    rows = run.rows
+    nodes = rows.nodes[rows.node_starts[kept][:, None] + np.arange(table.widths[side])]
+    values = rows.values[rows.value_starts[kept][:, None] + np.arange(len(table.values[side]))]
+    if member_starts is None or members is None:
+        return SideView(run, rows.documents[kept], nodes, values, np.zeros(1, np.int64), np.empty(0, np.int64), 0)
+    return SideView(run, rows.documents[kept], nodes, values, member_starts, members, table.size)

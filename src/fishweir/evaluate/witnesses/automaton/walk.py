@@ -30,12 +30,14 @@ AT_ONCE = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Part:
-    """The rows of some documents of a batch; `rows`: place, row above (within the part), name of an attribute."""
+    """The rows of some documents of a batch; `rows`: place, row above (within the part), name of an attribute.
+    `elements` are kept where places among siblings are asked for."""
 
     rows: Ints
     firsts: Ints
     valued: Ints
     values: pa.LargeStringArray
+    elements: Elements | None = None
 
 
 class Walk:
@@ -43,6 +45,7 @@ class Walk:
 
     def __init__(self, steps: Steps) -> None:
         self.states, self.steps = steps.states, steps
+        self.keeps_elements = False
         self.documents: list[int] = []
         self.parts: list[Part] = []
         self.elements = self.skipped = 0
@@ -118,7 +121,8 @@ class Walk:
         self.skipped += int(totals[3])
         rows = rows[: totals[2]]
         valued = np.flatnonzero(rows[:, 3] >= 0)
-        return Part(rows[:, :3], row_firsts, valued, _values(rows, valued, found))
+        kept = found if self.keeps_elements else None
+        return Part(rows[:, :3], row_firsts, valued, _values(rows, valued, found), kept)
 
 
 def _values(rows: Ints, valued: Ints, found: Elements) -> pa.LargeStringArray:

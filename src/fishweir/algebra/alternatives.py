@@ -1,0 +1,76 @@
+"""Alternatives: a query that holds where any of several shapes does, as `or` and `|` make them.
+
+A shape with alternatives stands for itself and for each of them: the disjunctive normal form of what the query asks
+for. All have the same sources, output, slots and window. A result is one binding of the output variables, however many
+of them give it. In the shared plan each is a template like any other, and whoever reads results takes each once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from fishweir.algebra.joins import JoinNormal, JoinTemplate, to_join
+from fishweir.algebra.nodes import Shape, Step
+from fishweir.algebra.normal import Normal, Template, to_normal
+
+ABSENT = -1
+"""The output of a variable that an alternative does not bind."""
+
+
+def parts(shape: Shape) -> tuple[Shape, ...]:
+    """The alternatives of a query, each by itself; of a query without any, the query."""
+    return (replace(shape, alternatives=()), *shape.alternatives) if shape.alternatives else (shape,)
+
+
+def one_of(shapes: Sequence[Shape]) -> Shape:
+    """The query that holds where any of these does."""
+    first, *others = dict.fromkeys(shapes)
+    return replace(first, alternatives=tuple(others)) if others else first
+
+
+def to_alternatives(shape: Shape) -> Iterator[Normal]:
+    """The normal forms of a selection's alternatives. The outputs of all are the output variables, one by one: what
+    they stand for in the results does not depend on which of them held."""
+    for part in parts(shape):
+        normal = to_normal(part)
+        assert isinstance(normal.template, Template)
+        nodes = dict(normal.variables)
+        outputs = tuple(nodes.get(name, ABSENT) for name in shape.output_variables)
+        yield replace(normal, template=replace(normal.template, outputs=outputs))
+
+
+def to_join_alternatives(shape: Shape) -> Iterator[JoinNormal]:
+    """The normal forms of a join's alternatives. Those with one template have turns, as the queries of a join are found
+    by lists of queries for either side, and the same query must not be in such a list by two of them."""
+    turns: Counter[JoinTemplate] = Counter()
+    for part in parts(shape):
+        normal = to_join(part)
+        turn = turns[normal.template]
+        turns[normal.template] += 1
+        yield replace(normal, template=replace(normal.template, turn=turn))
+
+
+@lru_cache(maxsize=100_000)
+def steps_of(shape: Shape) -> Mapping[str, tuple[int, Step]]:
+    """Of each variable its block, and the step that it is at in the first alternative that binds it."""
+    blocks = ((side, block) for part in parts(shape) for side, block in enumerate(part.blocks))
+    nodes = ((side, node) for side, block in blocks for node in block.pattern.walk())
+    found: dict[str, tuple[int, Step]] = {}
+    for side, node in nodes:
+        for name in node.variables:
+            found.setdefault(name, (side, node.step))
+    return found
+
+
+@lru_cache(maxsize=100_000)
+def output_places(shape: Shape) -> Mapping[str, int]:
+    """Of each output variable of a selection its place among the nodes of a result."""
+    if shape.alternatives:
+        return {name: place for place, name in enumerate(shape.output_variables)}
+    normal = to_normal(shape)
+    assert isinstance(normal.template, Template), "a tree pattern has a template"
+    nodes = dict(normal.variables)
+    return {name: normal.template.outputs.index(nodes[name]) for name in shape.output_variables}

@@ -1,0 +1,111 @@
+"""Patterns that can never be there: what a stream's declaration says of its documents, and what a query asks for.
+
+In: a query of tree patterns and the declared streams. Out: why none of its alternatives can hold, or nothing. The
+element of a tuple has the stream's name, its columns are below it, and nothing is below those. Of `split on /a/b` and
+`rows /a/b` the elements down to `b` are known, which patterns may begin at, and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fishweir.algebra.alternatives import parts
+from fishweir.algebra.documents import parse_path, xml_name
+from fishweir.algebra.nodes import PatternNode, Shape, Step, StreamDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """The reason, and the word of the query that it is about."""
+
+    reason: str
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The elements of a stream's documents from the outermost one on; of tuples also the columns below the last."""
+
+    stream: str
+    names: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+
+    def contradiction(self, pattern: PatternNode) -> Contradiction | None:
+        """Why a pattern lies over no document of the stream."""
+        step, last = pattern.step, len(self.names) - 1
+        if step.is_deep:
+            if not self.columns or step.name == "*":
+                return None
+            return self._below(pattern, last) if _passes(step, self.names[last]) else self._column(pattern)
+        starts = [last] if step.axis == "item" else [i for i, name in enumerate(self.names) if _passes(step, name)]
+        found = [self._below(pattern, start) for start in starts]
+        if not starts:
+            first = f"<{self.names[0]}>" if last == 0 else " or ".join(f"<{name}>" for name in self.names)
+            reason = f"can never fire: patterns over {self.stream} begin with {first}, not with <{step.name}>"
+            return Contradiction(reason, step.name)
+        return None if None in found else found[0]
+
+    def _below(self, node: PatternNode, place: int) -> Contradiction | None:
+        return next((found for child in _asked(node) if (found := self._child(child, place)) is not None), None)
+
+    def _child(self, node: PatternNode, place: int) -> Contradiction | None:
+        """Why a node is not below the element at a place."""
+        if place + 1 == len(self.names):
+            return self._column(node) if self.columns else None
+        inner = self.names[place + 1]
+        if node.step.axis != "child":
+            return None
+        if not _passes(node.step, inner):
+            above = f"below <{self.names[place]}> there is <{inner}> in {self.stream}"
+            return Contradiction(f"can never fire: {above}, not <{node.step.name}>", node.step.name)
+        return self._below(node, place + 1)
+
+    def _column(self, node: PatternNode) -> Contradiction | None:
+        """Why a node is no column; a time as a number is its column."""
+        step = node.step
+        if step.is_attribute or (step.name != "*" and step.name not in map(xml_name, self.columns)):
+            shown, known = f"@{step.name}" if step.is_attribute else step.name, ", ".join(self.columns)
+            return Contradiction(f"reads {shown}; the columns of {self.stream} are {known}", step.name)
+        if node.children:
+            (first, *_) = node.children
+            return Contradiction(f"can never fire: columns of {self.stream} have nothing below them", first.step.name)
+        return None
+
+
+def never_fires(shape: Shape, streams: Mapping[str, StreamDefinition]) -> Contradiction | None:
+    """Why no alternative of a query can hold."""
+    found = [next(_contradictions(part, streams), None) for part in parts(shape)]
+    return None if None in found else found[0]
+
+
+def _contradictions(shape: Shape, streams: Mapping[str, StreamDefinition]) -> Iterator[Contradiction]:
+    for block in shape.blocks:
+        known = _known(streams.get(block.source.name)) if not block.source.dtd else None
+        found = None if known is None else known.contradiction(block.pattern)
+        if found is not None:
+            yield found
+
+
+def _known(stream: StreamDefinition | None) -> Known | None:
+    if stream is None:
+        return None
+    if stream.is_tuples:
+        return Known(stream.name, (xml_name(stream.name),), tuple(name for name, _ in stream.columns))
+    if stream.split is None and stream.rows is None:
+        return None
+    path = parse_path(stream.split or stream.rows or "")
+    if not path.absolute or any(step.name == "*" for step in path.steps):
+        return None
+    return Known(stream.name, tuple(step.name for step in path.steps))
+
+
+def _passes(step: Step, name: str) -> bool:
+    return step.name in ("*", name) and not step.is_attribute
+
+
+def _asked(node: PatternNode) -> Iterator[PatternNode]:
+    """The children of a node, those that must be absent, too: what cannot be there is a mistake also then."""
+    yield from node.children
+    for absence in node.absent:
+        yield from absence.children

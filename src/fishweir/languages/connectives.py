@@ -1,0 +1,81 @@
+"""Conditions under and, or, not as the languages of patterns write them, and their disjunctive normal form.
+
+In: a condition over whatever a language compares, its leaves. Out: the conjunctions of which one must hold. Negation
+moves inward to the leaves; what a leaf gives, negated or not, is the language's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Generic, NoReturn, TypeAlias, TypeVar
+
+from lark import Token
+
+from fishweir.algebra.formula import LARGEST
+from fishweir.languages.pieces import Rejected
+
+Leaf = TypeVar("Leaf")
+Literal = TypeVar("Literal")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class NotSyntax(Generic[Leaf]):
+    """`not(...)`; `word` is where it stands."""
+
+    word: Token
+    part: Condition[Leaf]
+
+
+@dataclass(frozen=True, slots=True)
+class AndSyntax(Generic[Leaf]):
+    parts: tuple[Condition[Leaf], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OrSyntax(Generic[Leaf]):
+    parts: tuple[Condition[Leaf], ...]
+
+
+Condition: TypeAlias = "Leaf | NotSyntax[Leaf] | AndSyntax[Leaf] | OrSyntax[Leaf]"
+CONNECTIVES = (NotSyntax, AndSyntax, OrSyntax)
+
+
+def combined(kind: type[AndSyntax[Leaf] | OrSyntax[Leaf]], parts: Sequence[Condition[Leaf] | Token]) -> Condition[Leaf]:
+    """The parts under one connective, which the tokens are; a single part stands for itself."""
+    conditions = tuple(part for part in parts if not isinstance(part, Token))
+    return conditions[0] if len(conditions) == 1 else kind(conditions)
+
+
+def conjunctions(
+    condition: Condition[Leaf], leaf: Callable[[Leaf, bool], list[tuple[Literal, ...]]], positive: bool = True
+) -> list[tuple[Literal, ...]]:
+    """The disjunctive normal form; `leaf` gives that of a leaf, or where not `positive` that of its negation."""
+    match condition:
+        case NotSyntax(_, part):
+            return conjunctions(part, leaf, not positive)
+        case AndSyntax(parts) | OrSyntax(parts):
+            found = [conjunctions(part, leaf, positive) for part in parts]
+            if isinstance(condition, OrSyntax) == positive:
+                return few([one for some in found for one in some])
+            return [tuple(one for some in chosen for one in some) for chosen in all_of(found)]
+    return leaf(condition, positive)
+
+
+def all_of(parts: Sequence[Sequence[T]]) -> list[tuple[T, ...]]:
+    """Every choice of one of each; Rejected where these are too many."""
+    if math.prod(map(len, parts)) > LARGEST:
+        too_many()
+    return list(product(*parts))
+
+
+def few(alternatives: list[T]) -> list[T]:
+    return alternatives if len(alternatives) <= LARGEST else too_many()
+
+
+def too_many() -> NoReturn:
+    reason = f"the query would need more than {LARGEST} alternatives when its and, or and not are multiplied out"
+    raise Rejected(f"{reason}; split it into several queries", 0)

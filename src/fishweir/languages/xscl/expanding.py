@@ -1,0 +1,258 @@
+"""`or` multiplied out and axes rewritten: a query of XSCL as plain tree patterns, any of which may hold.
+
+In: syntax nodes with conditions under and, or, not, and steps on any axis. Out: the same nodes, one for each
+alternative, with steps that go down and conjunctions of comparisons and negated comparisons. A path exists if it does
+for one of the alternatives of its own predicates, so what is negated is expanded too: none of its alternatives may
+hold. What goes up is moved to where it leads (axes.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from lark import Token
+
+from fishweir.languages.connectives import AndSyntax, NotSyntax, all_of, conjunctions, few
+from fishweir.languages.pieces import Rejected
+from fishweir.languages.xscl.axes import (
+    CONTEXT,
+    Route,
+    down_again,
+    from_there,
+    is_led,
+    narrowed,
+    on_document_element,
+    stays,
+    targets,
+    with_path,
+    without_lead,
+)
+from fishweir.languages.xscl.syntax import (
+    BlockSyntax,
+    ComparisonSyntax,
+    ConditionSyntax,
+    JoinSyntax,
+    QuerySyntax,
+    RelativeSyntax,
+    StepSyntax,
+)
+
+Literal = ConditionSyntax
+"""A comparison or a negated one."""
+Conjunction = tuple[Literal, ...]
+
+
+def expand_query(query: QuerySyntax) -> list[QuerySyntax]:
+    """The alternatives of a query of one block."""
+    return [replace(query, block=block) for block in expand_block(query.block)]
+
+
+def expand_block(block: BlockSyntax) -> list[BlockSyntax]:
+    """The alternatives of a block; of a union those of all its parts."""
+    found = []
+    for part in (replace(block, others=()), *block.others):
+        _check_end(part)
+        routes = [route for route in _routes(part.steps, from_document=True) if route.steps or not part.steps]
+        found += [replace(part, steps=route.steps) for route in routes]
+    if not found:
+        raise Rejected("the path leads above the document element: it selects nothing", _at(block.last))
+    return few(found)
+
+
+def expand_predicate(join: JoinSyntax) -> list[Conjunction]:
+    """The alternatives of a join's predicate."""
+    return _all(join.conditions)
+
+
+def _check_end(block: BlockSyntax) -> None:
+    if block.steps and block.steps[-1].kind == "text":
+        raise Rejected("text() is compared, not selected: select its element", _at(block.steps[-1].name))
+
+
+def _routes(steps: Iterable[StepSyntax], from_document: bool) -> list[Route]:
+    """The ways that a path may go."""
+    found = [Route(from_document)]
+    steps = tuple(steps)
+    for i, step in enumerate(steps):
+        found = few([new for route in found for new in _advance(route, step, last=i == len(steps) - 1)])
+    return found
+
+
+def _advance(route: Route, step: StepSyntax, last: bool) -> list[Route]:
+    """The ways with one step more."""
+    if step.kind == "text":
+        step = _text(step, route, last)
+    match step.axis:
+        case "child" | "attribute" | "descendant":
+            if step.kind == "node" and last:
+                raise Rejected("node() at the end of a path is any text, too: write '*' or text()", _at(step.name))
+            return _down(route, step)
+        case "self" | "descendant-or-self" if step.deep or step.axis == "descendant-or-self":
+            return [*_here(route, replace(step, deep=False)), *_down(route, replace(step, axis="descendant"))]
+        case "self":
+            return [route] if stays(step) else _here(route, step)
+    if step.deep:
+        raise Rejected(f"'//' before {step.axis}:: is not supported", _at(step.name))
+    found = _here(route, step) if step.axis == "ancestor-or-self" else []
+    for moved, index in targets(route, len(route.steps) - 1, step):
+        folded = moved.folded(index)
+        if folded is not None and not (last and folded.is_document):
+            found += _here(folded, step)
+    return found
+
+
+def _text(step: StepSyntax, route: Route, last: bool) -> StepSyntax:
+    """`a/text()` is the text of `a`, which has some."""
+    if step.deep or not last or step.axis != "child" or (route.steps and route.steps[-1].attribute):
+        raise Rejected("text() is that of one element, at the end of a path", _at(step.name))
+    some = ComparisonSyntax(
+        RelativeSyntax(step.name, ()), step.name.update("OP", "!="), step.name.update("NOTHING", "")
+    )
+    return replace(step, axis="self", kind="node", conditions=(some, *step.conditions))
+
+
+def _down(route: Route, step: StepSyntax) -> list[Route]:
+    """One step to a child, an attribute or a descendant."""
+    deep, axis = step.deep or step.axis == "descendant", "attribute" if step.axis == "attribute" else "child"
+    name = step.name.update("STAR", "*") if step.kind else step.name
+    bare = replace(step, name=name, kind="", deep=deep, axis=axis, conditions=())
+    routes = [route.extended(bare)]
+    if route.from_document and route.context:
+        routes = [new for again in down_again(route, bare) for new in _with(again, 0, route.context)]
+    return [new for one in routes for new in _with_all(one, len(one.steps) - 1, step.conditions)]
+
+
+def _here(route: Route, step: StepSyntax) -> list[Route]:
+    """The node that the route has come to, if it is what a step asks for."""
+    index = len(route.steps) - 1
+    found = narrowed(route, index, step)
+    if found is None:
+        return []
+    if route.is_document and step.conditions:
+        raise Rejected("a document has no conditions of its own: put them on its element", _at(step.name))
+    if index == CONTEXT and step.variables:
+        raise Rejected("a variable is bound to a step down: put it there", _at(step.variables[0]))
+    return _with_all(found.bound(index, step.variables), index, step.conditions)
+
+
+def _with_all(route: Route, index: int, conditions: Iterable[ConditionSyntax]) -> list[Route]:
+    return [new for conjunction in _all(conditions) for new in _with(route, index, conjunction)]
+
+
+def _with(route: Route, index: int, conjunction: Conjunction) -> list[Route]:
+    """The route with conditions on one of its nodes. Those that lead up from there may insert steps above it, so that
+    places are counted from the end."""
+    found, behind = [route], len(route.steps) - index
+    for literal in conjunction:
+        found = few([new for one in found for new in _attached(one, len(one.steps) - behind, literal)])
+    return found
+
+
+def _attached(route: Route, index: int, literal: Literal) -> list[Route]:
+    """The ways to have one condition on a node of a route. One that leads up from the node that a relative path begins
+    at is left to the path that this node is of."""
+    positive = not isinstance(literal, NotSyntax)
+    comparison = literal.part if isinstance(literal, NotSyntax) else literal
+    assert isinstance(comparison, ComparisonSyntax)
+    if not is_led(comparison) or (index == CONTEXT and not route.from_document):
+        return [route.conditioned(index, literal)]
+    lead, rest = without_lead(comparison)
+    if not positive and (lead.axis not in ("self", "parent") or lead.conditions):
+        what = f"{lead.axis}::" if not lead.conditions else "a predicate there"
+        raise Rejected(f"{what} is not supported inside not(...); self:: and '..' are", _at(lead.name))
+    found = _led(route, index, lead, rest, positive) if lead.axis in ("self", "ancestor-or-self") else []
+    for moved, place in targets(route, index, lead) if lead.axis != "self" else ():
+        if place == CONTEXT and route.from_document:
+            found += _from_document(moved, lead, rest, positive)
+        elif place == CONTEXT and lead.axis != "parent":
+            found.append(moved.conditioned(CONTEXT, from_there(comparison, lead)))
+        else:
+            found += _led(moved, place, lead, rest, positive)
+    return found
+
+
+def _from_document(route: Route, lead: StepSyntax, rest: ComparisonSyntax | None, positive: bool) -> list[Route]:
+    """What a condition says of the document, which has one child, the first node of the route, and no name."""
+    if lead.kind != "node" or lead.conditions:
+        return [] if positive else [route]
+    if rest is None:
+        return [route] if positive else []
+    below = on_document_element(rest)
+    if below is None:
+        return [] if positive else [route]
+    return [new for conjunction in _comparison(below, positive) for new in _with(route, 0, conjunction)]
+
+
+def _led(route: Route, index: int, lead: StepSyntax, rest: ComparisonSyntax | None, positive: bool) -> list[Route]:
+    """What a condition says of the node that it leads to: its name, the predicates there, and the rest of its path."""
+    if not positive and lead.kind != "node":
+        return _denied(route, index, lead, rest)
+    here = narrowed(route, index, lead)
+    if here is None:
+        return []
+    if lead.variables:
+        here = here.bound(index, lead.variables)
+    more = _comparison(rest, positive) if rest is not None else [()] if positive else []
+    return [new for own, also in all_of([_all(lead.conditions), more]) for new in _with(here, index, (*own, *also))]
+
+
+def _denied(route: Route, index: int, lead: StepSyntax, rest: ComparisonSyntax | None) -> list[Route]:
+    """That a node is not of a name, or if it is, that the rest does not hold."""
+    if index != CONTEXT and route.steps[index].attribute:
+        return [route]
+    of_name = RelativeSyntax(lead.name, (), test=lead.name)
+    if rest is None:
+        return [route.conditioned(index, NotSyntax(lead.name, ComparisonSyntax(of_name)))]
+    (path,) = rest.paths
+    for conjunction in _comparison(with_path(rest, path, replace(path, test=lead.name)), False):
+        for literal in conjunction:
+            route = route.conditioned(index, literal)
+    return [route]
+
+
+def _all(conditions: Iterable[ConditionSyntax]) -> list[Conjunction]:
+    return conjunctions(AndSyntax(tuple(conditions)), _comparison)
+
+
+def _comparison(comparison: ComparisonSyntax, positive: bool) -> list[Conjunction]:
+    """A comparison holds by one of the alternatives of its operands, and does not where none of them holds. One that
+    leads up is left as it is, for the node that it belongs to."""
+    if is_led(comparison):
+        return [(comparison if positive else NotSyntax(_first(comparison), comparison),)]
+    found = [
+        (replace(comparison, left=left, right=right), (*above, *also))  # type: ignore[arg-type]
+        for left, above in _operand(comparison.left)
+        for right, also in _operand(comparison.right)
+    ]
+    if positive:
+        return [(one, *above) for one, above in found]
+    for one, above in found:
+        if above:
+            raise Rejected(
+                "inside not(...), '..' does not lead above the node that not(...) is about", _at(_first(one))
+            )
+    return [tuple(NotSyntax(_first(one), one) for one, _ in found)]
+
+
+def _operand(operand: RelativeSyntax | Token | None) -> list[tuple[RelativeSyntax | Token | None, Conjunction]]:
+    """The alternatives of an operand, each with what it asks of the node that it begins at."""
+    if not isinstance(operand, RelativeSyntax):
+        return [(operand, ())]
+    choices = [
+        (route.steps, (*conditions, *route.context))
+        for conditions in _all(operand.conditions)
+        for route in _routes(operand.steps, from_document=False)
+    ]
+    if operand.is_variable:
+        return [(replace(operand, conditions=conditions, steps=steps), ()) for steps, conditions in choices]
+    return [(replace(operand, conditions=(), steps=steps), conditions) for steps, conditions in choices]
+
+
+def _first(comparison: ComparisonSyntax) -> Token:
+    """Where a comparison begins."""
+    return comparison.left.start if isinstance(comparison.left, RelativeSyntax) else comparison.left
+
+
+def _at(token: Token) -> int:
+    return token.start_pos or 0

@@ -1,0 +1,43 @@
+"""The constants of one query: a slot for each place in its text, whichever alternatives read it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from lark import Token
+
+from fishweir.algebra.nodes import Constant, Slot
+from fishweir.languages.lexical import to_constant, unquote
+from fishweir.languages.parsed import ConstantPlace
+from fishweir.languages.pieces import Rejected
+
+
+class Slots:
+    """Numbered as the binder meets them. All alternatives of a query share them: where several read one constant, it
+    has one slot."""
+
+    def __init__(self) -> None:
+        self.slots: list[Slot] = []
+        self.constants: list[Constant] = []
+        self.places: list[ConstantPlace] = []
+        self._known: dict[int, Slot] = {}
+
+    def of_token(self, token: Token) -> Slot:
+        """The slot of a quoted text or a number; NOTHING is the empty text that is not written."""
+        start = token.start_pos or 0
+        if token.type == "NOTHING":
+            return self.of_place("string", "", ConstantPlace(start, start, "keyword"))
+        quoted = token.type == "STRING"
+        constant = unquote(token) if quoted else to_constant(token)
+        if constant is None:
+            raise Rejected(f"the number {token} is too large", start)
+        place = ConstantPlace(start, start + len(token), "quoted" if quoted else "number")
+        return self.of_place("string" if quoted else "number", constant, place)
+
+    def of_place(self, kind: Literal["string", "number"], constant: Constant, place: ConstantPlace) -> Slot:
+        if place.start not in self._known:
+            self._known[place.start] = Slot(len(self.slots), kind)
+            self.slots.append(self._known[place.start])
+            self.constants.append(constant)
+            self.places.append(place)
+        return self._known[place.start]

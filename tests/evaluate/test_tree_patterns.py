@@ -1,0 +1,101 @@
+"""Tree patterns with or, not and all else that XSCL reads of XPath: lxml, the oracle and the shared plan agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from fishweir.algebra.clauses import constants_of, to_normals
+from fishweir.algebra.documents import Document, parse_document
+from fishweir.algebra.nodes import CreateQuery, Shape, Source
+from fishweir.algebra.oracle import evaluate
+from fishweir.errors import QueryError
+from fishweir.evaluate.plan.segments import Segment, build_tables
+from fishweir.evaluate.plan.source_plan import plan_of
+from fishweir.languages.script import parse_script
+from tests.evaluate.support import expanded
+from tests.xpath_texts import absolute_paths, trees
+
+Found = set[tuple[int, int, tuple[int, ...]]]
+
+
+def parsed(text: str) -> CreateQuery:
+    (query,) = parse_script(text)
+    assert isinstance(query, CreateQuery)
+    assert isinstance(query.shape, Shape)
+    return query
+
+
+REFUSED = (
+    "begins at one node",
+    "does not lead above",
+    "is not supported inside not",
+    "leads above the node",
+    "a position",
+    "alternatives",
+)
+"""What cannot be rewritten into a pattern is refused by name."""
+
+
+def readable(path: str) -> CreateQuery | None:
+    """The query of a path; None where it selects nothing, whatever the document."""
+    try:
+        return parsed(f"S{path}")
+    except QueryError as error:
+        assume(not any(reason in str(error) for reason in REFUSED))
+        if "it selects nothing" in str(error):
+            return None
+        raise
+
+
+def by_oracle(queries: Sequence[CreateQuery], documents: Sequence[Document]) -> Found:
+    """(query, document, output nodes)."""
+    found = set()
+    for number, query in enumerate(queries):
+        assert isinstance(query.shape, Shape)
+        for i, document in enumerate(documents):
+            for binding in evaluate(query.shape, query.constants, document):
+                ids = [
+                    int(binding[n].id.partition("@")[0]) if n in binding else -1 for n in query.shape.output_variables
+                ]
+                found.add((number, i, tuple(ids)))
+    return found
+
+
+def by_plan(queries: Sequence[CreateQuery], documents: Sequence[Document]) -> Found:
+    """The same by one segment of all queries; alternatives may find a result several times."""
+    rows = [
+        (number, normal.template, constants_of(normal, query.constants))
+        for number, query in enumerate(queries)
+        for normal in to_normals(query.shape)  # type: ignore[arg-type]
+    ]
+    segment = Segment("1", build_tables(rows, {}), ())
+    plan = plan_of([segment], [Source("S")])
+    walk = plan.start()
+    for i, document in enumerate(documents):
+        walk.add(i, document.root, document.context)
+    return {one for _, index, matches in plan.match(walk.tables()) for one in expanded(segment.tables[index], matches)}
+
+
+def documents_of(texts: Sequence[str]) -> list[Document]:
+    return [Document(str(i), 0.0, parse_document(text.encode())) for i, text in enumerate(texts)]
+
+
+@settings(max_examples=400, deadline=None)
+@given(absolute_paths(), trees())
+def test_the_oracle_selects_what_xpath_does(path: str, body: str) -> None:
+    root = etree.fromstring(body)
+    ids = {element: i for i, element in enumerate(root.iter())}
+    expected = {(0, 0, (ids[element],)) for element in root.getroottree().xpath(path)}
+    query = readable(path)
+    assert (by_oracle([query], documents_of([body])) if query else set()) == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(absolute_paths(), min_size=1, max_size=6), st.lists(trees(), min_size=1, max_size=4))
+def test_the_plan_selects_what_the_oracle_does(paths: list[str], bodies: list[str]) -> None:
+    queries, documents = [query for query in map(readable, paths) if query], documents_of(bodies)
+    assert by_plan(queries, documents) == by_oracle(queries, documents)
