@@ -102,8 +102,7 @@ class Binder:
         return self._parsed(shape, query)
 
     def _parsed(self, shape: Shape, query: QuerySyntax) -> ParsedQuery:
-        name = None if query.name is None else plain_name(query.name)
-        return ParsedQuery(shape, tuple(self._constants), tuple(self._places), query.clauses, name)
+        return ParsedQuery(shape, tuple(self._constants), tuple(self._places), query.clauses)
 
     def _block(self, block: BlockSyntax) -> tuple[Node, Node]:
         """The root of a block's pattern and the node of its last step."""

@@ -73,9 +73,8 @@ class JoinBinder(Binder):
 
     def to_parsed(self, query: QuerySyntax, before: tuple[ParsedQuery, ...]) -> ParsedQuery:
         output = self._default() if query.select is None else tuple(self._output(item) for item in query.select)
-        name = None if query.name is None else plain_name(query.name)
         return ParsedQuery(
-            self._shape(output), tuple(self._constants), tuple(self._places), query.clauses, name, before=before
+            self._shape(output), tuple(self._constants), tuple(self._places), query.clauses, before=before
         )
 
     def to_derived(self, wanted: dict[str, Token], lasts: bool, text: str) -> tuple[ParsedQuery, Derived]:
@@ -90,7 +89,7 @@ class JoinBinder(Binder):
         shape = self._shape((ElementOutput(ROOT, (), tuple(parts)),))
         text = f"{text} -- keeps {', '.join(one.variable for one in kept)}"
         name = derived_name(text)
-        made = ParsedQuery(shape, tuple(self._constants), tuple(self._places), Clauses(), name, text=text)
+        made = ParsedQuery(shape, tuple(self._constants), tuple(self._places), Clauses(publish=name), text=text)
         found = tuple((name, token) for name, (token, _) in ends.items())
         return made, Derived(name, tuple(kept), found, (*self._taken, *self._nodes))
 

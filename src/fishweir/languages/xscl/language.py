@@ -41,14 +41,10 @@ class XsclTransformer(ScheduleTransformer):
         block = next(part for part in parts if isinstance(part, BlockSyntax))
         joins = tuple(part for part in parts if isinstance(part, JoinSyntax))
         select = next((part for part in parts if isinstance(part, tuple)), None)
-        name = next((part for part in parts if isinstance(part, Token)), None)
-        return QuerySyntax(select, block, joins, name, parts[-1])
+        return QuerySyntax(select, block, joins, parts[-1])
 
     def select(self, _select: Token, *items: ElementSyntax | Token) -> Selected | None:
         return None if isinstance(items[0], Token) and items[0].type == "STAR" else items
-
-    def publish(self, _publish: Token, name: Token) -> Token:
-        return name
 
     def join(self, word: Token, *parts: Any) -> JoinSyntax:
         *inner, brace, block = parts

@@ -91,7 +91,6 @@ class QuerySyntax:
     select: tuple[ElementSyntax | Token, ...] | None
     block: BlockSyntax
     joins: tuple[JoinSyntax, ...]
-    name: Token | None
     clauses: Clauses
 
     @property
