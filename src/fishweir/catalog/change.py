@@ -79,12 +79,16 @@ class Change:
 
     def sources(self, name: str) -> list[str]:
         """The streams and feeds that a living query reads."""
-        living = (queries.c.name == name) & queries.c.dropped.is_(None)
-        shape = self.connection.scalar(sa.select(shapes.c.shape).join(queries).where(living))
-        over = sa.select(queries.c.publication).where(living)
+        over = sa.select(queries.c.publication).where(_living(name))
         feeds = self.connection.scalars(sa.select(reads.c.feed).where(reads.c.publication.in_(over)))
-        own = [] if shape is None else [source.name for source in _sources(from_json(json.loads(shape)))]
+        shape = self.shape(name)
+        own = [] if shape is None else [source.name for source in _sources(shape)]
         return list(dict.fromkeys([*own, *feeds]))
+
+    def shape(self, name: str) -> Shape | Selection | None:
+        """The shape of a living query."""
+        shape = self.connection.scalar(sa.select(shapes.c.shape).join(queries).where(_living(name)))
+        return None if shape is None else from_json(json.loads(shape))  # type: ignore[no-any-return]
 
     def replace_queries(self, statements: Sequence[CreateQuery]) -> list[str]:
         """Other definitions under living names: the results so far stay theirs."""
@@ -223,6 +227,10 @@ class Change:
             found = inserted.inserted_primary_key[0] if inserted.inserted_primary_key else None
         assert found is not None
         return int(found)
+
+
+def _living(name: str) -> sa.ColumnElement[bool]:
+    return (queries.c.name == name) & queries.c.dropped.is_(None)
 
 
 def _reads(shape: Shape | Selection, stream: str) -> bool:

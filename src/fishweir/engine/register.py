@@ -168,6 +168,8 @@ class Registration:
             self.published.bind(statement, lambda: sources_of(bound_shape(statement)))
             if statement.derived:
                 self.derived.add(str(statement.name))
+        elif statement.published:
+            self.published.keep_shape(statement)
         if statement.action is None:
             return statement
         return replace(statement, action=self.actions.resolved(statement.action, self.base))

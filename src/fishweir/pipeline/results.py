@@ -51,7 +51,8 @@ class QueryLike(Protocol):
 @dataclass(frozen=True, slots=True)
 class Result:
     """One result of one query; `bindings` by variable: document, node and value. For streams of published results,
-    `since` is the version of the catalog when a join's earliest document arrived, `origin` a selection's document."""
+    `since` is the version of the catalog when a join's earliest document arrived, `origin` a selection's document, and
+    `place` the stream and the number under which that came."""
 
     query: str
     documents: list[str]
@@ -60,6 +61,7 @@ class Result:
     output: str | dict[str, Any] = ""
     since: int | None = field(default=None, repr=False, compare=False)
     origin: int | None = field(default=None, repr=False, compare=False)
+    place: tuple[int, int] | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -188,11 +190,12 @@ class ResultReader:
 
     def _maker(self, row: Mapping[str, Any], shape: Shape | Selection) -> Callable[[str], Result]:
         """Queries of one shape want the same result of a row, each under its own name."""
-        document = take_document(self.home, row["stream"], row["document"])
+        place = row["stream"], row["document"]
+        document = take_document(self.home, *place)
         id, nodes, values, origin = document.id, document.nodes, document.values, document.origin
         if isinstance(shape, Selection):
             output = select_columns(shape.output, nodes[0], values) if shape.output else element_text(nodes[0])
-            return lambda query: Result(query, [id], row["timestamp"], {}, output, origin=origin)
+            return lambda query: Result(query, [id], row["timestamp"], {}, output, origin=origin, place=place)
         template, variables = to_normal(shape).template, dict(to_normal(shape).variables)
         assert isinstance(template, Template), "a tree pattern has a template"
         element_of = dict(zip(template.outputs, row["nodes"], strict=True))
@@ -207,7 +210,7 @@ class ResultReader:
             if name[0] != "_":
                 bindings[name] = {"document": id, "node": shown, "value": value_of(bound[name])}
         output = construct(shape.output, bound)
-        return lambda query: Result(query, [id], row["timestamp"], bindings, output, origin=origin)
+        return lambda query: Result(query, [id], row["timestamp"], bindings, output, origin=origin, place=place)
 
 
 class Seen:
