@@ -50,8 +50,15 @@ class Target:
 
 
 class Materializer:
-    def __init__(self, home: Home, catalog: Catalog, table: ResultsTable, reader: ResultReader) -> None:
-        self.home, self.catalog, self.table, self.reader = home, catalog, table, reader
+    def __init__(
+        self,
+        home: Home,
+        catalog: Catalog,
+        table: ResultsTable,
+        reader: ResultReader,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.home, self.catalog, self.table, self.reader, self.clock = home, catalog, table, reader, clock
         self.targets: dict[int, Target] = {}
         self.version = -1
         self._done = home.delivery / "materialized.json"
@@ -140,7 +147,7 @@ class Materializer:
         if target.keeps_ids:
             columns["id"] = [result.documents[0] for result in results]
             columns["origin"] = [result.origin for result in results]
-        target.log.append(log_batch(stream, len(results), time.time(), columns), {CURSOR: batch})
+        target.log.append(log_batch(stream, len(results), self.clock(), columns), {CURSOR: batch})
 
     def _tuples(self, stream: StreamDefinition, results: Sequence[Result]) -> dict[str, Sequence[Any]]:
         """The columns of select lists, or of the tuples themselves where a query of another kind passes them on."""
