@@ -19,7 +19,7 @@ PUBLISHED = [
     ("select * from R publish P", "sql", "P", True),
     ("select x from R r publish P", "sql", "P", True),
     ("select x, y from R publish P", "sql", "P", True),
-    ("SELECT * FROM R PUBLISH \"a name\" every 5 do mail me", "sql", "a name", True),
+    ('SELECT * FROM R PUBLISH "a name" every 5 do mail me', "sql", "a name", True),
     ("select R.x from R [range 5], S [rows 3] where R.x = S.x publish both expire 100", "sql", "both", True),
     ("select publish from R as publish where publish.publish = 'a' publish P", "sql", "P", True),
     ("select x from R where publish > 5", "sql", None, False),
@@ -47,7 +47,9 @@ def test_published(text: str, language: str, name: str | None, published: bool) 
         assert ("roses" if isinstance(query.shape, FeedQuery) else query.shape.language) == language
 
 
-@pytest.mark.parametrize("text", ["select x from R where x > $lo publish $name", "from R where [x > $lo] publish $name"])
+@pytest.mark.parametrize(
+    "text", ["select x from R where x > $lo publish $name", "from R where [x > $lo] publish $name"]
+)
 def test_names_do_not_part_the_shapes(text: str) -> None:
     cache = SkeletonCache()
     texts = render_rows(text, [{"lo": i, "name": f"p{i}"} for i in range(3)])
