@@ -130,56 +130,61 @@ class Materializer:
         for target in reading:
             results = [result for number in sorted(target.numbers) for result in found.get(number, ())]
             if results:
-                self._append(target, results, commit.batch)
+                append(self.home, target, results, commit.batch, self.clock())
                 count += len(results)
         for target in due.values():
             target.position = commit.batch
         write_json(self._done, {str(id): target.position for id, target in self.targets.items()})
         return count
 
-    def _append(self, target: Target, results: Sequence[Result], batch: int) -> None:
-        """One segment."""
-        stream = target.log.stream
-        columns = self._tuples(stream, results) if stream.is_tuples else self._documents(target, results)
-        columns["timestamp"] = [result.timestamp for result in results]
-        if stream.name.startswith(DERIVED):
-            columns["since"] = [result.since for result in results]
-        if target.keeps_ids:
-            columns["id"] = [result.documents[0] for result in results]
-            columns["origin"] = [result.origin for result in results]
-        target.log.append(log_batch(stream, len(results), self.clock(), columns), {CURSOR: batch})
 
-    def _tuples(self, stream: StreamDefinition, results: Sequence[Result]) -> dict[str, Sequence[Any]]:
-        """The columns of select lists, or of the tuples themselves where a query of another kind passes them on."""
-        rows = [r.output if isinstance(r.output, Mapping) else self._item(r).values or {} for r in results]
-        return {column_name(name): [row[name] for row in rows] for name, _ in stream.columns}
+def append(home: Home, target: Target, results: Sequence[Result], batch: int, now: float) -> None:
+    """One segment."""
+    stream = target.log.stream
+    columns = _tuples(home, stream, results) if stream.is_tuples else _documents(home, target, results)
+    columns["timestamp"] = [result.timestamp for result in results]
+    if stream.name.startswith(DERIVED):
+        columns["since"] = [result.since for result in results]
+    if target.keeps_ids:
+        columns["id"] = [result.documents[0] for result in results]
+        columns["origin"] = [result.origin for result in results]
+    target.log.append(log_batch(stream, len(results), now, columns), {CURSOR: batch})
 
-    def _documents(self, target: Target, results: Sequence[Result]) -> dict[str, Sequence[Any]]:
-        """An item that the stylesheet fails on keeps its place, with the reason."""
-        bodies: list[bytes] = []
-        problems: list[str | None] = []
-        for result in results:
-            if isinstance(result.output, Mapping):
-                bodies.append(self._selected(target, result, result.output))
-                problems.append(None)
-                continue
-            try:
-                bodies.append(target.transform(result.output))
-                problems.append(None)
-            except BadItem as error:
-                bodies.append(result.output.encode())
-                problems.append(f"{', '.join(result.documents)}: {error}")
-        return {"body": bodies, "problem": problems}
 
-    def _selected(self, target: Target, result: Result, columns: Mapping[str, Any]) -> bytes:
-        """`*` over documents: the document itself, of a join a flat one of the columns that there are."""
-        whole = target.keeps_ids
-        root = self._item(result).nodes[0] if whole else tuple_to_document(target.log.stream.name, columns)
-        return element_text(root).encode()
+def _tuples(home: Home, stream: StreamDefinition, results: Sequence[Result]) -> dict[str, Sequence[Any]]:
+    """The columns of select lists, or of the tuples themselves where a query of another kind passes them on."""
+    rows = [r.output if isinstance(r.output, Mapping) else _item(home, r).values or {} for r in results]
+    return {column_name(name): [row[name] for row in rows] for name, _ in stream.columns}
 
-    def _item(self, result: Result) -> TakenDocument:
-        assert result.place is not None, "only a selection passes items on"
-        return take_document(self.home, *result.place)
+
+def _documents(home: Home, target: Target, results: Sequence[Result]) -> dict[str, Sequence[Any]]:
+    """An item that the stylesheet fails on keeps its place, with the reason."""
+    bodies: list[bytes] = []
+    problems: list[str | None] = []
+    for result in results:
+        if isinstance(result.output, Mapping):
+            bodies.append(_selected(home, target, result, result.output))
+            problems.append(None)
+            continue
+        try:
+            bodies.append(target.transform(result.output))
+            problems.append(None)
+        except BadItem as error:
+            bodies.append(result.output.encode())
+            problems.append(f"{', '.join(result.documents)}: {error}")
+    return {"body": bodies, "problem": problems}
+
+
+def _selected(home: Home, target: Target, result: Result, columns: Mapping[str, Any]) -> bytes:
+    """`*` over documents: the document itself, of a join a flat one of the columns that there are."""
+    whole = target.keeps_ids
+    root = _item(home, result).nodes[0] if whole else tuple_to_document(target.log.stream.name, columns)
+    return element_text(root).encode()
+
+
+def _item(home: Home, result: Result) -> TakenDocument:
+    assert result.place is not None, "only a selection passes items on"
+    return take_document(home, *result.place)
 
 
 def gives_elements(shape: Shape) -> bool:
