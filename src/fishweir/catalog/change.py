@@ -52,6 +52,7 @@ class Change:
             sa.select(streams.c.text, streams.c.definition).where(streams.c.name == name, streams.c.dropped.is_(None))
         ).first()
         if row is None:
+            self._used.add(name)
             added = self.take(1)
             self.connection.execute(
                 sa.insert(streams).values(name=name, definition=definition, text=statement.text, added=added)
@@ -161,7 +162,8 @@ class Change:
             return chunk
         if self._unnamed is None:
             self._unnamed, self._used = self._names_given()
-        known, used = self._unnamed, self._used | {statement.name for statement in chunk}
+        known = self._unnamed
+        used = self._used | {*known.values(), *(statement.name for statement in chunk)}
         fresh = (f"q{i}" for i in count(len(known) + 1) if f"q{i}" not in used)
         named = []
         for statement in chunk:
@@ -173,10 +175,11 @@ class Change:
         return named
 
     def _names_given(self) -> tuple[dict[str, str], set[str | None]]:
-        """Names of the living unnamed queries by text, and all names that look like theirs; read once."""
+        """Names of the living unnamed queries by text, and all names that look like theirs, of streams too; read
+        once."""
         mine = sa.select(queries.c.text, queries.c.name).where(queries.c.unnamed, queries.c.dropped.is_(None))
         known = {row.text: row.name for row in self.connection.execute(mine)}
-        alike = sa.select(queries.c.name).where(queries.c.name.like("q%"))
+        alike = sa.union(*(sa.select(table.c.name).where(table.c.name.like("q%")) for table in (queries, streams)))
         return known, set(self.connection.scalars(alike))
 
     def _texts(self, names: Sequence[str]) -> dict[str, str]:
