@@ -162,14 +162,14 @@ class Change:
             return chunk
         if self._unnamed is None:
             self._unnamed, self._used = self._names_given()
-        known = self._unnamed
-        used = self._used | {*known.values(), *(statement.name for statement in chunk)}
+        known, used = self._unnamed, self._used | {statement.name for statement in chunk}
         fresh = (f"q{i}" for i in count(len(known) + 1) if f"q{i}" not in used)
         named = []
         for statement in chunk:
             if statement.name is None:
                 if statement.text not in known:
                     known[statement.text] = next(fresh)
+                    self._used.add(known[statement.text])
                 statement = replace(statement, name=known[statement.text])
             named.append(statement)
         return named
