@@ -117,10 +117,17 @@ def test_joins_go_along_with_filters() -> None:
     assert words(resolved.joins[1].filters[0].formula, resolved) == ["zero"]
 
 
-def test_a_window_reads_no_feed_that_joins() -> None:
-    published = {"j": publication(["s1"], joined=["s2"]), "a": publication(["s3"], joined=["j"])}
-    with pytest.raises(QueryError, match="the window of a join reads j, which joins itself"):
-        resolve("a", definitions(published, is_source))
+def test_a_window_reads_the_published_items_of_a_feed_that_joins() -> None:
+    """Of one that only reads such a feed too; as primary feeds both come down to their sources."""
+    published = {
+        "j": publication(["s1"], joined=["s2"]),
+        "v": publication(["j"]),
+        "a": publication(["s3", "j"], joined=["j", "v", "s4"]),
+    }
+    resolved = resolve("a", definitions(published, is_source))
+    assert [part.source.name for part in resolved.filters] == ["s3", "s1"]
+    windows = [[part.source.name for part in join.filters] for join in resolved.joins]
+    assert windows == [["j"], ["v"], ["s4"], ["s2"]]
 
 
 def test_conditions_on_secondary_feeds() -> None:

@@ -130,7 +130,6 @@ def test_joins_of_several_kinds(weir):
     assert shown(weir, "Referring") == [("News-4", ["Photos-1", "Photos-2", "Photos-3"])]
     for text, words in (
         ("create feed J from News join last day on Nowhere with [title = window.title]", "no feed 'Nowhere'"),
-        ("create feed J from News join last day on (Both | Photos) with [title = window.title]", "reads Both, which"),
         ("create feed J from News join last day on Photos with [window.link extends title]", "attribute of the item"),
         ("create feed V from Both; create or replace feed Both from News join last day on V with [x=window.x]", "read"),
     ):

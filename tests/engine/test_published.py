@@ -198,6 +198,10 @@ REFUSED = [
     ("S//a publish S", 14, "query S: there is a stream of that name"),
     ("S//a publish T; create stream T", None, "stream T: there is a published query of that name"),
     ("S//a->x JOIN{x=y, 5} P//b->y", 22, "reads P, which is neither a stream nor a file"),
+    ("create query S as S//a", 14, "query S: there is a stream of that name"),
+    ("create S where <a>$x</> in S construct $x", 8, "query S: there is a stream of that name"),
+    ("create query T as S//a; create stream T", None, "stream T: there is a query of that name"),
+    ("create query T as S//a; create stream T (x int)", None, "stream T: there is a query of that name"),
 ]
 
 
@@ -218,6 +222,19 @@ def test_a_name_that_became_free_closes_no_cycle(quiet):
     with pytest.raises(QueryError, match="the queries read each other: P -> Q -> P"):
         quiet.execute("Q//c publish P")
     quiet.execute("S//c publish P")
+
+
+def test_an_unnamed_query_takes_no_streams_name(quiet):
+    quiet.execute("create stream q1")
+    assert quiet.execute("S//a; create stream q3; S//b; S//c") == ["q2", "q4", "q5"]
+    assert quiet.execute("S//b") == ["q4"], "word for word: passed over"
+
+
+def test_a_query_is_not_named_after_a_stream_that_others_read(quiet):
+    quiet.execute("S//a publish P expire 2001-01-01; P//b publish Q")
+    quiet._expire()
+    with pytest.raises(QueryError, match="query P: there is a stream of that name"):
+        quiet.execute("create query P as S//c")
 
 
 CHAIN = "S//a->x JOIN{x=y, 5} S//b->y FOLLOWED BY{y=z, 5} S//c->z"

@@ -15,6 +15,7 @@ from fishweir.algebra.normal import Template, to_normal
 from fishweir.algebra.oracle import evaluate
 from fishweir.evaluate.plan.planner import SMALL, Planner
 from fishweir.evaluate.plan.segments import Segment, read_segment, segment_path
+from fishweir.evaluate.select.strategies import ByRegions
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
 from tests.evaluate.support import SOURCE, document, evaluated, queries
 
@@ -64,7 +65,7 @@ class Registered:
         return len(self.numbers(after, upto))
 
     def planner(self, strategy: str | None = None) -> Planner:
-        return Planner(self.folder, self.alive, lambda: self.gone, strategy)
+        return Planner(self.folder, self.alive, lambda: self.gone, [ByRegions(kernel=strategy)] if strategy else [])
 
     def refresh(self, planner: Planner, statistics: Statistics | None = None) -> None:
         planner.refresh(self.version, self.living, statistics or {})

@@ -24,6 +24,8 @@ def algebra_text(query: CreateQuery) -> str:
         lines += [f"if {_condition(c)}" for c in part.conditions]
     lines += [f"out {_output(part)}" for part in query.shape.output]
     lines += [f"constant {c!r}" for c in query.constants]
+    if query.published:
+        lines.append(f"publish {query.name}")
     if query.action:
         lines.append(f"do {query.action.name} {' | '.join(query.action.arguments)}")
     schedule = query.schedule

@@ -220,7 +220,7 @@ REFUSED = [
     ("select <h>$x</g> from S//a->x", 15, "to close '<h>'"),
     ("create query q as S//a publish r", 19, "it has one name"),
     ("S//a->x FOLLOWED{x=y, 1} S//b->y", 9, "'followed by{', 'join{'"),
-    ("S publish", 10, "expected a tag's name or quoted text, found the end of the statement"),
+    ("S publish", 10, "expected a name or quoted text, found the end of the statement"),
     ("S[a]", 2, "found '['"),
     ("S join T", 8, "expected '{', found 'T'"),
     ("select <o>{x} &amp; y</o> from S//a->x", 19, "';' ends it; text is written as it is, '&' and not '&amp;'"),

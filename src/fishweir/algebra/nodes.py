@@ -296,10 +296,17 @@ class StreamDefinition:
     virtual: str | None = None
     """The published feed whose items these are."""
     stylesheet: str | None = None
+    element: str | None = None
+    """Of tuples that a published query passes on as they are: the name of their element, where they came from."""
 
     @property
     def is_tuples(self) -> bool:
         return bool(self.columns)
+
+    @property
+    def tuple_element(self) -> str:
+        """A tuple is a flat document: the name of its element."""
+        return self.element or self.name
 
 
 @dataclass(frozen=True, slots=True)

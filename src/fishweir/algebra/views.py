@@ -2,7 +2,8 @@
 
 In come definitions by name, out come the filters on the sources with one list of constants. Views are
 resolved from the sources up, each once, without recursion: they may be stacked to any depth. A feed
-that joins keeps its items too, and annotations cannot be filtered by: its joins go along with its filters.
+that joins keeps its items too, and annotations cannot be filtered by: its joins go along with its filters. A window
+holds what arrives: of a feed that joins, these are its published items, so there the feed stands as a source.
 """
 
 from __future__ import annotations
@@ -147,12 +148,11 @@ def _resolved(name: str, publication: Publication, find: Definitions, known: Mut
             constants.extend(known[read].constants)
         return moved[read]
 
+    def held(read: str) -> tuple[Filter, ...] | None:
+        return None if read in known and known[read].joins else views(read)
+
     def secondary(join: FeedJoin) -> Annotation:
-        for leaf, _ in leaves(join.secondary):
-            if leaf.name in known and known[leaf.name].joins:
-                reason = "joins itself; a window holds items of sources and of views without joins"
-                raise FeedError(f"the window of a join reads {leaf.name}, which {reason}", leaf.name)
-        return Annotation(join.window, join_filters(query, join, views), join.variable, join.condition)
+        return Annotation(join.window, join_filters(query, join, held), join.variable, join.condition)
 
     size = sum(len(known[leaf.name].filters) if leaf.name in known else 1 for leaf, _ in leaves(query.main))
     if size > LARGEST:

@@ -48,6 +48,7 @@ class Change:
             sa.select(streams.c.text, streams.c.definition).where(streams.c.name == name, streams.c.dropped.is_(None))
         ).first()
         if row is None:
+            self._used.add(name)
             added = self.take(1)
             self.connection.execute(
                 sa.insert(streams).values(name=name, definition=definition, text=statement.text, added=added)
@@ -75,12 +76,16 @@ class Change:
 
     def sources(self, name: str) -> list[str]:
         """The streams and feeds that a living query reads."""
-        living = (queries.c.name == name) & queries.c.dropped.is_(None)
-        shape = self.connection.scalar(sa.select(shapes.c.shape).join(queries).where(living))
-        over = sa.select(queries.c.publication).where(living)
+        over = sa.select(queries.c.publication).where(_living(name))
         feeds = self.connection.scalars(sa.select(reads.c.feed).where(reads.c.publication.in_(over)))
-        own = [] if shape is None else [source.name for source in _sources(from_json(json.loads(shape)))]
+        shape = self.shape(name)
+        own = [] if shape is None else [source.name for source in _sources(shape)]
         return list(dict.fromkeys([*own, *feeds]))
+
+    def shape(self, name: str) -> Shape | Selection | None:
+        """The shape of a living query."""
+        shape = self.connection.scalar(sa.select(shapes.c.shape).join(queries).where(_living(name)))
+        return None if shape is None else from_json(json.loads(shape))  # type: ignore[no-any-return]
 
     def replace_queries(self, statements: Sequence[CreateQuery]) -> list[str]:
         """Other definitions under living names: the results so far stay theirs."""
@@ -160,15 +165,17 @@ class Change:
             if statement.name is None:
                 if statement.text not in known:
                     known[statement.text] = next(fresh)
+                    self._used.add(known[statement.text])
                 statement = replace(statement, name=known[statement.text])
             named.append(statement)
         return named
 
     def _names_given(self) -> tuple[dict[str, str], set[str | None]]:
-        """Names of the living unnamed queries by text, and all names that look like theirs; read once."""
+        """Names of the living unnamed queries by text, and all names that look like theirs, of streams too; read
+        once."""
         mine = sa.select(queries.c.text, queries.c.name).where(queries.c.unnamed, queries.c.dropped.is_(None))
         known = {row.text: row.name for row in self.connection.execute(mine)}
-        alike = sa.select(queries.c.name).where(queries.c.name.like("q%"))
+        alike = sa.union(*(sa.select(table.c.name).where(table.c.name.like("q%")) for table in (queries, streams)))
         return known, set(self.connection.scalars(alike))
 
     def _texts(self, names: Sequence[str]) -> dict[str, str]:
@@ -219,6 +226,10 @@ class Change:
             found = inserted.inserted_primary_key[0] if inserted.inserted_primary_key else None
         assert found is not None
         return int(found)
+
+
+def _living(name: str) -> sa.ColumnElement[bool]:
+    return (queries.c.name == name) & queries.c.dropped.is_(None)
 
 
 def _reads(shape: Shape | Selection, stream: str) -> bool:

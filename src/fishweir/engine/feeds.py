@@ -84,6 +84,7 @@ class Feeds:
         readers += sorted(stream.name for stream in self.streams.values() if stream.virtual == name != stream.name)
         if self._is_stream(name):
             readers += self.change.reading(name)
+        readers = list(dict.fromkeys(readers))
         if readers:
             shown = ", ".join(readers[:5]) + (" and others" if len(readers) > 5 else "")
             raise QueryError(f"the feed {name} is read by {shown}; drop them first")

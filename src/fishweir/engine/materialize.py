@@ -1,8 +1,9 @@
-"""What is published becomes documents: the results of a feed or query, of a stream of their own.
+"""What is published becomes documents and tuples: the results of a feed or query, of a stream of their own.
 
 In: committed micro-batches. Out: entries in the logs of the streams that `register feed VIRTUAL ... as N` made,
 each item transformed by the stylesheet if there is one (RoSeS 3.1), and of those that `publish N` made for
-queries that read N. A query that selects whole documents keeps their ids; what joins or constructs makes new ones.
+queries that read N. Results of a select list are tuples of typed columns; so are whole tuples that are passed on. A
+query that selects whole documents or tuples keeps their ids; what projects, joins or constructs makes new ones.
 The entries of one micro-batch are one segment whose cursor names it, so each is appended exactly once, also over a
 crash. The job takes them up like any other arrivals, in its next micro-batch.
 """
@@ -11,22 +12,27 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fishweir.algebra.alternatives import parts, steps_of
+from fishweir.algebra.alternatives import steps_of
+from fishweir.algebra.construct import element_text
+from fishweir.algebra.documents import tuple_to_document
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, StreamDefinition, TextOutput, VariableOutput
+from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, StreamDefinition, TextOutput
+from fishweir.algebra.output_streams import keeps_items
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.stylesheets import BadItem, Stylesheet
 from fishweir.errors import QueryError
 from fishweir.intake import StreamLog, log_batch
+from fishweir.intake.schema import column_name
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.results import Result, ResultReader
+from fishweir.pipeline.taken import TakenDocument, take_document
 
 Transform = Callable[[str], bytes]
 CURSOR = "micro_batch"
@@ -108,10 +114,9 @@ class Materializer:
     def _follow(self, target: Target, numbers: frozenset[int], own: Shape | Selection | None) -> None:
         """The query may be another by now."""
         target.numbers = numbers
-        if isinstance(own, Selection):
-            target.keeps_ids = not own.joins
+        if own is not None:
+            target.keeps_ids = keeps_items(own)
         if isinstance(own, Shape):
-            target.keeps_ids = selects_documents(own)
             target.transform = str.encode if gives_elements(own) else wrapped
 
     def _publish(self, commit: Commit) -> int:
@@ -126,7 +131,7 @@ class Materializer:
         for target in reading:
             results = [result for number in sorted(target.numbers) for result in found.get(number, ())]
             if results:
-                append(target, results, commit.batch, self.clock())
+                append(self.home, target, results, commit.batch, self.clock())
                 count += len(results)
         for target in due.values():
             target.position = commit.batch
@@ -134,39 +139,53 @@ class Materializer:
         return count
 
 
-def append(target: Target, results: Sequence[Result], batch: int, now: float) -> None:
-    """One segment; an item that the stylesheet fails on keeps its place, with the reason."""
-    bodies: list[bytes] = []
-    problems: list[str | None] = []
-    for result in results:
-        text = str(result.output)
-        try:
-            bodies.append(target.transform(text))
-            problems.append(None)
-        except BadItem as error:
-            bodies.append(text.encode())
-            problems.append(f"{', '.join(result.documents)}: {error}")
-    times = [result.timestamp for result in results]
-    columns: dict[str, Sequence[Any]] = {"body": bodies, "problem": problems, "timestamp": times}
-    if target.log.stream.name.startswith(DERIVED):
+def append(home: Home, target: Target, results: Sequence[Result], batch: int, now: float) -> None:
+    """One segment."""
+    stream = target.log.stream
+    columns = _tuples(home, stream, results) if stream.is_tuples else _documents(home, target, results)
+    columns["timestamp"] = [result.timestamp for result in results]
+    if stream.name.startswith(DERIVED):
         columns["since"] = [result.since for result in results]
     if target.keeps_ids:
         columns["id"] = [result.documents[0] for result in results]
         columns["origin"] = [result.origin for result in results]
-    target.log.append(log_batch(target.log.stream, len(results), now, columns), {CURSOR: batch})
+    target.log.append(log_batch(stream, len(results), now, columns), {CURSOR: batch})
 
 
-def selects_documents(shape: Shape) -> bool:
-    """Whether each result is a whole document as it came: a filter."""
-    return all(_selects_documents(part) for part in parts(shape))
+def _tuples(home: Home, stream: StreamDefinition, results: Sequence[Result]) -> dict[str, Sequence[Any]]:
+    """The columns of select lists, or of the tuples themselves where a query of another kind passes them on."""
+    rows = [r.output if isinstance(r.output, Mapping) else _item(home, r).values or {} for r in results]
+    return {column_name(name): [row[name] for row in rows] for name, _ in stream.columns}
 
 
-def _selects_documents(shape: Shape) -> bool:
-    if shape.windows or len(shape.output) != 1:
-        return False
-    (block,), (shown,) = shape.blocks, shape.output
-    whole = block.pattern.step.axis in ("item", "child")
-    return whole and isinstance(shown, VariableOutput) and not shown.content and shown.name in block.pattern.variables
+def _documents(home: Home, target: Target, results: Sequence[Result]) -> dict[str, Sequence[Any]]:
+    """An item that the stylesheet fails on keeps its place, with the reason."""
+    bodies: list[bytes] = []
+    problems: list[str | None] = []
+    for result in results:
+        if isinstance(result.output, Mapping):
+            bodies.append(_selected(home, target, result, result.output))
+            problems.append(None)
+            continue
+        try:
+            bodies.append(target.transform(result.output))
+            problems.append(None)
+        except BadItem as error:
+            bodies.append(result.output.encode())
+            problems.append(f"{', '.join(result.documents)}: {error}")
+    return {"body": bodies, "problem": problems}
+
+
+def _selected(home: Home, target: Target, result: Result, columns: Mapping[str, Any]) -> bytes:
+    """`*` over documents: the document itself, of a join a flat one of the columns that there are."""
+    whole = target.keeps_ids
+    root = _item(home, result).nodes[0] if whole else tuple_to_document(target.log.stream.name, columns)
+    return element_text(root).encode()
+
+
+def _item(home: Home, result: Result) -> TakenDocument:
+    assert result.place is not None, "only a selection passes items on"
+    return take_document(home, *result.place)
 
 
 def gives_elements(shape: Shape) -> bool:

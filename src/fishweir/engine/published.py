@@ -1,16 +1,19 @@
 """Queries whose output others read by name: `publish NAME` (MMQJP section 2), and feeds that other languages read.
 
 The output becomes a stream of that name once somebody reads it, so that a hundred thousand published queries
-cost no stream. `engine/materialize.py` fills it with the query's results. What is read cannot go away, and
-nothing reads itself, directly or through others. Queries over feeds read a feed without a stream, as a view (feeds.py).
+cost no stream; its columns are those of the select list (`algebra/output_streams.py`). `engine/materialize.py` fills it
+with the query's results. What is read cannot go away, and nothing reads itself, directly or through others. Queries
+over feeds read a feed without a stream, as a view (feeds.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream, Source, StreamDefinition
-from fishweir.catalog.change import Change
+from fishweir.algebra.feeds import Selection
+from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream, Shape, Source, StreamDefinition
+from fishweir.algebra.output_streams import output_columns, output_stream
+from fishweir.catalog.change import Change, bound_shape
 from fishweir.engine.places import refused
 from fishweir.errors import QueryError
 
@@ -23,6 +26,8 @@ class Published:
     ) -> None:
         self.change, self.streams, self.add_stream = change, streams, add_stream
         self._bound: set[str] = set()
+        self._shapes: dict[str, Shape | Selection] = {}
+        """Of the queries and feeds that this change publishes."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._bound or self.change.publishes(name)
@@ -35,18 +40,34 @@ class Published:
             if stream.virtual != name:
                 raise refused(statement, f"query {name}: there is a stream of that name", name, "publish")
             self.check_cycle(statement, [source.name for source in sources()])
+        self.keep_shape(statement)
         self._bound.add(name)
+
+    def keep_shape(self, statement: CreateQuery) -> None:
+        """What the output of a query or feed looks like to those who read it. Its name may have readers from before:
+        those of a query that expired, or of a feed that is replaced. They read the columns that there were."""
+        name, shape = str(statement.name), bound_shape(statement)
+        stream = self.streams.get(name)
+        if stream is not None and stream.is_tuples and output_columns(shape, self.streams) != stream.columns:
+            had = ", ".join(f"{column} {kind}" for column, kind in stream.columns)
+            readers = ", ".join(self._readers(name)[:5])
+            kind = "query" if statement.feed is None else "feed"
+            raise refused(statement, f"{kind} {name}: {readers} read it with the columns {had}; drop them first", name)
+        self._shapes[name] = shape
 
     def declare(self, name: str, is_feed: bool = False) -> bool:
         """Makes a stream of a published query or feed that somebody reads; whether there is such a query."""
         if not is_feed and name not in self:
             return False
-        self.add_stream(CreateStream(StreamDefinition(name, virtual=name), text=f"published {name}"))
+        shape = self._shapes.get(name) or self.change.shape(name)
+        assert shape is not None, "a published query has a shape"
+        self.add_stream(CreateStream(output_stream(name, shape, self.streams), text=f"published {name}"))
         return True
 
     def withdraw(self, name: str) -> None:
         """The query is about to be dropped, and with it its stream."""
         self._bound.discard(name)
+        self._shapes.pop(name, None)
         if name not in self.streams:
             return
         readers = self._readers(name)

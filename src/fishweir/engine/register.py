@@ -136,6 +136,8 @@ class Registration:
             raise QueryError(f"stream {name}: there is a feed of that name")
         if virtual != name and name in self.published:
             raise QueryError(f"stream {name}: there is a published query of that name")
+        if name not in self.streams and virtual != name and self.change.shape(name) is not None:
+            raise QueryError(f"stream {name}: there is a query of that name")
         if name.startswith(DERIVED) and virtual != name:
             raise QueryError(f"stream {name}: names with '{DERIVED}' are those of joins in chains")
         if statement.stream.name not in self.streams:
@@ -178,10 +180,15 @@ class Registration:
             raise self._refused(statement, f"can never fire: {never.reason}", never.column, "where")
         if statement.name and statement.name.startswith(DERIVED) and not statement.derived:
             raise self._refused(statement, f"cannot be named so: names with '{DERIVED}' are those of joins in chains")
+        if statement.name in self.streams and not statement.published:
+            reason = f"query {statement.name}: there is a stream of that name"
+            raise refused(statement, reason, str(statement.name), "create")
         if statement.published and statement.feed is None:
             self.published.bind(statement, lambda: sources_of(bound_shape(statement)))
             if statement.derived:
                 self.derived.add(str(statement.name))
+        elif statement.published:
+            self.published.keep_shape(statement)
         if statement.action is None:
             return statement
         return replace(statement, action=self.actions.resolved(statement.action, self.base))

@@ -36,8 +36,6 @@ class ParsedQuery:
     constants: tuple[Constant, ...]
     places: tuple[ConstantPlace, ...]
     clauses: Clauses
-    name: str | None = None
-    """Where the text itself names the query, as `publish NAME` does."""
     before: tuple[ParsedQuery, ...] = ()
     """The queries whose results it reads: the joins of a chain before its last one."""
     text: str = ""
@@ -51,7 +49,7 @@ AnyPlace = ConstantPlace | LiteralPlace
 def to_statement(query: AnyParsed, name: str | None, text: str, line: int, now: float) -> CreateQuery:
     """The statement that registers this query now; Rejected where its times contradict each other."""
     schedule = query.clauses.schedule(now)
-    own = query.name if isinstance(query, ParsedQuery) else None
+    own = query.clauses.publish
     if own is not None and name not in (None, own):
         raise Rejected(f"the query is named {name} and published as {own}: it has one name", 0)
     name = name or own

@@ -1,4 +1,4 @@
-"""The clauses `do`, `start`, `every`, `expire` of a query of any language.
+"""The clauses `publish`, `do`, `start`, `every`, `expire` of a query of any language.
 
 A grammar imports the rules of `schedule.lark` and its transformer inherits ScheduleTransformer; out
 come Clauses. Times relative to now stay unresolved until `Clauses.schedule(now)`, so that a parsed
@@ -20,13 +20,15 @@ from fishweir.languages.times import BadTime, Moment, parse_interval, parse_time
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """What follows a query; `expire_at` is where the expire clause stands, for errors."""
+    """What follows a query; `publish` is the name of its output stream, `expire_at` is where the expire clause stands,
+    for errors."""
 
     action: Action | None = None
     start: Moment | None = None
     every: float = 0.0
     expire: Moment | None = None
     expire_at: int = 0
+    publish: str | None = None
 
     @property
     def is_relative(self) -> bool:
@@ -54,6 +56,12 @@ class ScheduleTransformer(Transformer[Token, Any]):
             if name == "expire":
                 found["expire_at"] = at
         return Clauses(**found)
+
+    def publish(self, _publish: Token, name: Token) -> tuple[str, Any, int]:
+        given = plain(name).strip()
+        if not given:
+            raise Rejected("expected a name after 'publish', found an empty text", _start(name), syntax=True)
+        return "publish", given, _start(name)
 
     def do_clause(self, keyword: Token, action: Action) -> tuple[str, Any, int]:
         return "action", action, _start(keyword)

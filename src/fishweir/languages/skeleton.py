@@ -20,7 +20,7 @@ from fishweir.algebra.feeds import CreateFeed, FeedQuery
 from fishweir.algebra.nodes import Constant, CreateQuery, Schedule
 from fishweir.algebra.operators import keywords
 from fishweir.languages.lexical import COMMENT, NAME, OPENING_QUOTES, QUOTED, TEXT, to_constant, unquote
-from fishweir.languages.parsed import AnyParsed, AnyPlace, ParsedQuery
+from fishweir.languages.parsed import AnyParsed, AnyPlace
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses.literals import READERS
 from fishweir.languages.times import BadTime, parse_window
@@ -165,7 +165,7 @@ class SkeletonCache:
         cut = _cut(text)
         family = _family(cut, query) if cut else None
         published = cut is not None and cut.skeleton[0] == "publish"
-        if cut is None or family is None or _own_name(query) != (cut.name if published else None):
+        if cut is None or family is None or query.clauses.publish != (cut.name if published else None):
             return
         if self.size >= self._limit or self._words is not keywords():
             self._clear()
@@ -201,10 +201,6 @@ def _cut(text: str) -> _Cut | None:
         name, kind, parts[-1] = published[1], "publish", parts[-1][: published.start(1)]
     kinds = tuple([_FIRST.get(literal[0]) for literal in literals])
     return _Cut(name, start, (kind, kinds, *parts[::2]), literals)
-
-
-def _own_name(query: AnyParsed) -> str | None:
-    return query.name if isinstance(query, ParsedQuery) else None
 
 
 def _schedule(query: AnyParsed, now: float) -> Schedule | None:

@@ -117,11 +117,13 @@ def _read_tuples(log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk:
     chunk.numbers, chunk.ids = numbers[good].tolist(), [ids[i] for i in good.tolist()]
     chunk.timestamps = times[good].tolist()
     chunk.arrivals = table.column("arrival").to_numpy()[good].tolist()
+    if "origin" in table.column_names:
+        chunk.origins = table.column("origin").fill_null(-1).to_numpy()[good].tolist()
     columns = {
         xml_name(name): table.column(column_name(name)).combine_chunks().take(pa.array(good))
         for name, _ in log.stream.columns
     }
-    chunk.witnesses = tuple_tables(xml_name(log.stream.name), columns, plan.paths)
+    chunk.witnesses = tuple_tables(xml_name(log.stream.tuple_element), columns, plan.paths)
 
 
 def tuple_timestamps(table: pa.Table, stream: StreamDefinition) -> tuple[NDArray[np.float64], dict[int, str]]:

@@ -45,7 +45,8 @@ class QueryLike(Protocol):
 @dataclass(frozen=True, slots=True)
 class Result:
     """One result of one query; `bindings` by variable: document, node and value. For streams of published results,
-    `since` is the version of the catalog when a join's earliest document arrived, `origin` a selection's document."""
+    `since` is the version of the catalog when a join's earliest document arrived, `origin` a selection's document, and
+    `place` the stream and the number under which that came."""
 
     query: str
     documents: list[str]
@@ -54,6 +55,7 @@ class Result:
     output: str | dict[str, Any] = ""
     since: int | None = field(default=None, repr=False, compare=False)
     origin: int | None = field(default=None, repr=False, compare=False)
+    place: tuple[int, int] | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -151,7 +153,8 @@ class _Block:
             self._made[key] = self._construct(entry, row, query)
         documents, origin, made = self._made[key]
         for bindings, output in made:
-            yield Result(query.name, documents, row["timestamp"], bindings, output, row["since"], origin)
+            place = row["stream"], row["document"]
+            yield Result(query.name, documents, row["timestamp"], bindings, output, row["since"], origin, place)
 
     def _construct(
         self, entry: int, row: Mapping[str, Any], query: QueryLike

@@ -33,7 +33,7 @@ def take_document(home: Home, stream: int, number: int) -> TakenDocument:
 def _taken(log: StreamLog, stream: int, number: int) -> TakenDocument:
     entry = log.entry(number)
     if entry.values is not None:
-        root = tuple_to_document(log.stream.name, entry.values)
+        root = tuple_to_document(log.stream.tuple_element, entry.values)
     else:
         root = parse_document(entry.body or b"", comments=True)
     context = tuple(entry.context.split("/")) if entry.context else ()

@@ -7,6 +7,7 @@ In comes the text of a query, out comes a Selection, or the Shape of a join, wit
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from lark import v_args
 from sqlglot import exp
@@ -102,7 +103,7 @@ def _clauses(piece: Piece, end: int) -> Clauses:
         clauses: Clauses = CLAUSES.parse(piece.rest(end))
     except Rejected as rejected:
         raise Rejected(rejected.reason, rejected.at + end, rejected.syntax) from None
-    return Clauses(clauses.action, clauses.start, clauses.every, clauses.expire, clauses.expire_at + end)
+    return replace(clauses, expire_at=clauses.expire_at + end)
 
 
 def _unparsed(error: ParseError, query: SqlText) -> Rejected:

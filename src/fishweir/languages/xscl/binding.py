@@ -84,8 +84,7 @@ def bind_selection(query: QuerySyntax) -> ParsedQuery:
     shapes = [Binder(slots, len(found) > 1, optional).bind(one) for one in found]
     shape = one_of([replace(shape, slots=tuple(slots.slots)) for shape in shapes])
     check_alike(shape, query)
-    name = None if query.name is None else plain_name(query.name)
-    return ParsedQuery(shape, tuple(slots.constants), tuple(slots.places), query.clauses, name)
+    return ParsedQuery(shape, tuple(slots.constants), tuple(slots.places), query.clauses)
 
 
 def check_alike(shape: Shape, query: QuerySyntax) -> None:

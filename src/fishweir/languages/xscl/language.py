@@ -62,8 +62,7 @@ class XsclTransformer(ScheduleTransformer):
         first = next(part for part in parts if isinstance(part, BlockSyntax | ChainSyntax))
         chain = _chain(first, [part for part in parts if isinstance(part, JoinSyntax)], 0)
         select = next((part for part in parts if isinstance(part, tuple)), None)
-        name = next((part for part in parts if isinstance(part, Token)), None)
-        return QuerySyntax(select, chain.block, chain.joins, name, parts[-1], str(declared))
+        return QuerySyntax(select, chain.block, chain.joins, parts[-1], str(declared))
 
     def namespaces(self, *declared: tuple[Token, Token]) -> Namespaces:
         return Namespaces({str(prefix): unquote(uri) for prefix, uri in declared})
@@ -73,9 +72,6 @@ class XsclTransformer(ScheduleTransformer):
 
     def select(self, _select: Token, *items: ElementSyntax | Token) -> Selected | None:
         return None if isinstance(items[0], Token) and items[0].type == "STAR" else items
-
-    def publish(self, _publish: Token, name: Token) -> Token:
-        return name
 
     def group(self, _open: Token, first: BlockSyntax | ChainSyntax, *rest: Any) -> BlockSyntax | ChainSyntax:
         *joins, close = rest

@@ -154,7 +154,6 @@ class QuerySyntax:
     select: tuple[ElementSyntax | Token, ...] | None
     block: BlockSyntax
     joins: tuple[JoinSyntax, ...]
-    name: Token | None
     clauses: Clauses
     namespaces: str = ""
     """The text that declares its prefixes."""

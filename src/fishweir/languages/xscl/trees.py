@@ -17,7 +17,7 @@ from fishweir.languages.connectives import few
 from fishweir.languages.parsed import ParsedQuery
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.schedule import Clauses
-from fishweir.languages.xscl.binding import at, check_alike, plain_name
+from fishweir.languages.xscl.binding import at, check_alike
 from fishweir.languages.xscl.chains import Derived, mentioned_by, selected_by
 from fishweir.languages.xscl.expanding import expand_block, expand_predicate
 from fishweir.languages.xscl.joins import JoinBinder
@@ -33,9 +33,8 @@ def bind_joins(query: QuerySyntax, text: str) -> ParsedQuery:
     tree = _Tree(query, text)
     binders, slots = tree.bound(query.block, query.joins, selected_by(query), "_")
     shape = tree.one_of([binder.to_shape(query) for binder in binders], slots)
-    name = None if query.name is None else plain_name(query.name)
     constants, places = tuple(slots.constants), tuple(slots.places)
-    return ParsedQuery(shape, constants, places, query.clauses, name, before=tuple(tree.before))
+    return ParsedQuery(shape, constants, places, query.clauses, before=tuple(tree.before))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,8 @@ class _Tree:
         if any(other != derived for _, other in made):
             raise Rejected("what later joins read is bound in every part of an 'or'", at(joins[-1].word))
         shape, constants, places = self.one_of([shape for shape, _ in made], slots), slots.constants, slots.places
-        own = ParsedQuery(shape, tuple(constants), tuple(places), Clauses(), derived.source, text=derived.text)
+        clauses = Clauses(publish=derived.source)
+        own = ParsedQuery(shape, tuple(constants), tuple(places), clauses, text=derived.text)
         self.before.append(own)
         return derived
 

@@ -1,0 +1,98 @@
+"""The output of a query as a stream that others read: the columns and types of its tuples, and whether it keeps items.
+
+In: the shape of a published query and the definitions of the streams it reads. Out: the definition of its own stream.
+A select list gives tuples, each column of the type that it has in its source; what is read from documents is a string.
+A query that selects whole tuples of one stream passes them on as they are. All other outputs are documents without
+declared columns: XML as it is constructed, and `*` over documents, whose columns differ from one to the next.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from fishweir.algebra.alternatives import parts
+from fishweir.algebra.feeds import Selection
+from fishweir.algebra.formula import RelativePath
+from fishweir.algebra.nodes import AllColumnsOutput, ColumnOutput, Shape, Source, StreamDefinition, VariableOutput
+
+Streams = Mapping[str, StreamDefinition]
+Columns = tuple[tuple[str, str], ...]
+
+
+def output_stream(name: str, shape: Shape | Selection, streams: Streams) -> StreamDefinition:
+    """The stream of a query's results."""
+    element = None
+    if keeps_items(shape) and not _has_select_list(shape):
+        source = _only_source(shape, streams)
+        element = source.tuple_element if source is not None and source.is_tuples else None
+    return StreamDefinition(name, columns=output_columns(shape, streams), virtual=name, element=element)
+
+
+def output_columns(shape: Shape | Selection, streams: Streams) -> Columns:
+    """The names and types of the columns of a query's results; none where they are documents."""
+    if isinstance(shape, Shape) and shape.columns:
+        return _joined(shape.columns, [_stream(block.source, streams) for block in shape.blocks])
+    if keeps_items(shape):
+        source = _only_source(shape, streams)
+        return () if source is None else source.columns
+    if isinstance(shape, Selection) and shape.output is not None:
+        source = _only_source(shape, streams)
+        return tuple((name, _kind(path, source)) for name, path in shape.output.columns)
+    return ()
+
+
+def keeps_items(shape: Shape | Selection) -> bool:
+    """Whether each result is a whole document or tuple as it came: a filter. It then keeps its id."""
+    if isinstance(shape, Selection):
+        return not shape.joins and (shape.output is None or not shape.output.columns)
+    return all(_keeps_documents(part) for part in parts(shape))
+
+
+def _keeps_documents(shape: Shape) -> bool:
+    if len(shape.blocks) != 1 or len(shape.output) != 1:
+        return False
+    (block,), (shown,) = shape.blocks, shape.output
+    whole = block.pattern.step.axis in ("item", "child")
+    return whole and isinstance(shown, VariableOutput) and not shown.content and shown.name in block.pattern.variables
+
+
+def _has_select_list(shape: Shape | Selection) -> bool:
+    return isinstance(shape, Selection) and shape.output is not None
+
+
+def _only_source(shape: Shape | Selection, streams: Streams) -> StreamDefinition | None:
+    """The stream that all of a query's items come from; None where there are several."""
+    sources = [b.source for b in shape.blocks] if isinstance(shape, Shape) else [f.source for f in shape.filters]
+    return _stream(sources[0], streams) if len(set(sources)) == 1 else None
+
+
+def _stream(source: Source, streams: Streams) -> StreamDefinition | None:
+    return None if source.dtd else streams.get(source.name)
+
+
+def _kind(path: RelativePath, source: StreamDefinition | None) -> str:
+    """The type of a column: as its stream declares it, a string where it is read from a document."""
+    declared = dict(source.columns) if source is not None else {}
+    return declared.get(path[0].name, "string") if len(path) == 1 else "string"
+
+
+def _joined(
+    columns: Sequence[ColumnOutput | AllColumnsOutput], sources: Sequence[StreamDefinition | None]
+) -> tuple[tuple[str, str], ...]:
+    """As `construct.joined_columns` names them; none where `*` is over documents."""
+    shown: list[Columns] = []
+    for part in columns:
+        source = sources[part.block]
+        if isinstance(part, ColumnOutput):
+            shown.append(((part.name, _kind(part.path, source)),))
+        elif source is None or not source.is_tuples:
+            return ()
+        else:
+            shown.append(source.columns)
+    often = Counter(name for some in shown for name, _ in some)
+    found: dict[str, str] = {}
+    for part, some in zip(columns, shown, strict=True):
+        whole = isinstance(part, AllColumnsOutput)
+        found |= {f"{part.name}.{name}" if whole and often[name] > 1 else name: kind for name, kind in some}
+    return tuple(found.items())
