@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fishweir.algebra.alternatives import steps_of
+from fishweir.algebra.alternatives import parts, steps_of
 from fishweir.algebra.construct import element_text
 from fishweir.algebra.documents import tuple_to_document
 from fishweir.algebra.feeds import Selection
