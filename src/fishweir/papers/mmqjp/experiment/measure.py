@@ -58,6 +58,9 @@ class Point:
     def documents_a_second(self) -> float:
         return self.documents / self.seconds if self.seconds else float("inf")
 
+    def point(self) -> tuple[str, float, float | None]:
+        return self.experiment, self.x, self.results
+
 
 def measure_work(experiment: str, x: float, work: Work, entries: Sequence[Entry]) -> list[Point]:
     """All contestants at one work; the first one is compared with the oracle, the others with the first."""
