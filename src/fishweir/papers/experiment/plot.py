@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fishweir.errors import FishweirError
 from fishweir.papers.experiment.figures import Figure, Outcome
 from fishweir.papers.niagaracq.workloads import CASES, TYPES
 
@@ -29,12 +28,9 @@ LINES = (
 
 
 def load_pyplot() -> Any:
-    """matplotlib, or an error that says how to get it; it is only needed here."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        hint = "experiments draw with matplotlib, a development dependency: pip install matplotlib"
-        raise FishweirError(hint) from error
+    """matplotlib, drawing to files."""
+    import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot
 

@@ -31,7 +31,6 @@ ROUNDS, QUICK_ROUNDS = 9, 2
 
 def main(out: Path, quick: bool = False) -> None:
     """The whole experiment; `quick` has small sizes, to see that it works."""
-    plot.load_pyplot()
     outcome = run(out, quick, Console(), engine=True)
     if any(target.met is False for target in outcome.targets):
         Console().print("Not all targets were met.", style="yellow")
