@@ -48,6 +48,7 @@ def _lines(panel: Any, experiment: str, points: list[Point], sampled: set[str]) 
             [p.documents_a_second if stream else p.seconds for p in line],
             label=f"{name} (extrapolated)" if name in sampled else name,
             linestyle="--" if any(p.extrapolated for p in line) else "-",
+            markerfacecolor="white" if any(p.stopped for p in line) else None,
             **STYLES.get(name, {}),
         )
         cold = [(p.x, p.cold_seconds) for p in line if p.cold_seconds is not None]
@@ -61,6 +62,8 @@ def _lines(panel: Any, experiment: str, points: list[Point], sampled: set[str]) 
         panel.set_xscale("log")
     if stream:
         panel.set_ylabel("documents a second")
+        if any(p.stopped for p in points):
+            panel.set_title(f"{title}\n(hollow: stopped before the end of the stream)")
     else:
         panel.set_ylabel("time of the join")
         panel.yaxis.set_major_formatter(lambda seconds, _: time_label(seconds))

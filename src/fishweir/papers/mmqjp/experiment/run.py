@@ -53,6 +53,7 @@ def run(
     outcome = Outcome(about_run(items.source, quick))
     outcome.about["versions"] |= {"duckdb": version("duckdb")}
     outcome.about["sequential"] = f"extrapolated from {100 * sizes.sample} queries, with statements from {sizes.sample}"
+    outcome.about["patience"] = sizes.patience
     contestants = [*entries(sizes.sample, session, sizes.spark_at), *more]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
