@@ -48,7 +48,6 @@ def _lines(panel: Any, experiment: str, points: list[Point], sampled: set[str]) 
             [p.documents_a_second if stream else p.seconds for p in line],
             label=f"{name} (extrapolated)" if name in sampled else name,
             linestyle="--" if any(p.extrapolated for p in line) else "-",
-            markerfacecolor="white" if any(p.stopped for p in line) else None,
             **STYLES.get(name, {}),
         )
         cold = [(p.x, p.cold_seconds) for p in line if p.cold_seconds is not None]
@@ -62,8 +61,10 @@ def _lines(panel: Any, experiment: str, points: list[Point], sampled: set[str]) 
         panel.set_xscale("log")
     if stream:
         panel.set_ylabel("documents a second")
-        if any(p.stopped for p in points):
-            panel.set_title(f"{title}\n(hollow: stopped before the end of the stream)")
+        stopped = [(p.x, p.documents_a_second) for p in points if p.stopped]
+        if stopped:
+            panel.plot(*zip(*stopped, strict=True), "o", markersize=13, markerfacecolor="none", color="gray")
+            panel.set_title(f"{title}\n(in a circle: stopped before the end of the stream)")
     else:
         panel.set_ylabel("time of the join")
         panel.yaxis.set_major_formatter(lambda seconds, _: time_label(seconds))
@@ -86,7 +87,8 @@ def _bars(panel: Any, points: list[Point], title: str) -> None:
     )
     panel.set_xticks(places, names, fontsize=8)
     panel.set_yscale("log")
-    panel.set_ylim(bottom=0.3 * min((p.seconds for p in shown), default=1.0))
+    times = [p.seconds for p in shown] or [1.0]
+    panel.set_ylim(0.3 * min(times), 30 * max(times))
     panel.set_title(f"{title}, {largest:,} queries")
     panel.yaxis.set_major_formatter(lambda seconds, _: time_label(seconds))
     panel.grid(True, axis="y", which="major", alpha=0.35)
