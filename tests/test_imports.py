@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from fishweir.cli.bench import EXTRA
 
 ROOT = Path(__file__).parent.parent / "src" / "fishweir"
 FILES = sorted(ROOT.rglob("*.py"))
@@ -103,6 +107,29 @@ def test_imports_go_towards_the_algebra(file: Path) -> None:
 def test_only_the_pipeline_imports_spark(file: Path) -> None:
     spark = {module for module in imports_of(file) if module.split(".")[0] in {"pyspark", "py4j"}}
     assert not spark, f"only pipeline/ imports Spark, not {sorted(spark)}"
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if unit_of(f) != "papers"], ids=named)
+def test_only_the_papers_import_the_bench_extra(file: Path) -> None:
+    extra = {module for module in imports_of(file) if module.split(".")[0] in EXTRA}
+    assert not extra, f"only papers/ imports what the extra brings, not {sorted(extra)}"
+
+
+@pytest.mark.parametrize("arguments", ["--help", "bench --help"])
+def test_papers_are_not_imported_unless_asked_for(arguments: str) -> None:
+    """In a process of its own: nothing else has been imported there."""
+    script = f"""
+import sys
+import fishweir
+from fishweir.cli import app
+app({arguments.split()}, standalone_mode=False)
+print(*sys.modules, sep="\\n", file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = done.stderr.split()
+    assert "fishweir.cli" in loaded
+    assert not [module for module in loaded if module.startswith("fishweir.papers")]
+    assert not [module for module in loaded if module.split(".")[0] in EXTRA]
 
 
 @pytest.mark.parametrize("file", FILES, ids=named)

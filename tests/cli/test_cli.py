@@ -176,6 +176,15 @@ def test_bad_options_end_with_two(here: Path, arguments: tuple[str, ...]) -> Non
     assert not list(here.iterdir()), "nothing was made"
 
 
+def test_bench_says_what_to_install(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("ahocorasick", "duckdb"):
+        monkeypatch.setitem(sys.modules, module, None)
+    done = invoke("bench", "roses", "--quick")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == "error: experiments need ahocorasick, duckdb: pip install 'fishweir[bench]'\n"
+    assert not list(here.iterdir()), "nothing was made"
+
+
 def test_as_a_process(here: Path) -> None:
     """The exit code and both outputs as a shell sees them."""
     command = [sys.executable, "-m", "fishweir", "execute", "create a where <"]

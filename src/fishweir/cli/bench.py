@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from fishweir.cli.common import errors
 
 EXPERIMENTS = {
     "mmqjp": "fishweir.papers.mmqjp.experiment.run",
@@ -15,6 +18,9 @@ EXPERIMENTS = {
     "roses": "fishweir.papers.roses.experiment.run",
     "spatialjoin": "fishweir.papers.spatialjoin.experiment.run",
 }
+
+EXTRA = ("ahocorasick", "duckdb", "matplotlib", "polars", "shapely")
+"""The modules that the extra `bench` brings."""
 
 
 def bench(
@@ -25,5 +31,11 @@ def bench(
     """Run an experiment: checks that all contestants agree, then measures them in one run."""
     if name not in EXPERIMENTS:
         raise typer.BadParameter(f"there is no experiment {name}; there are: {', '.join(EXPERIMENTS)}")
+    missing = [module for module in EXTRA if find_spec(module) is None]
+    if missing:
+        errors.print(
+            f"error: experiments need {', '.join(missing)}: pip install 'fishweir[bench]'", style="red", markup=False
+        )
+        raise typer.Exit(1)
     out.mkdir(parents=True, exist_ok=True)
     import_module(EXPERIMENTS[name]).main(out, quick)

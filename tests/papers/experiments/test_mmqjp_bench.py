@@ -22,8 +22,9 @@ from fishweir.papers.mmqjp.experiment.contestants import (
     VIEWS,
     Entry,
     Relational,
+    entries,
 )
-from fishweir.papers.mmqjp.experiment.measure import measure_work
+from fishweir.papers.mmqjp.experiment.measure import measure_items, measure_work
 from fishweir.papers.mmqjp.experiment.work import LEAVES, load_items, rss_queries, three_level, two_level
 from fishweir.papers.mmqjp.sequential import Sequential
 from fishweir.papers.mmqjp.templates import QueryTemplates, up_to_exchange
@@ -83,6 +84,17 @@ def test_a_wrong_contestant_is_found_out():
         measure_work("figure 8", 5, two_level(5), [entry])
 
 
+@pytest.mark.parametrize(("patience", "documents"), [(0.0, 15), (1e9, 30)])
+def test_who_is_out_of_patience_is_stopped_and_compared(patience, documents):
+    points = measure_items("figure 16", rss_queries(10), load_items(30), 15, entries(5), True, 5, patience)
+    assert {p.contestant for p in points} == {FAST, SEQUENTIAL, SEQUENTIAL_SQL, PLAIN, VIEWS}
+    assert {(p.documents, p.stopped) for p in points} == {(documents, documents < 30)}
+    assert len({p.results for p in points if not p.extrapolated}) == 1
+    wrong = Entry("wrong", lambda share: Relational("wrong", Wrong(share), lambda: None))
+    with pytest.raises(Disagreement, match="wrong finds"):
+        measure_items("figure 16", rss_queries(10), load_items(30), 15, [*entries(5)[:1], wrong], True, 5, patience)
+
+
 def test_targets_without_points_are_not_measured():
     assert {target.met for target in report.targets(Outcome({}))} == {None}
 
@@ -98,7 +110,7 @@ def test_quick_run_shows_tables_and_writes_files(tmp_path):
         assert len(list(csv.DictReader(file))) == len(outcome.figures) == len(written["figures"])
     assert (out / "mmqjp.png").read_bytes().startswith(b"\x89PNG")
     shown = screen.getvalue()
-    for words in (*(f"Figure {n}" for n in range(8, 17)), "Targets", "Written"):
+    for words in (*(f"Figure {n}" for n in range(8, 17)), "patience of 60 s", "Targets", "Written"):
         assert words in shown
     assert {p.contestant for p in outcome.figures} == {FAST, SEQUENTIAL, SEQUENTIAL_SQL, PLAIN, VIEWS}
     assert all(

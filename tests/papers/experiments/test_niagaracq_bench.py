@@ -5,18 +5,27 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from lxml import etree
 from rich.console import Console
 
 from fishweir.languages.script import parse_script
-from fishweir.papers.experiment.contestants import COMPILED, Disagreement, Grouped, check_agreement
+from fishweir.papers.experiment.contestants import COMPILED, Disagreement, Grouped, check_agreement, grouped_of
 from fishweir.papers.experiment.data import VARIABLE, data_folder
 from fishweir.papers.experiment.figures import Outcome
 from fishweir.papers.niagaracq import kernel
 from fishweir.papers.niagaracq import run as niagaracq
-from fishweir.papers.niagaracq.quotes import DTD, TAGS, load_market, parsed_rows, quotes_document
+from fishweir.papers.niagaracq.quotes import (
+    COMPANIES_DTD,
+    DTD,
+    TAGS,
+    companies_document,
+    load_market,
+    parsed_rows,
+    quotes_document,
+)
 from fishweir.papers.niagaracq.report import targets
 from fishweir.papers.niagaracq.workloads import CASES, FIRED, TYPES, all_fire, make_workload
 
@@ -39,6 +48,12 @@ def test_quotes_document_is_valid(market):
     assert etree.DTD(io.StringIO(DTD)).validate(root)
 
 
+def test_companies_document_is_valid(market):
+    root = etree.fromstring(companies_document(market.companies))
+    assert [row.findtext("Symbol") for row in root] == [quote.symbol for quote in market.today]
+    assert etree.DTD(io.StringIO(COMPANIES_DTD)).validate(root)
+
+
 def test_real_quotes_are_valid_where_they_are(monkeypatch):
     monkeypatch.delenv(VARIABLE)
     if data_folder("quotes_us_daily") is None:
@@ -47,6 +62,8 @@ def test_real_quotes_are_valid_where_they_are(monkeypatch):
     assert market.source.startswith("real")
     assert len({quote.symbol for quote in market.today}) == 5_000
     assert etree.DTD(io.StringIO(DTD)).validate(etree.fromstring(quotes_document(market.today)))
+    assert 4_000 < len({company.symbol for company in market.companies}) == len(market.companies) <= 5_000
+    assert etree.DTD(io.StringIO(COMPANIES_DTD)).validate(etree.fromstring(companies_document(market.companies)))
 
 
 def test_generated_data_says_so(market):
@@ -68,7 +85,7 @@ def test_contestants_agree(market, type, case):
     rows = parsed_rows(changed)
     assert check_agreement(workload, rows, sample=30) > 0
     if case == "F=100":
-        grouped = Grouped(workload)
+        grouped = grouped_of(workload)
         assert grouped.counts(grouped.match(grouped.extract(rows))).fired == FIRED
 
 
@@ -80,11 +97,32 @@ def test_a_wrong_contestant_is_found_out(market, monkeypatch):
         check_agreement(workload, parsed_rows(changed))
 
 
+def test_quotes_without_a_company_join_nothing(market):
+    changed = market.changed(200)
+    few = replace(market, companies=market.companies[100:])
+    workloads = [make_workload("Type 4", "F=N", 300, one, changed) for one in (market, few)]
+    rows = parsed_rows(changed)
+    all_pairs, some_pairs = (check_agreement(workload, rows, sample=30) for workload in workloads)
+    assert 0 < some_pairs < all_pairs
+
+
+def test_a_wrong_join_is_found_out(market, monkeypatch):
+    monkeypatch.setitem(
+        COMPILED, "Type 4", lambda industry, _: lambda rows: [row for row in rows if row[4] == industry]
+    )
+    changed = market.changed(200)
+    workload = make_workload("Type 4", "F=N", 300, replace(market, companies=market.companies[100:]), changed)
+    with pytest.raises(Disagreement, match="Type 4"):
+        check_agreement(workload, parsed_rows(changed))
+
+
 def test_texts_spell_the_constants_of_the_kernel(market):
     changed = market.changed(200)
     for type in TYPES:
         for part in make_workload(type, "F=N", 50, market, changed).parts:
-            parsed = [statement.constants for text in part.texts() for statement in parse_script(text)]
+            parsed = [
+                statement.constants[: len(part.columns)] for text in part.texts() for statement in parse_script(text)
+            ]
             assert parsed == list(part.constants())
 
 
@@ -120,3 +158,4 @@ def test_quick_run_writes_its_files(tmp_path):
     with (out / "niagaracq.csv").open() as file:
         assert len(list(csv.DictReader(file))) == len(outcome.figures) == len(written["figures"])
     assert (out / "niagaracq.png").read_bytes().startswith(b"\x89PNG")
+    assert {f.type for f in outcome.find(experiment="queries")} == set(TYPES)

@@ -17,6 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from fishweir.papers.experiment.comparable import comparable
+
 PACKAGES = ("fishweir", "pyspark", "pyarrow", "numpy", "lxml")
 
 
@@ -42,6 +44,10 @@ class Figure:
     peak_mb: float | None = None
     note: str = ""
 
+    def point(self) -> tuple[str, float, float | None]:
+        x = self.c if self.experiment == "changes" else self.n
+        return f"{self.experiment}, {self.type}, {self.case}", x or 0, self.pairs
+
 
 @dataclass(frozen=True)
 class Target:
@@ -65,7 +71,12 @@ class Outcome:
 
     def write(self, out: Path, name: str) -> None:
         out.mkdir(parents=True, exist_ok=True)
-        whole = {"about": self.about, "figures": _rows(self.figures), "targets": _rows(self.targets)}
+        whole = {
+            "about": self.about,
+            "figures": _rows(self.figures),
+            "targets": _rows(self.targets),
+            "comparable": _rows(comparable(self.figures)),
+        }
         (out / f"{name}.json").write_text(json.dumps(whole, indent=1) + "\n")
         with (out / f"{name}.csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, [f.name for f in fields(self.figures[0] if self.figures else Figure)])

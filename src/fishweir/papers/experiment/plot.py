@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fishweir.errors import FishweirError
 from fishweir.papers.experiment.figures import Figure, Outcome
 from fishweir.papers.niagaracq.workloads import CASES, TYPES
 
@@ -14,6 +13,7 @@ TITLES = {
     "Type 2": "Type 2: Change_Ratio > constant (fig. 5.5)",
     "Type 2b": "Type 2b: constant < Change_Ratio < constant",
     "Type 3": "Type 3: Symbol = constant and\nCurrent_Price < constant (fig. 5.6)",
+    "Type 4": "Type 4: Industry = constant,\njoined with companies.xml (fig. 5.7)",
     "Type 1+3": "Mix of types 1 and 3 (fig. 5.8)",
 }
 LINES = (
@@ -23,18 +23,15 @@ LINES = (
     ("grouped", "F=N", "seconds", "grouped, F=N case", {"color": "tab:blue", "marker": "o"}),
     ("grouped", "F=100", "seconds", "grouped, F=100 case",
      {"color": "tab:cyan", "marker": "^", "linestyle": "--", "markerfacecolor": "none"}),
-    ("grouped", "F=N", "match_seconds", "grouped, F=N case: matching without witness extraction",
+    ("grouped", "F=N", "match_seconds", "grouped, F=N case: matching without\nwitness extraction",
      {"color": "tab:blue", "linestyle": ":", "marker": ".", "alpha": 0.7}),
 )  # fmt: skip
 
 
 def load_pyplot() -> Any:
-    """matplotlib, or an error that says how to get it; it is only needed here."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        hint = "experiments draw with matplotlib, a development dependency: pip install matplotlib"
-        raise FishweirError(hint) from error
+    """matplotlib, drawing to files."""
+    import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot
 
@@ -42,23 +39,24 @@ def load_pyplot() -> Any:
 
 
 def draw(outcome: Outcome, path: Path) -> None:
-    """One panel per query type, time against N; the last panel is experiment 2, time against C."""
+    """One panel per query type, time against N; then experiment 2, time against C; the last place is the legend's."""
     pyplot = load_pyplot()
-    picture, axes = pyplot.subplots(2, 3, figsize=(15, 9.5), sharey=True)
+    picture, axes = pyplot.subplots(2, 4, figsize=(19, 9.5), sharey=True)
     panels = axes.ravel()
     for panel, type in zip(panels, TYPES, strict=False):
         _panel(panel, outcome.find(experiment="queries", type=type), "n")
         panel.set_title(TITLES[type], fontsize=11)
         panel.set_xlabel("N, installed queries")
-    _panel(panels[5], outcome.find(experiment="changes"), "c")
-    panels[5].set_title("Experiment 2: Type 1, F = N = 2,000 (fig. 5.4)", fontsize=11)
-    panels[5].set_xlabel("C, changed rows")
+    changes, legend = panels[len(TYPES) :]
+    _panel(changes, outcome.find(experiment="changes"), "c")
+    changes.set_title("Experiment 2: Type 1, F = N = 2,000 (fig. 5.4)", fontsize=11)
+    changes.set_xlabel("C, changed rows")
     for row in axes:
         row[0].set_ylabel("time for one round (median)")
-    handles, labels = panels[0].get_legend_handles_labels()
-    picture.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=10.5)
+    legend.axis("off")
+    legend.legend(*panels[0].get_legend_handles_labels(), loc="center", frameon=False, fontsize=10.5)
     picture.suptitle(_heading(outcome), fontsize=13)
-    picture.tight_layout(rect=(0, 0.07, 1, 0.98))
+    picture.tight_layout(rect=(0, 0, 1, 0.98))
     picture.savefig(path, dpi=110)
     pyplot.close(picture)
 
@@ -89,12 +87,15 @@ def _time(seconds: float) -> str:
 
 
 def _mark_not_run(panel: Any, figures: list[Figure]) -> None:
+    """In the corner that is then free: non-grouped takes longest, and stops before the largest N."""
     left_out = {case: [_short(f.n) for f in figures if f.seconds is None and f.case == case] for case in CASES}
     lines = [f"{case} case, N = {', '.join(sizes)}" for case, sizes in left_out.items() if sizes]
+    if len({tuple(sizes) for sizes in left_out.values()}) == 1 and lines:
+        lines = [f"N = {', '.join(left_out[CASES[0]])}"]
     if lines:
-        words = "\n".join(["non-grouped not run:", *lines])
-        place = {"transform": panel.transAxes, "ha": "right", "va": "center"}
-        panel.text(0.98, 0.69, words, fontsize=8.5, color="tab:red", **place)
+        words = "\n".join(["non-grouped", "not run:", *lines])
+        place = {"transform": panel.transAxes, "ha": "right", "va": "top"}
+        panel.text(0.98, 0.97, words, fontsize=8.5, color="tab:red", **place)
 
 
 def _heading(outcome: Outcome) -> str:

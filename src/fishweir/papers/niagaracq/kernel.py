@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from fishweir.algebra.documents import Element
-from fishweir.papers.experiment.contestants import Counts, Grouped, NonGrouped, ValuesShared, check_agreement
+from fishweir.papers.experiment.contestants import NonGrouped, ValuesShared, check_agreement, grouped_of
 from fishweir.papers.experiment.figures import Figure, Timed, time_stages
 from fishweir.papers.niagaracq.quotes import Market, parsed_rows
-from fishweir.papers.niagaracq.workloads import CASES, TYPES, Workload, all_fire, make_workload
+from fishweir.papers.niagaracq.workloads import CASES, TYPES, Counts, Workload, all_fire, make_workload
 
 CHANGED = 1_000
 SIZES, QUICK_SIZES = (1_000, 10_000, 100_000, 1_000_000), (50, 500)
@@ -65,7 +65,7 @@ def compare(
     workload: Workload, rows: Sequence[Element], expected: float = 0.0, experiment: str = "queries"
 ) -> tuple[Figure, ...]:
     """The contestants on the same rows; the ratios stand with grouped."""
-    grouped = Grouped(workload)
+    grouped = grouped_of(workload)
     timed = time_stages(grouped.extract, grouped.match, rows)
     figure = _figure(experiment, workload, len(rows), grouped.name, timed, grouped.counts(timed.found))
     del grouped

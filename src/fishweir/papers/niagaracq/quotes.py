@@ -1,8 +1,9 @@
-"""NiagaraCQ's quotes.xml (figure 5.1) from real daily quotes, and rounds of changed rows.
+"""NiagaraCQ's quotes.xml (figure 5.1) and companies.xml (figure 5.2) from real quotes, and rounds of changed rows.
 
 In: the quotes of some days and the companies. Out: one day's quotes of 5,000 symbols, and the same
-symbols' quotes of the next day, of which a round takes some. The data has no opening prices and no
-ranges, so `Open`, `Day's_range` and `52_week_range` are left out; `PrevCls` is price less change.
+symbols' quotes of the next day, of which a round takes some; their companies, which do not change. The data
+has no opening prices, ranges and profiles, so `Open`, `Day's_range`, `52_week_range` and `Company_profiles`
+are left out; `PrevCls` is price less change.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from fishweir.papers.experiment.data import data_folder
 
 FOLDER = "quotes_us_daily"
 SYMBOLS = 5_000
-CONTEXT = ("Quotes",)
+CONTEXT, COMPANY_CONTEXT = ("Quotes",), ("Companies",)
 """What stood above a row before the file was split."""
 
 DTD = """\
@@ -36,6 +37,15 @@ DTD = """\
 <!ELEMENT PrevCls (#PCDATA)>
 <!ELEMENT Volume (#PCDATA)>
 <!ELEMENT Change_Ratio (#PCDATA)>
+"""
+
+COMPANIES_DTD = """\
+<!ELEMENT Companies (Company)*>
+<!ELEMENT Company (Symbol, Name, Sector, Industry)>
+<!ELEMENT Symbol (#PCDATA)>
+<!ELEMENT Name (#PCDATA)>
+<!ELEMENT Sector (#PCDATA)>
+<!ELEMENT Industry (#PCDATA)>
 """
 
 
@@ -51,16 +61,30 @@ class Quote(NamedTuple):
     ratio: float
 
 
+class Company(NamedTuple):
+    """One row of companies.xml."""
+
+    symbol: str
+    name: str
+    sector: str
+    industry: str
+
+
 TAGS = ("Symbol", "Sector", "Industry", "Current_Price", "PrevCls", "Volume", "Change_Ratio")
+COMPANY_TAGS = ("Symbol", "Name", "Sector", "Industry")
+Days = tuple[dict[str, Quote], dict[str, Quote]]
 
 
 @dataclass(frozen=True)
 class Market:
-    """A day's quotes and the next day's, symbol by symbol in the same order; symbols in random order."""
+    """A day's quotes and the next day's, symbol by symbol in the same order; symbols in random order.
+
+    Each company is there once; a quote may have none."""
 
     source: str
     today: tuple[Quote, ...]
     tomorrow: tuple[Quote, ...]
+    companies: tuple[Company, ...]
 
     def changed(self, count: int) -> tuple[Quote, ...]:
         """A round: the next day's quotes of `count` symbols."""
@@ -70,31 +94,33 @@ class Market:
 def load_market(symbols: int = SYMBOLS, seed: int = 7) -> Market:
     """Real quotes where they are, else generated ones."""
     folder = data_folder(FOLDER)
-    days = _real_days(folder) if folder else _generated_days(symbols, seed)
+    days, companies = _real_days(folder) if folder else _generated_days(symbols, seed)
     source = f"real quotes of {folder}" if folder else f"generated quotes (no {FOLDER} found)"
     today, tomorrow = days
     both = sorted(symbol for symbol in today.keys() & tomorrow.keys() if today[symbol] != tomorrow[symbol])
     chosen = np.random.default_rng(seed).permutation(len(both))[:symbols]
     names = [both[i] for i in chosen]
-    return Market(source, tuple(today[s] for s in names), tuple(tomorrow[s] for s in names))
+    listed = tuple(companies[s] for s in names if s in companies)
+    return Market(source, tuple(today[s] for s in names), tuple(tomorrow[s] for s in names), listed)
 
 
-def _real_days(folder: Path) -> tuple[dict[str, Quote], dict[str, Quote]]:
-    """The first two days of the data."""
+def _real_days(folder: Path) -> tuple[Days, dict[str, Company]]:
+    """The first two days of the data, and all companies."""
     table = pq.read_table(folder / "quotes_40days.parquet")
     days = pc.cast(table.column("snapshot"), "string")
     first, second = sorted(pc.unique(days).to_pylist())[:2]
-    companies = csv.read_csv(folder / "companies.csv.gz").select(["symbol", "sector", "industry"]).to_pylist()
-    trades = {c["symbol"]: (c["sector"] or "", c["industry"] or "") for c in companies}
+    listed = csv.read_csv(folder / "companies.csv.gz").select(list(Company._fields)).to_pylist()
+    companies = {row["symbol"]: Company(*(value or "" for value in row.values())) for row in listed}
     rows = [table.filter(pc.equal(days, day)).to_pylist() for day in (first, second)]
-    return _day(rows[0], trades), _day(rows[1], trades)
+    return (_day(rows[0], companies), _day(rows[1], companies)), companies
 
 
-def _day(rows: list[dict[str, Any]], trades: dict[str, tuple[str, str]]) -> dict[str, Quote]:
+def _day(rows: list[dict[str, Any]], companies: dict[str, Company]) -> dict[str, Quote]:
+    unlisted = Company("", "", "", "")
     return {
         row["symbol"]: Quote(
             row["symbol"],
-            *trades.get(row["symbol"], ("", "")),
+            *companies.get(row["symbol"], unlisted)[2:],
             row["price"],
             round(row["price"] - row["change"], 4),
             row["volume"],
@@ -105,11 +131,12 @@ def _day(rows: list[dict[str, Any]], trades: dict[str, tuple[str, str]]) -> dict
     }
 
 
-def _generated_days(symbols: int, seed: int) -> tuple[dict[str, Quote], dict[str, Quote]]:
+def _generated_days(symbols: int, seed: int) -> tuple[Days, dict[str, Company]]:
     """Log-normal prices and normal changes, as the paper's artificial ones."""
     draw = np.random.default_rng(seed)
     prices = np.round(draw.lognormal(2.7, 1.4, symbols) + 0.05, 2)
-    return _generated_day(prices, draw), _generated_day(prices, draw)
+    days = _generated_day(prices, draw), _generated_day(prices, draw)
+    return days, {name: Company(name, f"{name} Inc.", q.sector, q.industry) for name, q in days[0].items()}
 
 
 def _generated_day(prices: Any, draw: np.random.Generator) -> dict[str, Quote]:
@@ -132,14 +159,24 @@ def _generated_day(prices: Any, draw: np.random.Generator) -> dict[str, Quote]:
 
 def quote_body(quote: Quote) -> bytes:
     """One row as a document of its own."""
-    return etree.tostring(_element(quote))
+    return etree.tostring(_element("Quote", TAGS, quote))
 
 
 def quotes_document(quotes: tuple[Quote, ...]) -> bytes:
     """quotes.xml: the rows under one element, with the DTD."""
-    root = etree.Element("Quotes")
-    root.extend([_element(quote) for quote in quotes])
-    kind = f"<!DOCTYPE Quotes [\n{DTD}]>"
+    return _document("Quotes", [_element("Quote", TAGS, quote) for quote in quotes], DTD)
+
+
+def companies_document(companies: tuple[Company, ...]) -> bytes:
+    """companies.xml."""
+    rows = [_element("Company", COMPANY_TAGS, company) for company in companies]
+    return _document("Companies", rows, COMPANIES_DTD)
+
+
+def _document(tag: str, rows: list[Element], dtd: str) -> bytes:
+    root = etree.Element(tag)
+    root.extend(rows)
+    kind = f"<!DOCTYPE {tag} [\n{dtd}]>"
     return etree.tostring(root, encoding="UTF-8", xml_declaration=True, doctype=kind, pretty_print=True)
 
 
@@ -148,8 +185,12 @@ def parsed_rows(quotes: tuple[Quote, ...]) -> list[Element]:
     return [parse_document(quote_body(quote)) for quote in quotes]
 
 
-def _element(quote: Quote) -> Element:
-    element = etree.Element("Quote")
-    for tag, value in zip(TAGS, quote, strict=True):
-        etree.SubElement(element, tag).text = value if isinstance(value, str) else to_text(value)
+def parsed_companies(companies: tuple[Company, ...]) -> list[Element]:
+    return [parse_document(etree.tostring(_element("Company", COMPANY_TAGS, company))) for company in companies]
+
+
+def _element(tag: str, tags: tuple[str, ...], row: tuple[Any, ...]) -> Element:
+    element = etree.Element(tag)
+    for name, value in zip(tags, row, strict=True):
+        etree.SubElement(element, name).text = value if isinstance(value, str) else to_text(value)
     return element

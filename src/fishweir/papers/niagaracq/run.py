@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from fishweir.papers.experiment import plot
 from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads
 from fishweir.papers.niagaracq import kernel, report
-from fishweir.papers.niagaracq.quotes import Market, load_market, quotes_document
+from fishweir.papers.niagaracq.quotes import Market, companies_document, load_market, quotes_document
 from fishweir.papers.niagaracq.registration import measure_registration
 from fishweir.papers.niagaracq.workloads import CASES, TYPES
 
@@ -31,7 +31,6 @@ ROUNDS, QUICK_ROUNDS = 9, 2
 
 def main(out: Path, quick: bool = False) -> None:
     """The whole experiment; `quick` has small sizes, to see that it works."""
-    plot.load_pyplot()
     outcome = run(out, quick, Console(), engine=True)
     if any(target.met is False for target in outcome.targets):
         Console().print("Not all targets were met.", style="yellow")
@@ -41,7 +40,8 @@ def run(out: Path, quick: bool, console: Console, engine: bool) -> Outcome:
     """With `engine` False only the kernel's part, without Spark."""
     pin_threads()
     market = load_market()
-    size = f"{len(market.today):,} symbols, quotes.xml of {len(quotes_document(market.today)) / 1e6:.1f} MB"
+    quotes, companies = (len(d) / 1e6 for d in (quotes_document(market.today), companies_document(market.companies)))
+    size = f"{len(market.today):,} symbols, quotes.xml of {quotes:.1f} MB, companies.xml of {companies:.1f} MB"
     console.print(f"Data: {market.source}; {size}", markup=False, soft_wrap=True)
     outcome = Outcome(about_run(market.source, quick))
     with _progress(console) as progress:

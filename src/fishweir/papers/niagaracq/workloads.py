@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.algebra.clauses import constants_of, to_normals
+from fishweir.algebra.documents import Element
 from fishweir.algebra.nodes import Constant, CreateQuery
-from fishweir.algebra.normal import Normal
 from fishweir.catalog.change import bound_shape
 from fishweir.evaluate.group import QueryRow
 from fishweir.languages.bulk import render_rows, to_rows
 from fishweir.languages.script import parse_script
-from fishweir.papers.niagaracq.quotes import Market, Quote
+from fishweir.papers.niagaracq.quotes import Market, Quote, parsed_companies
 
-STREAM = "quotes"
+STREAM, COMPANIES = "quotes", "companies"
 FIRED = 100
+INDUSTRIES = 100
+"""As in the paper's data."""
 CASES = ("F=N", "F=100")
 
 STATEMENTS = {
@@ -38,7 +41,10 @@ STATEMENTS = {
         in "quotes", $c > $low, $c < $high construct $g""",
     "Type 3": """create $name where <Quotes><Quote><Symbol>"$symbol"</><Current_Price>$p</></>
         element_as $g </> in "quotes", $p < $limit construct $g""",
+    "Type 4": """create $name where <Quotes><Quote><Symbol>$s</><Industry>"$industry"</></> element_as $g </>
+        in "quotes", <Companies><Company><Symbol>$s</></> element_as $t </> in "companies" construct $g, $t""",
 }
+JOIN = "Type 4"
 MIX = "Type 1+3"
 TYPES = (*STATEMENTS, MIX)
 
@@ -75,10 +81,32 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Counts:
+    """What came out: queries fired, (query, row) pairs, and rows of the results table."""
+
+    fired: int
+    pairs: int
+    result_rows: int
+
+
+@dataclass(frozen=True)
+class Companies:
+    """What the queries of type 4 join the quotes with: parsed, and the symbols as an index for who uses one."""
+
+    rows: Sequence[Element]
+
+    @cached_property
+    def symbols(self) -> frozenset[str]:
+        return frozenset(row.findtext("Symbol", "") for row in self.rows)
+
+
+@dataclass(frozen=True)
 class Workload:
     type: str
     case: str
     parts: tuple[Part, ...]
+    joined: tuple[Companies, ...] = ()
+    """What the quotes are joined with: nothing but for type 4."""
 
     @property
     def size(self) -> int:
@@ -88,10 +116,11 @@ class Workload:
         """The queries as the planner takes them; numbers count through the parts."""
         number = 0
         for part in self.parts:
-            (normal,) = to_normals(bound_shape(part.parsed()))
-            assert isinstance(normal, Normal), "a selection"
+            query = part.parsed()
+            (normal,) = to_normals(bound_shape(query))
+            fixed = query.constants[len(part.columns) :]
             for constants in part.constants():
-                yield number, normal.template, constants_of(normal, constants)
+                yield number, normal.template, constants_of(normal, (*constants, *fixed))
                 number += 1
 
 
@@ -104,7 +133,8 @@ def make_workload(type: str, case: str, n: int, market: Market, changed: Sequenc
         parts = [Part(kind, _UNIFORM[kind](draw, size, market.today)) for kind, size, _ in shares]
     else:
         parts = [Part(kind, _some(kind, draw, size, fired, market, changed)) for kind, size, fired in shares]
-    return Workload(type, case, tuple(parts))
+    joined = (Companies(parsed_companies(market.companies)),) if type == JOIN else ()
+    return Workload(type, case, tuple(parts), joined)
 
 
 def all_fire(n: int, changed: Sequence[Quote], seed: int = 1) -> Workload:
@@ -146,8 +176,12 @@ def _limits(draw: Any, n: int, quotes: Sequence[Quote], lowest: float = 0.8, hig
     return {"symbol": [q.symbol for q in chosen], "limit": limits}
 
 
+def _industries(draw: Any, n: int, quotes: Sequence[Quote]) -> Columns:
+    return {"industry": draw.choice(sorted({quote.industry for quote in quotes} - {""}), n).tolist()}
+
+
 _UNIFORM: dict[str, Callable[..., Columns]] = {
-    "Type 1": _symbols, "Type 2": _lows, "Type 2b": _ranges, "Type 3": _limits,
+    "Type 1": _symbols, "Type 2": _lows, "Type 2b": _ranges, "Type 3": _limits, "Type 4": _industries,
 }  # fmt: skip
 
 # Queries that fire on the changed rows: each on at least one.
@@ -170,9 +204,11 @@ def _firing_limits(draw: Any, n: int, changed: Sequence[Quote]) -> Columns:
 
 _FIRING: dict[str, Callable[..., Columns]] = {
     "Type 1": _symbols, "Type 2": _firing_lows, "Type 2b": _firing_ranges, "Type 3": _firing_limits,
+    "Type 4": _industries,
 }  # fmt: skip
 
-# Queries that do not: on symbols that did not change, above every ratio, or between two ratios.
+# Queries that do not: on symbols that did not change, above every ratio, between two ratios, or on industries without
+# stocks (in every industry of the data some stock may have changed).
 
 
 def _silent_symbols(draw: Any, n: int, others: Sequence[Quote], _: Sequence[Quote]) -> Columns:
@@ -195,8 +231,13 @@ def _silent_limits(draw: Any, n: int, others: Sequence[Quote], _: Sequence[Quote
     return _limits(draw, n, others)
 
 
+def _silent_industries(draw: Any, n: int, _: Sequence[Quote], __: Sequence[Quote]) -> Columns:
+    return {"industry": [f"No stocks {i}" for i in draw.integers(0, INDUSTRIES, n)]}
+
+
 _SILENT: dict[str, Callable[..., Columns]] = {
     "Type 1": _silent_symbols, "Type 2": _silent_lows, "Type 2b": _silent_ranges, "Type 3": _silent_limits,
+    "Type 4": _silent_industries,
 }  # fmt: skip
 
 

@@ -20,7 +20,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from fishweir.algebra.documents import Element, parse_document
-from fishweir.papers.experiment import plot
 from fishweir.papers.experiment.contestants import Disagreement
 from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads, time_stages
 from fishweir.papers.paths import report as paths_report
@@ -43,7 +42,6 @@ Say = Callable[[str], None]
 
 def main(out: Path, quick: bool = False) -> None:
     """The whole experiment; `quick` has small sizes, to see that it works."""
-    plot.load_pyplot()
     outcome = run(out, quick, Console())
     if any(target.met is False for target in outcome.targets):
         Console().print("Not all targets were met.", style="yellow")

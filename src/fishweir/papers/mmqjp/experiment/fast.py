@@ -21,7 +21,7 @@ from fishweir.evaluate.join.meeting import Block, find_pairs
 from fishweir.evaluate.join.operators import Joins
 from fishweir.evaluate.join.stage import JoinStage, batch_run
 from fishweir.evaluate.join.state import Run
-from fishweir.evaluate.join.tables import build_join
+from fishweir.evaluate.join.tables import JoinTable, build_join
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.papers.mmqjp.relational import Counts, JoinQuery
@@ -48,7 +48,10 @@ class Fast:
             numbers.append(number)
             rows.append(constants_of(normal, tuple(constants)))
         tables = [build_join(template, *both, self.statistics) for template, both in grouped.items()]  # type: ignore[arg-type]
-        self.queries = len(queries)
+        self.hold(tables, len(queries))
+
+    def hold(self, tables: Sequence[JoinTable], queries: int) -> None:
+        self.queries = queries
         self.joins = Joins(tables)
         self.stage = JoinStage([self.joins])
         self.paths: dict[Source, SharedPaths] = {}
@@ -57,7 +60,7 @@ class Fast:
             self.paths[source].hold({"all": self.stage.paths([source])})
 
     def process(self, documents: Sequence[Arrival], keep: bool = True) -> Counts:
-        new = self._run(documents)
+        new = self.run_of(documents)
         began = time.perf_counter()
         counts = count_blocks(find_pairs([self.joins], new, self.runs), self.queries)
         self.seconds["join"] += time.perf_counter() - began
@@ -69,7 +72,8 @@ class Fast:
             self.runs = [self.stage.merged(self.runs)]
         return counts
 
-    def _run(self, documents: Sequence[Arrival]) -> Run:
+    def run_of(self, documents: Sequence[Arrival]) -> Run:
+        """The witnesses of a batch."""
         runs = []
         for stream, (source, paths) in enumerate(self.paths.items()):
             walk, numbers, times = paths.start(), list[int](), list[float]()

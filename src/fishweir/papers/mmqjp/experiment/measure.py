@@ -5,7 +5,8 @@ witnesses, their loading and the upkeep of the state (`rest_seconds`). A documen
 of a stream its first two, so that nobody is timed at his first statement. Of two documents the second is processed
 again and again, as in the paper, the state restored each time: `cold_seconds` is the first time, `seconds` the mean of
 the others (what was learnt of the pair, a plan or a set of edges, is then known). Who gets only a sample of the queries
-is extrapolated to all.
+is extrapolated to all. Who has spent its patience on a stream is stopped after the batch: `documents` are then those it
+got through, and what it found in them is compared.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import gc
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from statistics import fmean
 
 import numpy as np
@@ -53,10 +55,16 @@ class Point:
     cold_seconds: float | None = None
     repetitions: int = 1
     """How often `seconds` was measured; it is the mean."""
+    stopped: bool = False
+    """Whether there were more documents."""
 
     @property
     def documents_a_second(self) -> float:
         return self.documents / self.seconds if self.seconds else float("inf")
+
+    def point(self) -> tuple[str, float, float | None]:
+        of = f", {self.documents:,} documents" if self.documents > 1 else ""
+        return self.experiment + of, self.x, self.results
 
 
 def measure_work(experiment: str, x: float, work: Work, entries: Sequence[Entry]) -> list[Point]:
@@ -90,11 +98,13 @@ def measure_items(
     entries: Sequence[Entry],
     share_equal: bool,
     sample: int,
+    patience: float = inf,
 ) -> list[Point]:
-    """The stream in batches, all of it; who takes a sample of the queries takes `sample`."""
+    """The stream in batches, all of it unless that takes longer than the patience's seconds; who takes a sample of the
+    queries takes `sample`."""
     batches = [items.arrivals[i : i + batch] for i in range(0, len(items.arrivals), batch)]
     points: list[Point] = []
-    expected: Counts | None = None
+    expected: list[Counts] = []
     for entry in entries:
         if not entry.takes_part(experiment, len(queries)):
             continue
@@ -102,18 +112,18 @@ def measure_items(
         contestant, taken, registered = _registered(few, queries, share_equal)
         try:
             contestant.process(batches[0][:2], keep=False)
-            timed = _timed(contestant, batches)
+            timed = _timed(contestant, batches, patience=patience)
         finally:
             contestant.close()
-        if expected is not None:
-            compare(experiment, entry.name, timed.counts, expected)
-        expected = timed.counts if expected is None else expected
+        expected = expected or timed.by_batch
+        for given, known in zip(timed.by_batch, expected, strict=False):
+            compare(experiment, entry.name, given, known)
+        reached = sum(map(len, batches[: len(timed.by_batch)]))
         if share_equal:
             share = _distinct(queries) / _distinct(taken) * len(taken) / len(queries)
             timed = replace(timed, join=timed.join * share)
-        points.append(
-            _point(experiment, len(queries), few, contestant, taken, queries, registered, timed, len(items.arrivals))
-        )
+        point = _point(experiment, len(queries), few, contestant, taken, queries, registered, timed, reached)
+        points.append(replace(point, stopped=reached < len(items.arrivals)))
     return points
 
 
@@ -133,12 +143,16 @@ def _registered(
 
 @dataclass(frozen=True)
 class Timed:
-    """Seconds of the join, of all else, and for views."""
+    """Results per query of each batch; seconds of the join, of all else, and for views."""
 
-    counts: Counts
+    by_batch: list[Counts]
     join: float
     rest: float
     views: float | None
+
+    @property
+    def counts(self) -> Counts:
+        return np.sum(self.by_batch, axis=0)
 
 
 def _repeated(contestant: Contestant, arrival: Arrival) -> list[Timed]:
@@ -155,21 +169,25 @@ def _repeated(contestant: Contestant, arrival: Arrival) -> list[Timed]:
 def _mean(times: Sequence[Timed]) -> Timed:
     views = [one.views for one in times if one.views is not None]
     return Timed(
-        times[0].counts, fmean(t.join for t in times), fmean(t.rest for t in times), fmean(views) if views else None
+        times[0].by_batch, fmean(t.join for t in times), fmean(t.rest for t in times), fmean(views) if views else None
     )
 
 
-def _timed(contestant: Contestant, batches: Sequence[Sequence[Arrival]], keep: bool = True) -> Timed:
+def _timed(
+    contestant: Contestant, batches: Sequence[Sequence[Arrival]], keep: bool = True, patience: float = inf
+) -> Timed:
     gc.collect()
     join, views = contestant.seconds.get("join", 0.0), contestant.seconds.get("views")
     began = time.perf_counter()
-    counts = contestant.process(batches[0], keep)
-    for some in batches[1:]:
-        counts += contestant.process(some, keep)
+    by_batch: list[Counts] = []
+    for some in batches:
+        by_batch.append(contestant.process(some, keep))
+        if time.perf_counter() - began > patience:
+            break
     whole = time.perf_counter() - began
     joined = contestant.seconds["join"] - join
     made = None if views is None else contestant.seconds["views"] - views
-    return Timed(counts, joined, whole - joined, made)
+    return Timed(by_batch, joined, whole - joined, made)
 
 
 def _point(

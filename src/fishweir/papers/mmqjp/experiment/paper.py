@@ -34,12 +34,13 @@ SPARK_AT = {
 @dataclass(frozen=True)
 class Sizes:
     queries: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000)
-    leaves: tuple[int, ...] = (2, 4, 6, 8)
+    leaves: tuple[int, ...] = (2, 4, 6, 8, 10, 12)
     joins: tuple[int, ...] = (2, 3, 4, 5)
     zipf: tuple[float, ...] = (0.0, 0.8, 1.6)
     small: int = SMALL
     rss_queries: tuple[int, ...] = (10, 1_000, 100_000)
-    items: int = 4_000
+    items: int = 225_000
+    """Of the RSS stream, as many as the paper has."""
     batch: int = 1_000
     sample: int = 20
     """Queries that Sequential is timed with."""
@@ -52,6 +53,8 @@ class Sizes:
     """The RSS stream through Spark."""
     retained: int = 1_000_000
     retained_batch: int = 25_000
+    patience: float = 60.0
+    """Seconds after which a contestant is stopped on the RSS stream."""
     spark_at: Mapping[str, tuple[float, ...]] = field(default_factory=SPARK_AT.copy)
 
 
@@ -97,7 +100,8 @@ def run(sizes: Sizes, items: Items, entries: list[Entry], session: Any, say: Say
         yield measure_work(one.name, one.x, one.make(), entries)
     for count in sizes.rss_queries:
         say(f"figure 16: {count:,} queries over the RSS stream")
-        yield measure_items("figure 16", rss_queries(count), items, sizes.batch, entries, True, sizes.sample)
+        queries = rss_queries(count)
+        yield measure_items("figure 16", queries, items, sizes.batch, entries, True, sizes.sample, sizes.patience)
     say(f"stream: {sizes.stream_queries:,} queries")
     queries, documents = two_level(sizes.stream_queries).queries, two_level_stream(sizes.stream)
     yield measure_items("stream", queries, documents, sizes.batch, entries, False, sizes.sample)

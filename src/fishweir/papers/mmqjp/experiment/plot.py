@@ -61,6 +61,10 @@ def _lines(panel: Any, experiment: str, points: list[Point], sampled: set[str]) 
         panel.set_xscale("log")
     if stream:
         panel.set_ylabel("documents a second")
+        stopped = [(p.x, p.documents_a_second) for p in points if p.stopped]
+        if stopped:
+            panel.plot(*zip(*stopped, strict=True), "o", markersize=13, markerfacecolor="none", color="gray")
+            panel.set_title(f"{title}\n(in a circle: stopped before the end of the stream)")
     else:
         panel.set_ylabel("time of the join")
         panel.yaxis.set_major_formatter(lambda seconds, _: time_label(seconds))
@@ -83,7 +87,8 @@ def _bars(panel: Any, points: list[Point], title: str) -> None:
     )
     panel.set_xticks(places, names, fontsize=8)
     panel.set_yscale("log")
-    panel.set_ylim(bottom=0.3 * min((p.seconds for p in shown), default=1.0))
+    times = [p.seconds for p in shown] or [1.0]
+    panel.set_ylim(0.3 * min(times), 30 * max(times))
     panel.set_title(f"{title}, {largest:,} queries")
     panel.yaxis.set_major_formatter(lambda seconds, _: time_label(seconds))
     panel.grid(True, axis="y", which="major", alpha=0.35)

@@ -35,6 +35,8 @@ STREAMS = ("figure 16", "stream", "through Spark", "retained")
 LEGEND = """\
 Milliseconds of the join for the second of two documents: the mean of up to 10 times, the state restored each time, as
 in the paper, and in brackets the first time, when nothing is known of the pair yet; of streams: documents a second.
+In brackets at a stream: stopped after so many documents, as the patience of {patience:g} s was spent; with more of them
+retained its documents a second would fall further. What was run gave the same results.
 ~: extrapolated, Sequential from a sample of the queries. -: not run at that size (Spark SQL takes a second or two for
 each template). templates: with the sides told apart, and up to exchange of the sides in brackets, as section 6.1 of the
 paper seems to count (it has 22 for 100,000 queries of the three-level schema). register: seconds for the first
@@ -48,7 +50,7 @@ def show(outcome: Outcome, console: Console) -> None:
             console.print(_table(experiment, points))
     console.print(_views(outcome.find(experiment="figure 8"), "Figure 14: views, two-level"))
     console.print(_views(outcome.find(experiment="figure 11"), "Figure 15: views, three-level"))
-    console.print(LEGEND, style="dim", markup=False)
+    console.print(LEGEND.format(patience=outcome.about["patience"]), style="dim", markup=False)
     warn_if_busy(outcome.about, console)
     show_targets(outcome.targets, console)
 
@@ -80,7 +82,8 @@ def _cell(point: Point | None, experiment: str) -> str:
         return "-"
     mark = "~" if point.extrapolated else ""
     if experiment in STREAMS:
-        return f"{mark}{_short(point.documents_a_second)}"
+        stopped = f" ({point.documents:,})" if point.stopped else ""
+        return f"{mark}{_short(point.documents_a_second)}{stopped}"
     cold = "" if point.cold_seconds is None else f" ({_short(1000 * point.cold_seconds)})"
     return f"{mark}{_short(1000 * point.seconds)}{cold}"
 

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import os
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from fishweir.errors import FishweirError
 from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads
-from fishweir.papers.experiment.plot import load_pyplot
 from fishweir.papers.mmqjp.experiment import paper, plot, report
 from fishweir.papers.mmqjp.experiment.contestants import Entry, entries
 from fishweir.papers.mmqjp.experiment.work import load_items
@@ -26,9 +23,6 @@ NAME = "mmqjp"
 
 def main(out: Path, quick: bool = False) -> None:
     """The whole experiment; `quick` has small sizes, to see that it works, and leaves Spark out."""
-    load_pyplot()
-    if find_spec("duckdb") is None:
-        raise FishweirError("this experiment compares with a development dependency: pip install duckdb")
     if quick:
         run(out, quick, Console())
         return
@@ -59,6 +53,7 @@ def run(
     outcome = Outcome(about_run(items.source, quick))
     outcome.about["versions"] |= {"duckdb": version("duckdb")}
     outcome.about["sequential"] = f"extrapolated from {100 * sizes.sample} queries, with statements from {sizes.sample}"
+    outcome.about["patience"] = sizes.patience
     contestants = [*entries(sizes.sample, session, sizes.spark_at), *more]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:

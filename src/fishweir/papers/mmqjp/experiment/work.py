@@ -152,7 +152,8 @@ def load_items(count: int, seed: int = 7) -> Items:
     counts = sorted(pc.value_counts(table["channel_url"]).to_pylist(), key=lambda c: (-c["counts"], c["values"]))
     top = [c["values"] for c in counts[:CHANNELS]]
     table = table.filter(pc.is_in(table["channel_url"], value_set=pa.array(top, pa.large_string())))
-    words = f"real data of the same shape, rss_items_2025: the first {count:,} of {len(table):,} items"
+    some = f"the first {count:,} of" if count < len(table) else "all"
+    words = f"real data of the same shape, rss_items_2025: {some} {len(table):,} items"
     rows = table.slice(0, count).to_pylist()
     return Items(
         [_item(i, row["ts"].timestamp(), {**row, "timestamp": row["ts"].isoformat()}) for i, row in enumerate(rows)],

@@ -47,6 +47,12 @@ class RosesFigure:
     pairs: float | None = None
     note: str = ""
 
+    def point(self) -> tuple[str, float, float | None]:
+        """A plan's answer is its cost."""
+        if self.experiment == "figure 8":
+            return f"figure 8, {self.n:,} predicates", self.conjuncts or 0, self.cost
+        return self.experiment, self.n, self.pairs if self.cost is None else self.cost
+
 
 def show(outcome: Outcome, console: Console) -> None:
     console.print(_plans(outcome, "figure 7", "Figure 7: optimizing N conjunctions of 1 to 3 keywords"))

@@ -11,7 +11,6 @@ from pathlib import Path
 from rich.console import Console
 
 from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads
-from fishweir.papers.experiment.plot import load_pyplot
 from fishweir.papers.roses.experiment import report
 from fishweir.papers.roses.experiment.matching import measure_matching
 from fishweir.papers.roses.experiment.plans import measure_plans
@@ -23,7 +22,6 @@ ITEMS, QUICK_ITEMS = 20_000, 1_000
 
 def main(out: Path, quick: bool = False) -> None:
     """The whole experiment; `quick` has small sizes, to see that it works."""
-    load_pyplot()
     outcome = run(out, quick, Console())
     if any(target.met is False for target in outcome.targets):
         Console().print("Not all targets were met.", style="yellow")

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from fishweir.papers.experiment.comparable import comparable
 from fishweir.papers.experiment.figures import Target
 from fishweir.papers.spatialjoin.experiment.contestants import Contestant
 from fishweir.papers.spatialjoin.experiment.work import Floats
@@ -52,6 +53,18 @@ class Point:
     def microseconds(self) -> float:
         return 1e6 * self.seconds_a_tuple
 
+    def point(self) -> tuple[str, float, float | None]:
+        """A join's batch and results depend on how fast it was, so that they are left out."""
+        join = self.window is not None
+        about = {
+            "Rpred": self.rpred,
+            "Rskew": self.rskew,
+            "Ndc": self.ndc if self.note == "fixed" else None,
+            "batch": None if join else self.batch,
+        }
+        words = (self.experiment, self.work, self.data, *(f"{k}={v:g}" for k, v in about.items() if v is not None))
+        return ", ".join(words), self.queries, None if join else self.matches_a_tuple
+
 
 @dataclass
 class Outcome:
@@ -67,7 +80,12 @@ class Outcome:
     def write(self, out: Path, name: str) -> None:
         out.mkdir(parents=True, exist_ok=True)
         rows = [asdict(point) for point in self.points]
-        whole = {"about": self.about, "points": rows, "targets": [asdict(target) for target in self.targets]}
+        whole = {
+            "about": self.about,
+            "points": rows,
+            "targets": [asdict(target) for target in self.targets],
+            "comparable": [asdict(row) for row in comparable(self.points)],
+        }
         (out / f"{name}.json").write_text(json.dumps(whole, indent=1) + "\n")
         with (out / f"{name}.csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, [f.name for f in fields(Point)])

@@ -12,9 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from fishweir.errors import FishweirError
 from fishweir.papers.experiment.figures import about_run, pin_threads
-from fishweir.papers.experiment.plot import load_pyplot
 from fishweir.papers.spatialjoin.experiment import contest, joins, paper, plot, report
 from fishweir.papers.spatialjoin.experiment.measure import Outcome
 from fishweir.papers.spatialjoin.experiment.work import load_climate
@@ -25,8 +23,6 @@ OTHERS = ("duckdb", "polars", "shapely", "numba")
 
 def main(out: Path, quick: bool = False) -> None:
     """The whole experiment; `quick` has small sizes, to see that it works."""
-    load_pyplot()
-    _need_others()
     os.environ["POLARS_MAX_THREADS"] = "1"
     from fishweir.pipeline.spark.session import open_session
 
@@ -63,11 +59,3 @@ def run(out: Path, quick: bool, console: Console, session: Any = None) -> Outcom
     report.show(outcome, console)
     console.print(f"Written: {out / NAME}.csv, .json, {', '.join(str(p) for p in pictures)}", markup=False)
     return outcome
-
-
-def _need_others() -> None:
-    from importlib.util import find_spec
-
-    missing = [package for package in OTHERS if find_spec(package) is None]
-    if missing:
-        raise FishweirError(f"this experiment compares with development dependencies: pip install {' '.join(missing)}")
