@@ -1,4 +1,4 @@
-"""One Spark session for all tests; a weir with a home of its own for each."""
+"""A weir with a home of its own for each test; one Spark session for the tests that need it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 import fishweir
+from fishweir import testing
 from fishweir.engine.weir import Weir
 
 DATA = Path(os.environ.get("FISHWEIR_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -46,8 +47,16 @@ def spark():  # type: ignore[no-untyped-def]
 
 
 @pytest.fixture
-def weir(tmp_path: Path, spark, monkeypatch: pytest.MonkeyPatch) -> Iterator[Weir]:  # type: ignore[no-untyped-def]
-    """A weir in an empty folder, which is also the current one."""
+def weir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Weir]:
+    """A weir without Spark in an empty folder, which is also the current one."""
+    monkeypatch.chdir(tmp_path)
+    with testing.open(tmp_path / "home") as opened:
+        yield opened
+
+
+@pytest.fixture
+def spark_weir(tmp_path: Path, spark, monkeypatch: pytest.MonkeyPatch) -> Iterator[Weir]:  # type: ignore[no-untyped-def]
+    """The same on Spark, where Spark is what is tested."""
     monkeypatch.chdir(tmp_path)
     with fishweir.open(tmp_path / "home", spark=spark) as opened:
         yield opened

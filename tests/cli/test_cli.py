@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import fishweir
+from fishweir import testing
 from fishweir.cli import app
-from tests.engine.support import micro_batch
 
 SCRIPT = """create stream orders (customer string, shares int);
 create large where <orders><customer>$c</><shares>$n</></> in "orders", $n >= 900 construct <call>$c</call>;
@@ -35,7 +34,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def evaluated(here: Path) -> Path:
     """A home with two results of `large` and one document set aside."""
-    with fishweir.open(here / "home") as weir:
+    with testing.open(here / "home", clock=testing.Clock(86_400.0)) as weir:
         weir.execute(SCRIPT)
         rows = [
             {"customer": "Ada", "shares": 900},
@@ -43,7 +42,7 @@ def evaluated(here: Path) -> Path:
             {"customer": "é<", "shares": 901},
         ]
         weir.publish("orders", [*rows, {"customer": "Eve", "shares": "many"}], timestamps=[1.0, 2.0, 3.0, 4.0])
-        micro_batch(weir, at=86_400.0)
+        weir.step()
     return here / "home"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-import fishweir
+from fishweir import testing
 from fishweir.algebra.annotation_oracle import Arrival, annotate
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
@@ -159,15 +159,15 @@ QUERIES = """
 """
 
 
-def test_equal_to_the_oracle_over_restarts(tmp_path, spark):
+def test_equal_to_the_oracle_over_restarts(tmp_path):
     """Four micro-batches, the home closed after each; some items late; the same as all at once by the oracle."""
     pick, arrived = random.Random(7), []
     home = tmp_path / "home"
-    with fishweir.open(home, spark=spark) as weir:
+    with testing.open(home) as weir:
         weir.execute(STREAMS.format("A", "B", "C") + QUERIES)
         queries = {name: weir.catalog.query(name) for name in ("Q1", "Q2", "Q3", "Q4")}
     for batch in range(4):
-        with fishweir.open(home, spark=spark) as weir:
+        with testing.open(home) as weir:
             for stream, name in enumerate("ABC"):
                 known = sum(one.stream == stream for one in arrived)
                 made = [_random(pick, batch) for _ in range(12)]
@@ -178,7 +178,7 @@ def test_equal_to_the_oracle_over_restarts(tmp_path, spark):
                 ]
             weir.run(until_idle=True)
             assert weir.status().micro_batches == batch + 1, "what is published together is one micro-batch"
-    with fishweir.open(home, spark=spark) as weir:
+    with testing.open(home) as weir:
         for name, query in queries.items():
             wanted = sorted(
                 (one.item.document.id, sorted(a.document.id for some in one.annotation.values() for a in some))

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-import fishweir
+from fishweir import testing
 from fishweir.engine.weir import Weir
-from tests.engine.support import micro_batch
 
 GOLDEN = Path(__file__).parent / "explain"
 WRITE = "FISHWEIR_WRITE_EXPLAIN" in os.environ
@@ -49,7 +48,7 @@ NAMES = [
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Weir]:
     monkeypatch.chdir(tmp_path)
-    with fishweir.open(tmp_path / "home") as weir:
+    with testing.open(tmp_path / "home") as weir:
         weir.execute(SCRIPT)
         yield weir
 
@@ -74,7 +73,7 @@ def test_explain_all(home: Weir) -> None:
 def test_explain_is_the_same_once_planned(home: Weir) -> None:
     """Before the first micro-batch everything is in the tail; then in a segment."""
     before = home.explain("intel"), home.explain("impossible"), home.explain("gone"), home.explain()
-    micro_batch(home)
+    home.step()
     assert (home.explain("intel"), home.explain("impossible"), home.explain("gone"), home.explain()) == before
 
 
@@ -83,7 +82,7 @@ def test_explain_says_by_which_statistics(home: Weir) -> None:
     text = "create {} where <orders><customer>$c</><shares>$n</></> in 'orders', $c = 'Ada', $n > 8 construct $n"
     home.execute(text.format("early"))
     home.publish("orders", [{"customer": "Ada", "shares": i % 10} for i in range(100)])
-    micro_batch(home)
+    home.step()
     home.execute(text.format("late"))
     check("early", home.explain("early"))
     check("late", home.explain("late"))
@@ -95,18 +94,18 @@ def test_explain_says_how_many_nodes_reached_each_path(home: Weir, tmp_path: Pat
         "create stream shop; create query kids using xscl as shop/s/a->x[.//b->y][./c->z];"
         "create feed titled from shop as $s where $s[title contains 'x'];"
     )
-    micro_batch(home)
+    home.step()
     assert "reached" not in home.explain("kids"), "nothing has been walked yet"
     first = "<s><a><b/><n><b/></n></a><a><a><b/></a></a><no><no/></no></s>"
     home.publish("shop", [first, "<s><title>x</title></s>", "<broken>"])
-    micro_batch(home)
+    home.step()
     check("reached", home.explain("kids"))
     titled = "  reached   item: 2 nodes in 2 of 2 documents\n            title: 1 nodes in 1 of 2 documents\n"
     assert titled in home.explain("titled")
     assert home.status().streams["shop"].set_aside == 1
-    with fishweir.open(tmp_path / "home") as again:
+    with testing.open(tmp_path / "home") as again:
         again.publish("shop", ["<s><a><b/></a></s>"])
-        micro_batch(again)
+        again.step()
         check("reached_later", again.explain("kids"))
         shop = again.status().streams["shop"]
         assert (shop.elements, shop.skipped, shop.paths) == (15, 2, 4)
@@ -124,11 +123,11 @@ def test_explain_boxes(home: Weir) -> None:
     for name, where in texts.items():
         wheres = (where.format(n % 50, n % 50 + 10) for n in range(300))
         home.execute("".join(f"create query {name}{n} as select * from R where {w};" for n, w in enumerate(wheres)))
-    micro_batch(home)
+    home.step()
     check("box", home.explain("b7"))
     check("box_all", home.explain())
     home.publish("R", [{"x": i % 60, "y": i / 7, "name": f"n{i % 50}"} for i in range(500)])
-    micro_batch(home)
+    home.step()
     x, y = 25, 25 / 7
     expected = {f"a{n}" for n in range(300) if n % 50 < x < n % 50 + 10 and y <= n % 50 + 10}
     expected |= {f"b{n}" for n in range(300) if x >= n % 50 and y > n % 50}

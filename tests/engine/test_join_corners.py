@@ -10,8 +10,8 @@ import shutil
 import pytest
 
 import fishweir
+from fishweir import testing
 from fishweir.algebra.documents import Document, parse_document
-from tests.engine.support import micro_batch
 from tests.engine.test_joins import expected, got
 
 
@@ -25,7 +25,7 @@ class Told:
         ids = self.weir.publish("S", texts, timestamps=times)
         for id, text, at in zip(ids, texts, times, strict=True):
             self.documents.append(("S", Document(id, at, parse_document(text.encode())), self.batch))
-        micro_batch(self.weir)
+        self.weir.step()
         self.batch += 1
 
     def check(self, name, since=0):
@@ -101,11 +101,11 @@ def test_a_micro_batch_of_bad_documents_only(weir):
     """Of a stream that joins read: there is nothing to meet, and the next one goes on."""
     weir.execute("create stream S; create stream T; create query q as S//d[@k->x] JOIN{x=y, INF} T//d[@k->y]")
     weir.publish("S", ["<d", "<e>"])
-    micro_batch(weir)
+    weir.step()
     assert weir.status().retained == 0
     for stream in "ST":
         weir.publish(stream, ["<d k='1'/>", "<"], timestamps=[1.0, 2.0])
-        micro_batch(weir)
+        weir.step()
     assert [r.documents for r in weir.results("q")] == [["S-3", "T-1"]]
 
 
@@ -113,19 +113,19 @@ def test_state_that_is_missing_or_cut_off_is_no_empty_state(weir):
     """Nothing is committed over it, and once the file is back all goes on."""
     weir.execute("create stream S; create query q as S//d[@k->x] JOIN{x=y, INF} S//d[@k->y]")
     weir.publish("S", ["<d k='1'/>"])
-    micro_batch(weir)
+    weir.step()
     (file,) = weir.home.state.glob("*.run")
     body = file.read_bytes()
     weir.publish("S", ["<d k='1'/>"])
     for left, reason in ((body[: len(body) // 2], "damaged: it ends"), (body[:100], "damaged"), (b"", "damaged")):
         file.unlink()
         with pytest.raises(fishweir.FishweirError, match="missing"):
-            micro_batch(weir)
+            weir.step()
         file.write_bytes(left)
         with pytest.raises(fishweir.FishweirError, match=reason):
-            micro_batch(weir)
+            weir.step()
     file.write_bytes(body)
-    micro_batch(weir)
+    weir.step()
     assert len(list(weir.results("q"))) == 2
 
 
@@ -139,7 +139,7 @@ def test_the_window_of_a_dropped_query_keeps_nothing(weir):
         if i == 5:
             weir.drop("far")
         weir.publish("S", ["<d k='1'/>"] * 10, timestamps=[i * 10.0] * 10)
-        micro_batch(weir)
+        weir.step()
         sizes.append(weir.status().retained)
     assert sizes[4] == 50
     assert max(sizes[6:]) <= 40
@@ -148,7 +148,7 @@ def test_the_window_of_a_dropped_query_keeps_nothing(weir):
 def test_a_home_made_anew_in_the_same_place_knows_nothing_of_the_old_one(tmp_path):
     found = []
     for where in ("R.a = S.a and R.a > 5", "R.a < S.a"):
-        with fishweir.open(tmp_path / "home") as weir:
+        with testing.open(tmp_path / "home") as weir:
             weir.execute(
                 "create stream R (a int, t double) timestamp t; create stream S (a int, t double) timestamp t;"
                 f"create query j as select R.a from R [range 9], S [range 9] where {where};"
@@ -157,14 +157,14 @@ def test_a_home_made_anew_in_the_same_place_knows_nothing_of_the_old_one(tmp_pat
             )
             weir.publish("R", [{"a": 1, "t": 1.0}])
             weir.publish("S", [{"a": 2, "t": 1.0}, {"a": 3, "t": 1.0}])
-            micro_batch(weir)
+            weir.step()
             found.append({name: len(list(weir.results(name))) for name in "jms"})
         shutil.rmtree(tmp_path / "home")
     assert found == [{"j": 0, "m": 0, "s": 1}, {"j": 2, "m": 2, "s": 1}]
 
 
 def test_windows_of_more_rows_than_there_are_numbers(tmp_path):
-    with fishweir.open(tmp_path / "home") as weir:
+    with testing.open(tmp_path / "home") as weir:
         rows = 99999999999999999999
         weir.execute(
             "create stream R (a int); create stream S (a int);"
@@ -172,7 +172,7 @@ def test_windows_of_more_rows_than_there_are_numbers(tmp_path):
         )
         weir.publish("R", [{"a": 1}, {"a": 4}], timestamps=[1.0, 2.0])
         weir.publish("S", [{"a": 2}, {"a": 5}], timestamps=[1.0, 2.0])
-        micro_batch(weir)
+        weir.step()
         assert len(list(weir.results("j"))) == 3
 
 
@@ -190,7 +190,7 @@ def test_the_newest_row_is_one_of_the_rows(weir, times, cuts):
     start = 0
     for end in cuts:
         weir.publish("A", [{"k": k + 1} for k in range(start, end)], timestamps=times[start:end])
-        micro_batch(weir)
+        weir.step()
         start = end
     found = {name: sorted(tuple(r.output.values()) for r in weir.results(name)) for name in ("one", "two", "three")}
     assert found == {"one": [], "two": [(1, 2), (2, 3), (3, 4)], "three": [(1, 2, 3), (2, 3, 4)]}

@@ -6,10 +6,9 @@ import random
 
 import pytest
 
-import fishweir
+from fishweir import testing
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.join_oracle import evaluate_join
-from tests.engine.support import micro_batch
 
 LEAVES = ["a", "b", "c"]
 
@@ -54,9 +53,10 @@ def got(weir, name: str):
     )
 
 
-@pytest.mark.parametrize(("seed", "by_spark"), [(5, True), (6, False), (7, False)])
-def test_joins_come_and_go(weir, seed, by_spark):
+@pytest.mark.parametrize(("seed", "opened"), [(5, "spark_weir"), (6, "weir"), (7, "weir")])
+def test_joins_come_and_go(request, seed, opened):
     """A query sees pairs from its registration on."""
+    weir, by_spark = request.getfixturevalue(opened), opened == "spark_weir"
     pick = random.Random(seed)
     weir.execute("create stream S; create stream T")
     if by_spark:
@@ -74,7 +74,7 @@ def test_joins_come_and_go(weir, seed, by_spark):
                 ids = weir.publish(stream, [t for t, _ in own], timestamps=[at for _, at in own])
                 for id, (t, at) in zip(ids, own, strict=True):
                     documents.append((stream, Document(id, at, parse_document(t.encode())), batch))
-        weir.wait_idle() if by_spark else micro_batch(weir)
+        weir.wait_idle() if by_spark else weir.step()
     total = 0
     for name, first in since.items():
         want = expected(weir, name, documents, first)
@@ -89,7 +89,7 @@ def test_state_is_freed_and_bounded(weir):
     sizes = []
     for i in range(40):
         weir.publish("S", [f"<d k='{j}'/>" for j in range(20)], timestamps=[i * 2.0] * 20)
-        micro_batch(weir)
+        weir.step()
         state = weir.status()
         sizes.append(state.retained)
         assert len(list(weir.home.state.glob("*.run"))) == state.runs
@@ -99,19 +99,19 @@ def test_state_is_freed_and_bounded(weir):
     weir.drop("near")
     weir.drop("far")
     weir.publish("S", ["<d k='1'/>"], timestamps=[100.0])
-    micro_batch(weir)
+    weir.step()
     assert weir.status().retained == 0
     assert not list(weir.home.state.glob("*.run"))
 
 
-def test_a_home_goes_on_where_it_stopped(tmp_path, spark):
+def test_a_home_goes_on_where_it_stopped(tmp_path):
     home = tmp_path / "home"
-    with fishweir.open(home, spark=spark) as weir:
+    with testing.open(home) as weir:
         weir.execute("create stream S; create query q as S//d[@k->x] JOIN{x=y, INF} S//d[@k->y]")
         weir.publish("S", ["<d k='1'/>", "<d k='2'/>"], timestamps=[1.0, 2.0])
-        micro_batch(weir)
-    with fishweir.open(home, spark=spark) as weir:
+        weir.step()
+    with testing.open(home) as weir:
         weir.publish("S", ["<d k='2'/>"], timestamps=[0.0])
-        micro_batch(weir)
+        weir.step()
         assert [r.documents for r in weir.results("q")] == [["S-3", "S-2"], ["S-3", "S-2"]]
         assert "pairs whose earlier document arrived after its registration" in weir.explain("q")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import fishweir
+from fishweir import testing
 from fishweir.algebra.documents import Document, parse_document, tuple_to_document
 from fishweir.algebra.many_oracle import evaluate_many, in_time_order
 from fishweir.errors import QueryError
 from fishweir.languages.script import parse_script
-from tests.engine.support import micro_batch
 
 STREAMS = """
     create stream R (a int, c double, t double) timestamp t;
@@ -85,7 +85,7 @@ def test_micro_batches_equal_oracle(tmp_path: Path, seed: int) -> None:
     documents = documents_of(arrived)
     batches = [documents[i : i + 8] for i in range(0, len(documents), 8)]
     for number, part in enumerate(parts):
-        with fishweir.open(tmp_path / "home") as weir:
+        with testing.open(tmp_path / "home") as weir:
             if number == 0:
                 weir.execute(STREAMS + created(QUERIES))
             if number == 2:
@@ -94,8 +94,8 @@ def test_micro_batches_equal_oracle(tmp_path: Path, seed: int) -> None:
                 weir.drop("chain")
             for stream, item in part:
                 weir.publish(stream, [item])
-            micro_batch(weir)
-    with fishweir.open(tmp_path / "home") as weir:
+            weir.step()
+    with testing.open(tmp_path / "home") as weir:
         for name in [*QUERIES, "late"]:
             text = QUERIES["either" if name == "late" else name]
             wanted = oracle(batches, text, 2 if name == "late" else 0, 3 if name == "chain" else None)
@@ -107,12 +107,12 @@ def test_micro_batches_equal_oracle(tmp_path: Path, seed: int) -> None:
 
 
 def test_output_and_explain(tmp_path: Path) -> None:
-    with fishweir.open(tmp_path / "home") as weir:
+    with testing.open(tmp_path / "home") as weir:
         weir.execute(STREAMS + created(["theta", "chain"]))
         weir.publish("T", [{"b": 0, "k": 5, "t": 1.0}])
         weir.publish("S", [{"a": 2, "b": 1, "t": 2.0}])
         weir.publish("R", [{"a": 2, "c": 1.5, "t": 2.0}])
-        micro_batch(weir)
+        weir.step()
         (result,) = weir.results("theta")
         assert result.documents == ["T-1", "R-1", "S-1"]
         assert result.timestamp == 2.0
@@ -143,13 +143,13 @@ def test_many_at_once_share_a_table(tmp_path: Path) -> None:
     arrived = arrivals(5, 24)
     documents = documents_of(arrived)
     batches = [documents[:12], documents[12:18], documents[18:]]
-    with fishweir.open(tmp_path / "home") as weir:
+    with testing.open(tmp_path / "home") as weir:
         weir.execute(STREAMS)
         assert weir.register_many(statement, rows[:200]) == 200
         for part in (arrived[:12], arrived[12:18], arrived[18:]):
             for stream, item in part:
                 weir.publish(stream, [item])
-            micro_batch(weir)
+            weir.step()
             if len(weir.table.commits()) == 1:
                 weir.register_many(statement, rows[200:])
         shown = weir.explain("q0")
@@ -166,22 +166,23 @@ def test_many_at_once_share_a_table(tmp_path: Path) -> None:
 
 
 def test_unknown_column_of_the_third(tmp_path: Path) -> None:
-    with fishweir.open(tmp_path / "home") as weir:
+    with testing.open(tmp_path / "home") as weir:
         weir.execute(STREAMS)
         with pytest.raises(QueryError, match="the query reads zz; the columns of T are b, k, t"):
             weir.execute("select R.a from R [range 5], S [range 5], T [range 5] where R.a = T.zz")
 
 
 def test_patterns_over_three_sources_are_refused(tmp_path: Path) -> None:
-    with fishweir.open(tmp_path / "home") as weir:
+    with testing.open(tmp_path / "home") as weir:
         weir.execute(STREAMS)
         patterns = ", ".join(f'<d><v>$x</></> in "{name}"' for name in "DRS")
         with pytest.raises(QueryError, match="query q joins D, R, S; only SQL joins three and more sources"):
             weir.execute(f"create q where {patterns} construct $x")
 
 
-def test_spark_job_equals_oracle(weir, spark) -> None:
+def test_spark_job_equals_oracle(spark_weir, spark) -> None:
     """Two runs of the job over one home; the second finds the state of the first."""
+    weir = spark_weir
     names = list(QUERIES)
     weir.execute(STREAMS + created(names))
     got = []

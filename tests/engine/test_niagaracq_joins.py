@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import fishweir
+from fishweir import testing
 from fishweir.errors import QueryError
 from fishweir.intake import open_source
 from fishweir.pipeline.home import open_log
-from tests.engine.support import micro_batch
 
 FIGURE = """
     create stream quotes; create stream companies;
@@ -38,13 +37,13 @@ def outputs(weir, name: str) -> list[str]:
 
 
 def test_two_sources_in_any_order(tmp_path: Path) -> None:
-    with fishweir.open(tmp_path / "home") as weir:
+    with testing.open(tmp_path / "home") as weir:
         weir.execute(FIGURE)
         weir.publish("quotes", [quote("INTC", 20), quote("AOL", 5)], timestamps=[1.0, 2.0])
-        micro_batch(weir)
+        weir.step()
         weir.publish("companies", [company("INTC", "chips"), company("AOL", "mail")], timestamps=[1e9, 1e9])
         weir.publish("quotes", [quote("AOL", 60)], timestamps=[2e9])
-        micro_batch(weir)
+        weir.step()
         hits = ['<hit price="20">chips</hit>', '<hit price="5">mail</hit>', '<hit price="60">mail</hit>']
         assert outputs(weir, "Both") == hits
         assert outputs(weir, "Cheap") == ["<cheap>INTC</cheap>"]
@@ -66,7 +65,7 @@ def test_two_sources_in_any_order(tmp_path: Path) -> None:
     ],
 )
 def test_refused(tmp_path: Path, items: str, reason: str) -> None:
-    with fishweir.open(tmp_path / "home") as weir:
+    with testing.open(tmp_path / "home") as weir:
         weir.execute("create stream quotes; create stream companies;")
         with pytest.raises(QueryError, match=reason):
             weir.execute(f"create q where {items} construct $x")
@@ -76,7 +75,7 @@ def test_a_changing_file_as_the_other_side(tmp_path: Path) -> None:
     """Rows that changed or went no longer meet what comes later; what came before meets the new version too."""
     file = tmp_path / "companies.xml"
     file.write_text("<Companies/>")
-    with fishweir.open(tmp_path / "home") as weir:
+    with testing.open(tmp_path / "home") as weir:
         weir.execute(f"""
             create stream quotes;
             create stream companies from '{file}' rows /Companies/Company key Symbol every 0;
@@ -96,7 +95,7 @@ def test_a_changing_file_as_the_other_side(tmp_path: Path) -> None:
                 assert sum(source.poll(time.time()))
             weir.publish("quotes", quotes, timestamps=[float(i) for i in range(len(quotes))])
             before = outputs(weir, "Both")
-            micro_batch(weir)
+            weir.step()
             return [text for text in outputs(weir, "Both") if text not in before]
 
         hits = ['<hit price="1">chips</hit>', '<hit price="2">mail</hit>']

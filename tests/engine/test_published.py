@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import fishweir
+from fishweir import testing
 from fishweir.errors import QueryError
 
 
@@ -66,9 +66,9 @@ def test_what_is_published_meets_the_documents_of_its_time(weir):
         assert [documents[1] for documents, _, _ in found(weir, name)] == ["U-1"], name
 
 
-def test_a_stream_that_is_behind_meets_what_was_retained(tmp_path, spark):
+def test_a_stream_that_is_behind_meets_what_was_retained(tmp_path):
     """As many documents a micro-batch are taken of each stream, so one is ahead of the other; neither is late."""
-    with fishweir.open(tmp_path / "home", spark=spark, documents_per_batch=4) as weir:
+    with testing.open(tmp_path / "home", documents_per_batch=4) as weir:
         weir.execute("create stream S; create stream R; create query plain as S//a->x JOIN{x=y, 1} R//a->y")
         weir.publish("S", [f"<a>{t}</a>" for t in (0, 50, 100)], timestamps=[0.0, 50.0, 100.0])
         weir.publish("R", [f"<a>{t}</a>" for t in range(0, 105, 5)], timestamps=[float(t) for t in range(0, 105, 5)])
@@ -78,7 +78,7 @@ def test_a_stream_that_is_behind_meets_what_was_retained(tmp_path, spark):
 
 @pytest.fixture
 def quiet(tmp_path):
-    with fishweir.open(tmp_path / "home") as weir:
+    with testing.open(tmp_path / "home") as weir:
         weir.execute("create stream S")
         yield weir
 
@@ -100,7 +100,7 @@ def test_a_chain_sees_what_arrived_after_its_own_registration(weir):
         assert weir.status(name).results == len(values)
 
 
-def test_a_document_does_not_meet_itself_by_another_name(weir):
+def test_a_document_does_not_meet_itself_by_another_name(weir, spark):
     """What a filter or a feed passes on is the document that came, through however many of them."""
     weir.execute("""
         create stream S;
@@ -122,7 +122,7 @@ def test_a_document_does_not_meet_itself_by_another_name(weir):
     weir.execute("S publish spare")
     for name, reason in (("F", "F are the results of a query"), ("spare", "there is a published query of that name")):
         with pytest.raises(QueryError, match=reason):
-            weir.attach(name, weir.spark.readStream.format("rate").load())
+            weir.attach(name, spark.readStream.format("rate").load())
 
 
 FEEDS = "create stream S; create feed F from S as $s where $s[title contains 'a']; "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from fishweir.errors import QueryError
-from tests.engine.support import micro_batch
 
 
 def found(weir, name):
@@ -77,7 +76,7 @@ def test_a_column_of_a_document_is_its_first_value(weir):
         create query four as select a from D where a >= 0 and b >= 0 and c >= 0 and d >= 0;
     """)
     weir.publish("D", ["<i><x>9</x><x>2</x><y>1</y></i>", "<i><x>2</x><x>9</x><y>1</y></i>", f"<i>{many}</i>"])
-    micro_batch(weir)
+    weir.step()
     assert found(weir, "two") == [("D-1", {"x": "9", "y": "1"})]
     assert found(weir, "all_of_it") == [("D-1", {"x": "9", "y": "1"})]
     assert found(weir, "four") == [("D-3", {"a": "0"})]

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import fishweir
+from fishweir import testing
 from fishweir.algebra.documents import Document, parse_document, tuple_to_document
 from fishweir.algebra.join_oracle import evaluate_join
 from fishweir.errors import QueryError
 from fishweir.languages.script import parse_script
-from tests.engine.support import micro_batch
 
 STREAMS = """
     create stream R (a int, c double, k int, x string, t double) timestamp t;
@@ -64,7 +63,7 @@ def published(weir, arrived) -> None:
 @pytest.fixture
 def plain(tmp_path: Path):
     """A weir whose micro-batches run without Spark."""
-    with fishweir.open(tmp_path / "home") as weir:
+    with testing.open(tmp_path / "home") as weir:
         weir.execute(STREAMS + "".join(f"create query {name} as {text};" for name, text in QUERIES.items()))
         yield weir
 
@@ -74,7 +73,7 @@ def test_micro_batches_equal_oracle(plain, seed: int) -> None:
     arrived = arrivals(seed)
     for start in range(0, len(arrived), 7):
         published(plain, arrived[start : start + 7])
-        micro_batch(plain)
+        plain.step()
     for name, text in QUERIES.items():
         found = sorted(result.documents for result in plain.results(name))
         assert found == oracle(arrived, text), name
@@ -85,7 +84,7 @@ def test_micro_batches_equal_oracle(plain, seed: int) -> None:
 def test_outputs_are_typed(plain) -> None:
     plain.publish("R", [{"a": 1, "c": 0.5, "k": 3, "x": None, "t": 1.0}])
     plain.publish("S", [{"b": 1, "d": 1.5, "y": None, "x": "p", "t": 2.0}])
-    micro_batch(plain)
+    plain.step()
     (both,) = plain.results("both")
     assert both.output == {"x": None, "z": None}
     (either,) = plain.results("either")
@@ -111,13 +110,14 @@ def test_unknown_column(plain) -> None:
 
 
 def test_explain_shows_both_windows(plain) -> None:
-    micro_batch(plain)
+    plain.step()
     shown = plain.explain("both")
     assert "left waits 10 s, right waits 2 rows" in shown
     assert "signature a = b and c < d in R join S" in shown
 
 
-def test_spark_job_equals_oracle(weir) -> None:
+def test_spark_job_equals_oracle(spark_weir) -> None:
+    weir = spark_weir
     weir.execute(STREAMS + "".join(f"create query {name} as {text};" for name, text in QUERIES.items()))
     arrived = arrivals(3)
     published(weir, arrived)

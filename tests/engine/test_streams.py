@@ -201,7 +201,8 @@ def test_pushed_tuples(weir):
     assert outputs(weir, "r")[1:] == [("R-3", "<v>3</v>")]
 
 
-def test_attached_dataframes(weir, spark, tmp_path):
+def test_attached_dataframes(spark_weir, spark, tmp_path):
+    weir = spark_weir
     write_files(tmp_path, {"in/1.json": '{"n": 1, "x": 2.5}\n{"n": 2}\n', "docs/1.txt": "<a>1</a>\n<a>2</a>\n<a>\n"})
     spark_docs = spark.readStream.text(str(tmp_path / "docs"))
     weir.attach("T", spark.readStream.schema("n long, x double").json(str(tmp_path / "in")))
@@ -230,8 +231,9 @@ def test_attached_dataframes(weir, spark, tmp_path):
     assert len(outputs(weir, "b")) == 3
 
 
-def test_attached_rate_source(weir, spark):
+def test_attached_rate_source(spark_weir, spark):
     """Spark's rate source has a column `value` which is a number, so its rows are tuples."""
+    weir = spark_weir
     weir.attach("rate", spark.readStream.format("rate").option("rowsPerSecond", 3).load())
     weir.execute('create r where <rate><value>$v</></> in "rate", $v < 3 construct $v')
     for rows_so_far in (3, 6):
@@ -336,7 +338,8 @@ def test_equal_queries_names_and_repeated_statements(weir):
     assert weir.status().queries == 4
 
 
-def test_results_as_arrow_and_spark(weir):
+def test_results_as_arrow_and_spark(spark_weir):
+    weir = spark_weir
     weir.execute('create stream S; create q where <a>$v</> in "S" construct <o>$v</o>')
     weir.publish("S", ["<a>3</a>"], timestamps=[2.5])
     weir.run(until_idle=True)

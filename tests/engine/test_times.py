@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-import fishweir
+from fishweir import testing
 from fishweir.errors import QueryError
-from tests.engine.support import micro_batch
 
 NEW_YEAR = "2025-01-01T00:00:00Z"
 
 
 @pytest.fixture
 def weir(tmp_path):
-    with fishweir.open(tmp_path / "home") as weir:
+    with testing.open(tmp_path / "home") as weir:
         weir.execute("create stream R (b string, e timestamp, f timestamp, g timestamp)")
         weir.execute("create stream T (b string, e timestamp)")
         yield weir
@@ -46,7 +45,7 @@ def test_compares_as_time(weir, condition, holds):
     weir.execute(f"create query q as select b from R where {condition}")
     later = {"f": "2025-01-01T02:00:00+02:00", "g": "2025-01-01T00:00:00.000001Z"}
     weir.publish("R", [{"b": "a", "e": NEW_YEAR, **later}], timestamps=[1.0])
-    micro_batch(weir)
+    weir.step()
     assert [r.output for r in weir.results("q")] == ([{"b": "a"}] if holds else [])
 
 
@@ -58,7 +57,7 @@ def test_in_joins_and_many_at_once(weir):
     weir.register_many(statement, [{"name": name, "t": time} for name, time in times.items()])
     weir.publish("R", [{"b": "a", "e": NEW_YEAR}], timestamps=[1.0])
     weir.publish("T", [{"b": "a", "e": "2025-06-01"}], timestamps=[2.0])
-    micro_batch(weir)
+    weir.step()
     (result,) = weir.results("early")
     assert {name: result.output[name] for name in ("R.b", "T.b")} == {"R.b": "a", "T.b": "a"}
     assert not list(weir.results("late"))
@@ -75,7 +74,7 @@ def test_columns_of_times_are_ordered_in_joins(weir):
     weir.publish("R", [{"b": str(i), "e": time} for i, time in enumerate(times)], timestamps=range(4))
     weir.publish("R", [{"b": "none"}], timestamps=[4])
     weir.publish("T", [{"b": str(i), "e": time} for i, time in enumerate(times)], timestamps=range(4))
-    micro_batch(weir)
+    weir.step()
     every = range(len(times))
     two = [(x, z) for x in every for z in every if x < z]
     three = [(x, y, z) for x in every for y in every for z in every if x < y <= z]

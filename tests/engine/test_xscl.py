@@ -8,12 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import fishweir
+from fishweir import testing
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import PatternNode, Shape, Slot, Step
 from fishweir.algebra.oracle import evaluate
 from fishweir.languages.script import parse_script
-from tests.engine.support import micro_batch
 from tests.generators import documents, shapes
 
 Query = tuple[Shape, tuple[str | float, ...]]
@@ -54,11 +53,11 @@ def test_results_equal_the_oracle(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], bodies: list[str]
 ) -> None:
     home: Path = tmp_path_factory.mktemp("home")
-    with fishweir.open(home) as weir:
+    with testing.open(home) as weir:
         weir.execute("create stream S")
         names = weir.execute(";\n".join(texts))
         weir.publish("S", bodies)
-        micro_batch(weir)
+        weir.step()
         found = {name: [] for name in names}  # type: ignore[var-annotated]
         for result in weir.results():
             found[result.query].append((result.documents[0], {k: str(b["node"]) for k, b in result.bindings.items()}))
@@ -75,23 +74,23 @@ def test_results_equal_the_oracle(
 
 def test_new_queries_add_their_paths_and_dropped_ones_take_them_out(tmp_path: Path) -> None:
     """Across micro-batches of one process, with one automaton."""
-    with fishweir.open(tmp_path / "home") as weir:
+    with testing.open(tmp_path / "home") as weir:
         weir.execute("create stream S; S//a->x publish one")
         seen = []
         for change in ("S//b[.//c = '1']->x publish two", "delete one", "S/d/@k->x publish three; delete two"):
             weir.publish("S", ["<d k='7'><a/><b><b><c>1</c></b></b></d>"])
-            micro_batch(weir)
+            weir.step()
             seen.append(len(list(weir.results())))
             weir.execute(change)
         weir.publish("S", ["<d k='7'><a/><b><b><c>1</c></b></b></d>"])
-        micro_batch(weir)
+        weir.step()
         last = [(r.query, r.bindings["x"]) for r in weir.results() if r.documents == ["S-4"]]
     assert seen == [1, 4, 6]
     assert last == [("three", {"document": "S-4", "node": "0@k", "value": "7"})]
 
 
 def test_outputs(tmp_path: Path) -> None:
-    with fishweir.open(tmp_path / "home") as weir:
+    with testing.open(tmp_path / "home") as weir:
         weir.execute("""
             create stream S;
             S//book[.//title = 'abc'] publish whole;
@@ -101,7 +100,7 @@ def test_outputs(tmp_path: Path) -> None:
         """)
         book = '<book id="7"><author>A</author><part><title>abc</title></part></book>'
         weir.publish("S", [f"<shelf>{book}</shelf>"])
-        micro_batch(weir)
+        weir.step()
         found = {r.query: (r.output, {k: b["node"] for k, b in r.bindings.items()}) for r in weir.results()}
     assert found == {
         "whole": (book, {}),
@@ -111,7 +110,7 @@ def test_outputs(tmp_path: Path) -> None:
     }
 
 
-def test_three_languages_on_one_stream(weir: fishweir.engine.weir.Weir) -> None:
+def test_three_languages_on_one_stream(weir: testing.Weir) -> None:
     """Through the running job."""
     weir.execute("""
         create stream S;

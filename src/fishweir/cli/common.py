@@ -21,7 +21,7 @@ from rich.progress import (
 from fishweir.engine.runner import Progress as RunProgress
 from fishweir.engine.weir import Weir
 from fishweir.errors import FishweirError
-from fishweir.pipeline.spark.job import DOCUMENTS_PER_BATCH
+from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH
 
 output, errors = (
     Console(soft_wrap=True, highlight=False, emoji=False),

@@ -12,7 +12,7 @@ from fishweir.cli.common import DEFAULT_HOME, Home, RunBar, errors, opened
 from fishweir.engine.status import EngineStatus
 from fishweir.engine.weir import Weir
 from fishweir.errors import FishweirError
-from fishweir.pipeline.spark.job import DOCUMENTS_PER_BATCH
+from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH
 
 
 def run(

@@ -44,8 +44,15 @@ class Target:
 
 
 class Materializer:
-    def __init__(self, home: Home, catalog: Catalog, table: ResultsTable, reader: ResultReader) -> None:
-        self.home, self.catalog, self.table, self.reader = home, catalog, table, reader
+    def __init__(
+        self,
+        home: Home,
+        catalog: Catalog,
+        table: ResultsTable,
+        reader: ResultReader,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.home, self.catalog, self.table, self.reader, self.clock = home, catalog, table, reader, clock
         self.targets: dict[int, Target] = {}
         self.version = -1
         self._done = home.delivery / "materialized.json"
@@ -118,7 +125,7 @@ class Materializer:
         for target in reading:
             results = [result for number in sorted(target.numbers) for result in found.get(number, ())]
             if results:
-                append(target, results, commit.batch)
+                append(target, results, commit.batch, self.clock())
                 count += len(results)
         for target in due.values():
             target.position = commit.batch
@@ -126,7 +133,7 @@ class Materializer:
         return count
 
 
-def append(target: Target, results: Sequence[Result], batch: int) -> None:
+def append(target: Target, results: Sequence[Result], batch: int, now: float) -> None:
     """One segment; an item that the stylesheet fails on keeps its place, with the reason."""
     bodies: list[bytes] = []
     problems: list[str | None] = []
@@ -145,7 +152,7 @@ def append(target: Target, results: Sequence[Result], batch: int) -> None:
     if target.keeps_ids:
         columns["id"] = [result.documents[0] for result in results]
         columns["origin"] = [result.origin for result in results]
-    target.log.append(log_batch(target.log.stream, len(results), time.time(), columns), {CURSOR: batch})
+    target.log.append(log_batch(target.log.stream, len(results), now, columns), {CURSOR: batch})
 
 
 def selects_documents(shape: Shape) -> bool:

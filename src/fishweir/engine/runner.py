@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.dispatcher import Dispatcher
 from fishweir.engine.materialize import Materializer
 from fishweir.intake import Source, open_source
+from fishweir.pipeline.batch import Job, MicroBatches
 from fishweir.pipeline.home import Home, open_log
-from fishweir.pipeline.spark.feeder import Feeder
-from fishweir.pipeline.spark.job import Job
+from fishweir.pipeline.offsets import heads
 
 AHEAD = 200_000
 """The sources wait while this many entries have not been evaluated."""
@@ -35,25 +36,35 @@ class Progress:
     idle: bool
 
 
+class Feeder(Protocol):
+    """What lands a streaming DataFrame in the log of its stream."""
+
+    query: Any
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def drained(self) -> bool: ...
+
+
 class Runner:
     def __init__(
         self,
         home: Home,
         catalog: Catalog,
+        batches: MicroBatches,
         job: Job,
         dispatcher: Dispatcher,
         feeders: dict[str, Feeder],
         stopped: threading.Event,
         materializer: Materializer,
+        opened: Mapping[str, Source],
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self.home, self.catalog, self.job, self.dispatcher, self.feeders = (
-            home,
-            catalog,
-            job,
-            dispatcher,
-            feeders,
-        )
-        self.stopped, self.materializer = stopped, materializer
+        self.home, self.catalog, self.batches, self.job = home, catalog, batches, job
+        self.dispatcher, self.feeders, self.stopped = dispatcher, feeders, stopped
+        self.materializer, self.opened, self.clock = materializer, opened, clock
         self.sources: dict[int, Source] = {}
         self.troubles: dict[int, str] = {}
         self.version = -1
@@ -68,7 +79,7 @@ class Runner:
         self.job.start()
         try:
             while not self.stopped.is_set() and (ends is None or time.monotonic() < ends):
-                busy = self._step()
+                busy = self.step()
                 idle = not busy and self._caught_up()
                 self.idle_rounds += idle
                 if on_progress is not None:
@@ -95,20 +106,20 @@ class Runner:
                 break
         return self.idle_rounds >= enough
 
-    def _step(self) -> bool:
+    def step(self) -> bool:
         """One round; whether anything moved."""
-        self.job.check()
         self._open_sources()
         self._start_feeders()
         moved, ahead = 0, self._ahead()
         for id, source in self.sources.items():
             if ahead + moved > AHEAD:
                 break
-            moved += next(source.poll(time.time()), 0)
+            moved += next(source.poll(self.clock()), 0)
             self._watch(id, source)
+        evaluated = self.job.step()
         delivered = self.dispatcher.pending()
         self.delivered += delivered
-        return bool(self.materializer.pending() or moved or delivered)
+        return bool(self.materializer.pending() or moved or evaluated or delivered)
 
     def _open_sources(self) -> None:
         """Streams may have been declared since, also by another process."""
@@ -123,7 +134,8 @@ class Runner:
         for id, stream in living:
             self.home.add_stream(id, stream)
             if id not in self.sources:
-                source = open_source(stream, open_log(self.home.streams, id), Path.cwd())
+                source = self.opened.get(stream.name)
+                source = source or open_source(stream, open_log(self.home.streams, id), Path.cwd())
                 if source is not None:
                     self.sources[id] = source
 
@@ -140,20 +152,17 @@ class Runner:
         else:
             self.troubles.pop(id, None)
 
-    def _heads(self) -> dict[str, int]:
-        return {str(id): open_log(self.home.streams, id).head() for id in self.home.stream_ids()}
-
     def _ahead(self) -> int:
-        return sum(self._heads().values()) - sum(self.job.offsets.values())
+        return sum(heads(self.home).values()) - sum(self.batches.offsets.values())
 
     def _caught_up(self) -> bool:
         if not all(feeder.drained() for feeder in list(self.feeders.values())):
             return False
         if any(source.working for source in self.sources.values()):
             return False
-        evaluated = all(self.job.offsets.get(id, 0) >= head for id, head in self._heads().items())
+        evaluated = all(self.batches.offsets.get(id, 0) >= head for id, head in heads(self.home).items())
         return evaluated and not self.dispatcher.waiting() and not self.materializer.waiting()
 
     def _progress(self, idle: bool) -> Progress:
-        arrived, evaluated = sum(self._heads().values()), sum(self.job.offsets.values())
-        return Progress(arrived, evaluated, self.delivered, self.job.queries, idle)
+        arrived, evaluated = sum(heads(self.home).values()), sum(self.batches.offsets.values())
+        return Progress(arrived, evaluated, self.delivered, self.batches.queries, idle)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,23 +22,24 @@ from fishweir.engine.background import Background
 from fishweir.engine.explain import explain_all, explain_query
 from fishweir.engine.materialize import Materializer
 from fishweir.engine.register import Registration
-from fishweir.engine.runner import Progress, Runner
+from fishweir.engine.runner import Feeder, Progress, Runner
 from fishweir.engine.status import EngineStatus, QueryStatus, engine_status, query_status
 from fishweir.errors import HomeError, QueryError
 from fishweir.evaluate.plan.planner import Planner
 from fishweir.evaluate.plan.segments import Segment
 from fishweir.evaluate.plan.source_plan import cached_segment
 from fishweir.evaluate.statistics import Statistics
-from fishweir.intake import StreamLog, documents_batch
+from fishweir.intake import Source, StreamLog, documents_batch
 from fishweir.languages.bulk import render_rows, to_rows
 from fishweir.languages.script import parse_script
+from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, Job, MicroBatches, PlanInForce, load_statistics
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.results import Result, ResultReader, Results
-from fishweir.pipeline.spark.feeder import Feeder, stream_of
-from fishweir.pipeline.spark.job import DOCUMENTS_PER_BATCH, Job, PlanInForce, load_statistics
-from fishweir.pipeline.spark.session import DataFrame, SparkSession, open_session
 from fishweir.pipeline.walked import walked_by_source
+
+if TYPE_CHECKING:
+    from fishweir.pipeline.spark.session import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +69,17 @@ class Weir:
         spark: SparkSession | None = None,
         catalog: str | None = None,
         documents_per_batch: int = DOCUMENTS_PER_BATCH,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self.documents_per_batch = documents_per_batch
+        self.documents_per_batch, self.clock = documents_per_batch, clock
         self.home = Home(home)
         self.home.create()
         self.catalog = Catalog(catalog or self.home.path / "catalog.db")
         self.actions = Actions()
         self.table = ResultsTable(self.home.results)
         self.feeders: dict[str, Feeder] = {}
+        self.sources: dict[str, Source] = {}
+        """Sources that a program opened for streams, by name."""
         self._spark = spark
         self._runner: Runner | None = None
         self._background: Background | None = None
@@ -87,7 +91,7 @@ class Weir:
 
     def execute(self, script: str) -> list[str]:
         """Registers the statements of a script, all or nothing; the names of its queries."""
-        statements = parse_script(script)
+        statements = parse_script(script, self.clock())
         with self.catalog.change() as change:
             names = Registration(change, self.actions, Path.cwd()).run(statements)
         self._make_streams()
@@ -116,6 +120,8 @@ class Weir:
 
     def attach(self, name: str, frame: DataFrame) -> None:
         """Feeds a stream from a streaming DataFrame; declares the stream where there is none."""
+        from fishweir.pipeline.spark.feeder import Feeder, stream_of
+
         if name not in self.catalog.streams():
             with self.catalog.change() as change:
                 attached = CreateStream(stream_of(name, frame), text=f"attached {name}")
@@ -137,7 +143,7 @@ class Weir:
         if isinstance(documents, str | bytes | dict):
             documents = [documents]
         _, log = self._log(stream)
-        batch = documents_batch(log.stream, documents, timestamps, ids, time.time())
+        batch = documents_batch(log.stream, documents, timestamps, ids, self.clock())
         numbers = log.append(batch)
         given = batch.column("id").to_pylist()
         return [id or f"{stream}-{n}" for n, id in zip(numbers, given, strict=True)]
@@ -153,25 +159,45 @@ class Weir:
         """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do."""
         with self.home.job_lock():
             stopped = self._stopped = threading.Event()
-            planner = self._planner()
-
-            def newest(statistics: Statistics) -> PlanInForce:
-                self._expire()
-                version = self.catalog.version()
-                planner.refresh(version, self.catalog.living, statistics)
-                dead = frozenset(self.catalog.dropped())
-                return PlanInForce(version, planner.segments, sum(p.size for p in planner.pieces), dead)
-
-            materializer = Materializer(self.home, self.catalog, self.table, self._reader)
-            settled = materializer.settled
-            job = Job(self.home, self.spark, self.table, newest, settled, self.documents_per_batch)
-            dispatcher = Dispatcher(self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed)
-            self._runner = Runner(self.home, self.catalog, job, dispatcher, self.feeders, stopped, materializer)
+            self._runner = self._new_runner(stopped)
             try:
                 self._runner.run(until_idle, on_progress, timeout)
             finally:
                 self._runner = None
             self._expire()
+
+    def _new_runner(self, stopped: threading.Event) -> Runner:
+        planner = self._planner()
+
+        def newest(statistics: Statistics) -> PlanInForce:
+            self._expire()
+            version = self.catalog.version()
+            planner.refresh(version, self.catalog.living, statistics)
+            dead = frozenset(self.catalog.dropped())
+            return PlanInForce(version, planner.segments, sum(p.size for p in planner.pieces), dead)
+
+        materializer = Materializer(self.home, self.catalog, self.table, self._reader, self.clock)
+        batches = MicroBatches(
+            self.home, self.table, newest, materializer.settled, self.documents_per_batch, self.clock
+        )
+        dispatcher = Dispatcher(self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed)
+        return Runner(
+            self.home,
+            self.catalog,
+            batches,
+            self._new_job(batches),
+            dispatcher,
+            self.feeders,
+            stopped,
+            materializer,
+            self.sources,
+            self.clock,
+        )
+
+    def _new_job(self, batches: MicroBatches) -> Job:
+        from fishweir.pipeline.spark.job import SparkJob
+
+        return SparkJob(batches, self.spark)
 
     def start(self) -> None:
         """Runs the job in the background, until `stop`."""
@@ -207,6 +233,8 @@ class Weir:
 
     @cached_property
     def spark(self) -> SparkSession:
+        from fishweir.pipeline.spark.session import open_session
+
         return self._spark or open_session()
 
     # Reading
@@ -310,7 +338,7 @@ class Weir:
             self.home.add_stream(id, stream)
 
     def _expire(self) -> None:
-        now = time.time()
+        now = self.clock()
         if self.catalog.expired(now):
             with self.catalog.change() as change:
                 Registration(change, self.actions, Path.cwd()).expire(now)

@@ -59,6 +59,11 @@ class ResultsTable:
     def is_committed(self, batch: int) -> bool:
         return self._path(batch).exists()
 
+    def next_batch(self) -> int:
+        """The number after that of the last commit."""
+        names = sorted(self.commits_folder.glob("[0-9]*.json"))
+        return int(names[-1].stem) + 1 if names else 0
+
     def commits(self, after: int = -1) -> list[Commit]:
         """All commits behind a batch, in order; a commit is read once."""
         names = sorted(path.name for path in self.commits_folder.glob("[0-9]*.json"))

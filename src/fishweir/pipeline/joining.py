@@ -1,14 +1,13 @@
 """What a worker does in the join: probe the runs for its part of the values, write the pairs found.
 
 In: the run files of the micro-batch and those retained. Out: one Parquet file of pair rows under a name given by
-micro-batch and part (a repeated task writes the same file again), and one summary row for the driver. What
+micro-batch and part (a repeated task writes the same file again), and one summary for the driver. What
 a document meets alike is one row: a list of documents, the name of the set of queries that want the pairs, and how
 many of it. Sets repeat, and are stored once, under a name made of their content.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -45,8 +44,7 @@ PARTNERS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True)
 class JoinTask:
-    """`run` is the function of `mapPartitions` over part numbers: a plan of Spark SQL would take longer to make than
-    most micro-batches take to join."""
+    """Probes for one part of the values."""
 
     plan: Path
     segments: tuple[str, ...]
@@ -59,13 +57,8 @@ class JoinTask:
     primaries: tuple[str, ...] = ()
     windows: tuple[str, ...] = ()
 
-    def run(self, parts: Iterable[int]) -> Iterator[str]:
+    def __call__(self, part: int) -> Summary:
         summary = Summary()
-        for part in parts:
-            self._part(part, summary)
-        yield summary.dump()
-
-    def _part(self, part: int, summary: Summary) -> None:
         stage = cached_stage(self.plan, self.segments)
         old = [cached_run(self.state / name) for name in self.old]
         writer = PairWriter(self.folder, self.sets, part)
@@ -85,6 +78,7 @@ class JoinTask:
             found = annotate_part(notes, self.state, self.primaries, self.windows, self.folder, part, self.parts)
             summary.matches += found[0]
             summary.files += found[1]
+        return summary
 
 
 def cached_run(path: Path) -> Run:

@@ -2,30 +2,29 @@
 
 In: rows of the source. Out: one Parquet file of match rows and one of entries set aside, both under
 names given by micro-batch and partition (a repeated task writes the same files again), and one summary
-row for the driver. Where queries join documents it also writes a run of what later ones may meet, and where
+for the driver. Where queries join documents it also writes a run of what later ones may meet, and where
 they annotate items, those to annotate and those that enter windows.
 No state of its own: everything follows from the log, the segments and the batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark import TaskContext
 
 from fishweir.evaluate.join.annotations.stage import batch_items
 from fishweir.evaluate.join.annotations.state import Items
 from fishweir.evaluate.join.stage import batch_run
 from fishweir.evaluate.join.state import Run, write_run
 from fishweir.evaluate.plan.source_plan import cached_annotations, cached_plan, cached_stage, sources_of
-from fishweir.intake.log import StreamLog
 from fishweir.pipeline.annotated import retain_items
 from fishweir.pipeline.chunks import Chunk, read_chunk
 from fishweir.pipeline.home import open_log
+from fishweir.pipeline.offsets import LogSlice
 from fishweir.pipeline.rows import ASIDE, MATCH, aside_batch, match_batch
 from fishweir.pipeline.summary import Summary
 
@@ -35,7 +34,7 @@ TUPLES_AT_ONCE = 65_536
 
 @dataclass(frozen=True)
 class MatchTask:
-    """The function of `mapInArrow`; small, so it travels with every micro-batch."""
+    """What every partition does; small, since it is sent with every micro-batch."""
 
     streams: Path
     plan: Path
@@ -45,20 +44,17 @@ class MatchTask:
     version: int
     batch: int
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, partition: int, slices: Iterable[LogSlice]) -> Summary:
         summary, runs, items = Summary(), list[Run](), list[tuple[Items, Items]]()
-        context = TaskContext.get()
-        partition = context.partitionId() if context else 0
         writer = ResultWriter(self.folder, partition)
-        for batch in batches:
-            for row in batch.to_pylist():
-                self._slice(open_log(self.streams, row["stream"]), writer, summary, runs, items, **row)
+        for part in slices:
+            self._slice(part, writer, summary, runs, items)
         summary.files = writer.close()
         summary.runs = self._retain(runs, partition)
         if items:
             name, stage = f"{self.batch:09d}-{partition:05d}", cached_annotations(self.plan, self.segments)
             summary.runs += retain_items(self.state, stage, name, items)
-        yield pa.RecordBatch.from_arrays([pa.array([summary.dump()])], ["summary"])
+        return summary
 
     def _retain(self, runs: list[Run], partition: int) -> list[str]:
         """Writes what later documents may meet; the name is given by micro-batch and partition."""
@@ -71,36 +67,34 @@ class MatchTask:
 
     def _slice(
         self,
-        log: StreamLog,
+        part: LogSlice,
         writer: ResultWriter,
         summary: Summary,
         runs: list[Run],
         items: list[tuple[Items, Items]],
-        stream: int,
-        after: int,
-        upto: int,
     ) -> None:
+        log, stream = open_log(self.streams, part.stream), part.stream
         sources = sources_of(log.stream)
         plan = cached_plan(self.plan, self.segments, sources)
         stage, notes = cached_stage(self.plan, self.segments), cached_annotations(self.plan, self.segments)
         size = TUPLES_AT_ONCE if log.stream.is_tuples else DOCUMENTS_AT_ONCE
-        for start in range(after, upto, size):
-            chunk = read_chunk(log, plan, start, min(start + size, upto))
+        for start in range(part.after, part.upto, size):
+            chunk = read_chunk(log, plan, start, min(start + size, part.upto))
             writer.aside(stream, chunk)
             counted = plan.count(sources, chunk.witnesses, self.batch + start // size)
-            part = Summary(len(chunk.numbers), 0, len(chunk.aside), [], {str(stream): upto}, counted)
-            part.walked[str(stream)] = plan.counters(len(chunk.numbers), chunk.witnesses)
+            done = Summary(len(chunk.numbers), 0, len(chunk.aside), [], {str(stream): part.upto}, counted)
+            done.walked[str(stream)] = plan.counters(len(chunk.numbers), chunk.witnesses)
             if chunk.timestamps:
-                part.times[str(stream)] = min(chunk.timestamps), max(chunk.timestamps)
+                done.times[str(stream)] = min(chunk.timestamps), max(chunk.timestamps)
             for segment, table, matches in plan.match(chunk.witnesses):
                 writer.matches(match_batch(stream, chunk, segment, table, matches))
-                part.matches += len(matches)
+                done.matches += len(matches)
             if stage.reads(sources):
                 found = chunk.numbers, chunk.timestamps, chunk.since or self.version, chunk.witnesses
                 runs.append(batch_run(stage, sources, stream, *found, chunk.arrivals, chunk.changes, chunk.origins))
             if notes.reads(sources):
                 items.append(batch_items(notes, sources, stream, chunk.numbers, chunk.timestamps, chunk.witnesses))
-            summary.add(part)
+            summary.add(done)
 
 
 class ResultWriter:

@@ -1,0 +1,121 @@
+"""For tests of programs that use Fishweir: a weir without Spark, a clock that can be set, sources with marks.
+
+    clock = Clock(0.0)
+    with testing.open(tmp_path / "home", clock=clock) as weir:
+        weir.execute("create stream R (x int); create query big as select x from R where x > 5")
+        weir.publish("R", [{"x": 7}])
+        weir.step()
+        assert [result.output for result in weir.results("big")] == [{"x": 7}]
+
+It is the engine that runs in production: the same catalog, logs, plan, micro-batches, results and delivery. Only the
+tasks of a micro-batch run in the calling thread instead of in Spark's workers. A home belongs to one of the two: Spark
+keeps offsets of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fishweir.engine.weir import Weir as EngineWeir
+from fishweir.intake import StreamLog, documents_batch
+from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, InlineJob, Job, MicroBatches
+
+__all__ = ["PAUSE", "STOP", "Clock", "Fail", "MarkedSource", "Weir", "open"]
+
+
+class Clock:
+    """A clock that stands still until it is set."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Mark:
+    """What a marked source does at one place of its items."""
+
+
+PAUSE = Mark()
+"""The source has nothing more for this round: what follows is in a later micro-batch."""
+STOP = Mark()
+"""The source has nothing more until `resume` is called."""
+
+
+@dataclass(frozen=True)
+class Fail(Mark):
+    """The source fails for one round, with this reason; the next round goes on behind it."""
+
+    reason: str
+
+
+class MarkedSource:
+    """Gives its items in order, up to the next mark in each round."""
+
+    def __init__(self, log: StreamLog, items: Sequence[Any]) -> None:
+        self.log, self.items, self.position = log, list(items), 0
+        self.trouble: str | None = None
+        self.working = bool(self.items)
+
+    def resume(self) -> None:
+        """Goes on behind a STOP."""
+        if self.position < len(self.items) and self.items[self.position] is STOP:
+            self.position += 1
+            self.working = True
+
+    def poll(self, now: float) -> Iterator[int]:
+        self.trouble = None
+        start = self.position
+        while self.position < len(self.items) and not isinstance(self.items[self.position], Mark):
+            self.position += 1
+        taken = self.items[start : self.position]
+        if self.position < len(self.items) and self.items[self.position] is not STOP:
+            mark = self.items[self.position]
+            self.position += 1
+            if isinstance(mark, Fail):
+                self.trouble = f"stream {self.log.stream.name}: {mark.reason}"
+        if taken:
+            self.log.append(documents_batch(self.log.stream, taken, None, None, now))
+            yield len(taken)
+        self.working = self.position < len(self.items) and self.items[self.position] is not STOP
+
+
+class Weir(EngineWeir):
+    """A weir whose micro-batches run in the calling thread, cut into `parallelism` tasks each."""
+
+    parallelism = 1
+
+    def _new_job(self, batches: MicroBatches) -> Job:
+        return InlineJob(batches, self.parallelism)
+
+    def step(self) -> bool:
+        """One round: what the sources have, one micro-batch, delivery. Whether anything moved."""
+        with self.home.job_lock():
+            return self._new_runner(threading.Event()).step()
+
+    def feed(self, stream: str, items: Sequence[Any]) -> MarkedSource:
+        """Makes items and marks the source of a pushed stream."""
+        _, log = self._log(stream)
+        self.sources[stream] = source = MarkedSource(log, items)
+        return source
+
+
+def open(
+    home: str | Path,
+    clock: Clock | None = None,
+    documents_per_batch: int = DOCUMENTS_PER_BATCH,
+    parallelism: int = 1,
+) -> Weir:
+    """Opens a home without Spark; without a clock, time passes as usual."""
+    weir = Weir(Path(home), documents_per_batch=documents_per_batch, clock=clock or time.time)
+    weir.parallelism = parallelism
+    return weir
