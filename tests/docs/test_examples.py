@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 import fishweir
+from fishweir import testing
 from tests.docs.pages import Block, PageRun, blocks_of
 
 ROOT = Path(__file__).parents[2]
@@ -31,11 +31,12 @@ WITH_EXAMPLES = [page for page in PAGES if any(block.runs for block in read(page
 def test_examples_run_and_print_what_the_page_shows(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Programs share the session of the tests; commands start Spark of their own, as they do for a reader."""
+    """Programs run their micro-batches without Spark, and one that names Spark gets the session of the tests. Commands
+    start Spark as they do for a reader."""
     blocks = read(page)
-    if any(block.runs and block.kind == "python" and ".run(" in block.text for block in blocks):
-        session = request.getfixturevalue("spark")
-        monkeypatch.setattr(fishweir, "open", partial(fishweir.open, spark=session), raising=False)
+    named_spark = any(block.runs and ".spark." in block.text for block in blocks)
+    session = request.getfixturevalue("spark") if named_spark else None
+    monkeypatch.setattr(fishweir, "open", lambda home: testing.Weir(Path(home), spark=session), raising=False)
     monkeypatch.chdir(tmp_path)
     PageRun(named(page), tmp_path).run(blocks)
 
@@ -81,7 +82,7 @@ print(2)
 
 def test_a_page_is_run_in_order_and_compared(tmp_path: Path) -> None:
     PageRun("page", tmp_path).run(list(blocks_of(PAGE.format(printed=2))))
-    with pytest.raises(AssertionError, match="line 21: the page shows"):
+    with pytest.raises(AssertionError, match="line 23: the page shows"):
         PageRun("page", tmp_path).run(list(blocks_of(PAGE.format(printed=3))))
 
 
