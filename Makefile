@@ -2,14 +2,16 @@
 
 BIN := .venv/bin
 STAMP := .venv/.set-up
+# The documentation's tools are brought only when they are asked for.
+UV_DOCS = NO_MKDOCS_2_WARNING=1 UV_PROJECT_ENVIRONMENT=.venv $$(scripts/find-uv) run --frozen --inexact --group docs
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up demo test fuzz check bench clean
+.PHONY: help set-up demo test fuzz check bench docs docs-serve clean
 
 help: ## show this
 	@echo "Fishweir: standing queries over streams. What can be done here:"
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "Each brings what it needs by itself; only Python 3.11 or newer has to be there."
 
@@ -37,7 +39,13 @@ bench: $(STAMP) ## run the experiment of a paper: make bench NAME=niagaracq
 	@test -n "$(NAME)" || { echo "Which experiment? For example: make bench NAME=niagaracq" >&2; exit 2; }
 	$(BIN)/fishweir bench $(NAME)
 
+docs: $(STAMP) ## build the documentation into site/
+	$(UV_DOCS) mkdocs build --strict
+
+docs-serve: $(STAMP) ## serve the documentation and rebuild it on every change
+	$(UV_DOCS) mkdocs serve --strict
+
 clean: ## remove what set-up and runs have made; homes and bench-results stay
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	rm -rf spark-warehouse metastore_db derby.log demo-home
+	rm -rf spark-warehouse metastore_db derby.log demo-home site
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -24,7 +24,7 @@ app.command()(bench.bench)
 
 @app.callback()
 def settings(
-    verbose: bool = typer.Option(False, "--verbose", "-v", help="Say more of what happens."),
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="Log more."),
 ) -> None:
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING,

@@ -9,17 +9,17 @@ import typer
 
 from fishweir.cli.common import DEFAULT_HOME, Home, opened, output
 
-Query = Annotated[str | None, typer.Argument(help="A query's name; without it, everything.")]
+Query = Annotated[str | None, typer.Argument(help="The name of a query; all queries if omitted.")]
 
 
 def explain(query: Query = None, home: Home = DEFAULT_HOME) -> None:
-    """Show the group of a query, what it shares and what is left over; or all groups."""
+    """Show the group of a query, what it shares and what is checked afterwards; or all groups."""
     with opened(home, must_exist=True) as weir:
         output.print(weir.explain(query), markup=False)
 
 
 def status(query: Query = None, home: Home = DEFAULT_HOME) -> None:
-    """Show how often and when a query fired; or how the engine stands."""
+    """Show how often and when a query fired; or the state of the engine."""
     with opened(home, must_exist=True) as weir:
         output.print(str(weir.status(query)), markup=False)
 

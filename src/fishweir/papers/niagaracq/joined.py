@@ -16,7 +16,7 @@ from fishweir.algebra.nodes import Source
 from fishweir.evaluate.join.meeting import Block, find_pairs
 from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.tables import JoinTable
-from fishweir.evaluate.plan.segments import build_tables
+from fishweir.evaluate.plan.segments import build_groups
 from fishweir.papers.mmqjp.experiment.fast import Fast
 from fishweir.papers.mmqjp.relations import Arrival
 from fishweir.papers.niagaracq.quotes import COMPANY_CONTEXT, CONTEXT
@@ -28,7 +28,7 @@ class GroupedJoin(Fast):
 
     def __init__(self, workload: Workload) -> None:
         super().__init__()
-        tables = build_tables(workload.planned(), {})
+        tables = build_groups(workload.planned(), {})
         self.hold([table for table in tables if isinstance(table, JoinTable)], workload.size)
         (companies,) = workload.joined
         self.process(company_documents(companies.rows))
@@ -40,7 +40,7 @@ class GroupedJoin(Fast):
         return run
 
     def match(self, run: Run) -> list[Block]:
-        return list(find_pairs(self.stage, run, self.runs))
+        return list(find_pairs([self.joins], run, self.runs))
 
     def counts(self, found: list[Block]) -> Counts:
         """A company is there once, so that a result is a pair of query and quote."""
