@@ -26,7 +26,7 @@ TITLE = (Step("title"),)
 def publication(names: list[str], word: str | None = None, joined: list[str] | None = None) -> Publication:
     """`from (names) as $x [join last item on joined ...] [where $x[title contains word]]`."""
     condition = VariableCondition("x", Atom(TITLE, "contains", Slot(0, "string")))
-    joins = tuple(FeedJoin(FeedWindow(None, 1), FeedName(name), "x", ()) for name in joined or [])
+    joins = tuple(FeedJoin(FeedWindow(None, 1), FeedName(name), "x", And()) for name in joined or [])
     main = FeedUnion(tuple(map(FeedName, names)), "x")
     return Publication(FeedQuery(main, joins, (condition,) if word else ()), (word,) if word else ())
 
@@ -125,7 +125,7 @@ def test_a_window_reads_no_feed_that_joins() -> None:
 
 def test_conditions_on_secondary_feeds() -> None:
     secondary = FeedUnion((FeedName("s2", "m"), FeedName("s3")))
-    join = FeedJoin(FeedWindow(60.0, None), secondary, "x", ())
+    join = FeedJoin(FeedWindow(60.0, None), secondary, "x", And())
     condition = VariableCondition("m", Atom(TITLE, "exists"))
     query = FeedQuery(FeedName("s1", "x"), (join,), (condition,))
     assert [str(f.formula) for f in join_filters(query, join, lambda _: None)] == ["exists title", str(And())]

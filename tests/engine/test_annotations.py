@@ -193,3 +193,29 @@ def _random(pick: random.Random, batch: int) -> tuple[str, float]:
     title = " ".join(pick.choice(["w1", "w2", "w3", "w4"]) for _ in range(pick.randint(1, 3)))
     link = f"<link>l{pick.randint(1, 3)}</link>" if pick.random() < 0.7 else ""
     return f"<item><title>{title}</title>{link}</item>", float(batch * 4 + pick.randint(0, 5))
+
+
+def test_or_not_and_constants_in_the_condition_of_a_join(weir):
+    """An item must meet something by one of the parts, and is annotated with all that it meets by any, once."""
+    weir.execute(STREAMS.format("A", "B", "C"))
+    weir.execute("""
+        create feed Either from A as $x join last 3 hours on (B | C)
+            with $x[title similar window.title or link = window.link];
+        create feed Rock from A as $x join last 3 hours on B
+            with $x[title contains 'rock' and window.title contains 'live' and not (link = window.link)];
+        create feed Mixed from A as $x join last 2 items on B
+            with $x[(title contains 'rock' or title contains 'pop') and link = window.link];
+    """)
+    weir.publish("B", [photo("Muse live", "p1"), photo("rock fest", "p2"), photo("live jazz", "p3")], [0.0, 1.0, 2.0])
+    weir.publish("C", [photo("Muse", "p2")], [3.0])
+    weir.step()
+    links = [f"<link>{link}</link>" for link in ("p1", "p2", "p2")]
+    titles = ["Muse live rock", "rock fest", "jazz"]
+    weir.publish("A", [item(t, more=link) for t, link in zip(titles, links, strict=True)], [10.0, 11.0, 12.0])
+    weir.step()
+    assert shown(weir, "Either") == [("A-1", ["B-1"]), ("A-2", ["B-2", "C-1"]), ("A-3", ["B-2", "B-3", "C-1"])]
+    assert shown(weir, "Rock") == [("A-1", ["B-3"]), ("A-2", ["B-1", "B-3"])]
+    assert shown(weir, "Mixed") == [("A-2", ["B-2"])]
+    assert " or " in weir.explain("Either")
+    with pytest.raises(QueryError, match="never holds"):
+        weir.execute("create feed N from A as $x join last day on B with $x[t = window.t and not t = window.t]")

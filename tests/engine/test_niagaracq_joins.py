@@ -103,6 +103,7 @@ def test_any_number_of_sources_equals_the_oracle(tmp_path: Path) -> None:
         "Three": f"create Three where {', '.join(ITEMS[:3])} construct <r k=$k>$z</r>",
         "Four": f"create Four where {', '.join(ITEMS)}, $x > 1 construct <r>$x $y</r>",
         "Dear": f"create Dear where {', '.join(ITEMS[:3])}, $z > 2 , $k = '1' construct $y",
+        "Either": f"create Either where {', '.join(ITEMS[:3])}, ($x = 1 or $z > 2) construct <e>$x</e>",
         "Less": f"create Less where {', '.join(ITEMS[:3])}, $x < $z construct <l>$x</l>",
     }
     with testing.open(tmp_path / "home") as weir:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fishweir.algebra.feeds import (
     CreateFeed,
     DropFeed,
@@ -38,9 +40,8 @@ def query_lines(query: FeedQuery, constants: tuple[Constant, ...]) -> list[str]:
     for join in query.joins:
         window = f"{join.window.items} items" if join.window.items else f"{join.window.seconds} s"
         lines.append(f"join {window} of {feed_text(join.secondary)} with ${join.variable}")
-        for c in join.conditions:
-            threshold = "" if c.threshold is None else f"({slot_text(c.threshold)})"
-            lines.append(f"  on {path_text(c.left)} {c.op}{threshold} window {path_text(c.right)}")
+        parts = join.condition.parts if isinstance(join.condition, And) else (join.condition,)
+        lines += [f"  on {formula_text(part, of_join=True)}" for part in parts]
     lines += [f"if ${c.variable} {formula_text(c.formula)}" for c in query.where]
     return lines + [f"constant {c!r}" for c in constants]
 
@@ -58,19 +59,23 @@ def feed_text(feed: FeedName | FeedUnion) -> str:
     return f"({' | '.join(feed_text(member) for member in feed.members)}){variable}"
 
 
-def formula_text(formula: Formula) -> str:
+def formula_text(formula: Formula, of_join: bool = False) -> str:
     match formula:
         case Atom():
-            return _atom(formula)
+            return _atom(formula, _side_text if of_join else path_text)
         case And(parts):
-            return f"({' and '.join(formula_text(part) for part in parts)})" if parts else "true"
+            return f"({' and '.join(formula_text(part, of_join) for part in parts)})" if parts else "true"
         case Or(parts):
-            return f"({' or '.join(formula_text(part) for part in parts)})" if parts else "false"
+            return f"({' or '.join(formula_text(part, of_join) for part in parts)})" if parts else "false"
         case _:
-            return f"not {formula_text(formula.part)}"
+            return f"not {formula_text(formula.part, of_join)}"
 
 
-def _atom(atom: Atom) -> str:
+def _side_text(path: RelativePath) -> str:
+    return f"{'window ' if path[0].name == '1' else ''}{path_text(path[1:])}"
+
+
+def _atom(atom: Atom, path_text: Callable[[RelativePath], str]) -> str:
     left = path_text(atom.path) if atom.part == "value" else f"{atom.part}({path_text(atom.path)})"
     if atom.right is None:
         return f"{atom.op} {left}"

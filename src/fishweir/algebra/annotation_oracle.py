@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from fishweir.algebra.column_joins import block_of, is_between, stripped
 from fishweir.algebra.documents import Document, values_at
-from fishweir.algebra.feeds import Annotation, Filter, JoinCondition, Selection
+from fishweir.algebra.feeds import Annotation, Filter, Selection
+from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.operators import find_condition
 from fishweir.algebra.oracle import item_holds, values_compare
@@ -79,18 +81,28 @@ def _met(
     join: Annotation, constants: Sequence[Constant], item: Arrival, arrivals: Sequence[Arrival]
 ) -> Iterator[Arrival]:
     for other in window_of(join, constants, item, arrivals):
-        if all(_satisfied(one, constants, item, other) for one in join.conditions):
+        if _meets(join.condition, constants, item, other):
             yield other
 
 
-def _satisfied(condition: JoinCondition, constants: Sequence[Constant], item: Arrival, other: Arrival) -> bool:
-    """Any value at the left path with any at the right one."""
-    lefts = values_at(item.document.root, condition.left)
-    rights = values_at(other.document.root, condition.right)
-    return any(compare(left, condition, right, constants) for left in lefts for right in rights)
+def _meets(formula: Formula, constants: Sequence[Constant], item: Arrival, other: Arrival) -> bool:
+    """Whether a join's condition holds for an item and one of the window."""
+    match formula:
+        case And(parts):
+            return all(_meets(part, constants, item, other) for part in parts)
+        case Or(parts):
+            return any(_meets(part, constants, item, other) for part in parts)
+        case Not(part):
+            return not _meets(part, constants, item, other)
+    roots = item.document.root, other.document.root
+    if not is_between(formula):
+        return item_holds(stripped(formula), constants, roots[block_of(formula.path)])
+    assert isinstance(formula.right, tuple)
+    lefts, rights = values_at(roots[0], formula.path[1:]), values_at(roots[1], formula.right[1:])
+    return any(compare(left, formula, right, constants) for left in lefts for right in rights)
 
 
-def compare(left: str, condition: JoinCondition, right: str, constants: Sequence[Constant]) -> bool:
+def compare(left: str, condition: Atom, right: str, constants: Sequence[Constant]) -> bool:
     on_texts = find_condition(condition.op)
     if on_texts is None:
         return values_compare(left, condition.op, right)

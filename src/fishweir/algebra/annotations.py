@@ -1,20 +1,25 @@
 """RoSeS' annotation join in normal form (RoSeS 3.2): sides, windows, and the comparisons between them.
 
 In: a Selection with joins. Out: an AnnotationTemplate, in which every feed of the from clause and of a window is a
-predicate on one source under a role, and the way back. A role below `len(primaries)` is items that must satisfy those
-joins; the roles after them are the windows, one for each join. Queries with equal templates differ in constants only.
+predicate on one source under a role, and the way back. A role below `len(primaries)` is items that must meet something
+in those windows; the roles after them are the windows. Each conjunction of the disjunctive normal form of a join's
+condition is a window of its own: what it asks of the item alone goes to the items' predicates, what it asks of the
+window's items alone to the window's, and what is left compares the two. An item must meet something by one conjunction
+of each of its joins, and its annotation has what it meets by any. Queries with equal templates differ in constants.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 
-from fishweir.algebra.feeds import Filter, Selection
-from fishweir.algebra.formula import RelativePath
+from fishweir.algebra.column_joins import is_between, own_clause, stripped
+from fishweir.algebra.feeds import Annotation, Filter, Selection, conjunction
+from fishweir.algebra.formula import And, Clause, Formula, Literal, Not, RelativePath, atoms_of, to_dnf
 from fishweir.algebra.nodes import Constant, Source
-from fishweir.algebra.predicates import Place, Predicate, to_predicates
+from fishweir.algebra.predicates import Place, Predicate, order_of, to_predicates
 from fishweir.algebra.texts import SIMILAR
 from fishweir.errors import QueryError
 
@@ -24,29 +29,33 @@ ROLES = 64
 
 @dataclass(frozen=True, slots=True)
 class AnnotationCondition:
-    """`left op window.right`; `share` is where similar's number stands among the constants, -1 for the usual."""
+    """`left op window.right`, or that it does not hold; `share` is where similar's number stands among the constants,
+    -1 for the usual."""
 
     left: RelativePath
     op: str
     right: RelativePath
     share: int = -1
+    positive: bool = True
 
     def shown(self) -> str:
         left, right = ("/".join(map(str, path)) or "item" for path in (self.left, self.right))
-        return f"{left} {self.op} window.{right}"
+        return f"{'' if self.positive else 'not '}{left} {self.op} window.{right}"
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotationWindow:
-    """The last `seconds`, or the last `items`, of what comes by the window's feeds, and the comparisons with them."""
+    """The last `seconds`, or the last `items`, of what comes by the window's feeds, and the comparisons with them.
+    `join` is the query's join that it belongs to."""
 
     seconds: float | None
     items: int | None
     conditions: tuple[AnnotationCondition, ...]
+    join: int
 
     def shown(self) -> str:
         last = f"{self.items:,} items" if self.items is not None else f"{self.seconds:g} s"
-        return f"last {last} with {' and '.join(c.shown() for c in self.conditions)}"
+        return f"last {last} with {' and '.join(c.shown() for c in self.conditions) or 'all'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +104,10 @@ class AnnotationTemplate:
             f"{window.shown()} in {' | '.join(map(str, self.sources(self.role(i))))}"
             for i, window in enumerate(self.windows)
         ]
-        return f"{' | '.join(main)} join {' join '.join(joins)}"
+        shown = joins[0]
+        for i, text in enumerate(joins[1:], 1):
+            shown += f"{' or ' if self.windows[i].join == self.windows[i - 1].join else ' join '}{text}"
+        return f"{' | '.join(main)} join {shown}"
 
     def __str__(self) -> str:
         return f"{' || '.join(str(side.predicate) for side in self.sides)} || {self.signature}"
@@ -109,38 +121,90 @@ class AnnotationNormal:
     slots: tuple[Place, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Conjunction:
+    """One of a join's condition: `item` and `other` are what it asks of the item and of the window's items alone."""
+
+    join: int
+    item: Formula
+    other: Formula
+    between: tuple[Literal, ...]
+
+
 @lru_cache(maxsize=100_000)
 def to_annotation(shape: Selection) -> AnnotationNormal:
-    """The normal form of a selection that joins; QueryError where it has too many roles."""
-    primaries = tuple(dict.fromkeys(part.joins for part in shape.filters))
-    if len(primaries) + len(shape.joins) > ROLES:
-        raise QueryError(f"its feeds take part in {len(primaries) + len(shape.joins)} ways, more than {ROLES}")
+    """The normal form of a selection that joins; QueryError where it has too many roles, or can never hold."""
+    ways = [_conjunctions(join, i) for i, join in enumerate(shape.joins)]
+    flat = [one for some in ways for one in some]
+    filters = [part for one in shape.filters for part in _by_ways(one, ways, flat)]
+    primaries = tuple(dict.fromkeys(part.joins for part in filters))
+    if len(primaries) + len(flat) > ROLES:
+        raise QueryError(f"its feeds take part in {len(primaries) + len(flat)} ways, more than {ROLES}")
     slots: list[Place] = []
     sides: list[Side] = []
 
-    def add(role: int, filters: tuple[Filter, ...]) -> None:
+    def add(role: int, filters: Sequence[Filter]) -> None:
         for part in filters:
             for predicate, places in to_predicates(part.source, part.formula):
                 sides.append(Side(role, predicate, len(slots)))
                 slots.extend(places)
 
     for role, joins in enumerate(primaries):
-        add(role, tuple(part for part in shape.filters if part.joins == joins))
-    for i, join in enumerate(shape.joins):
-        add(len(primaries) + i, join.filters)
+        add(role, [part for part in filters if part.joins == joins])
+    for i, one in enumerate(flat):
+        own = shape.joins[one.join].filters
+        add(len(primaries) + i, [replace(part, formula=_both(part.formula, one.other)) for part in own])
     first = len(slots)
-    windows = []
-    for join in shape.joins:
-        conditions = []
-        for one in join.conditions:
-            share = -1
-            if one.threshold is not None:
-                share = len(slots) - first
-                slots.append(one.threshold.index)
-            conditions.append(AnnotationCondition(one.left, one.op, one.right, share))
-        windows.append(AnnotationWindow(join.window.seconds, join.window.items, tuple(conditions)))
-    template = AnnotationTemplate(tuple(sides), tuple(windows), primaries, len(slots) - first)
-    return AnnotationNormal(template, tuple(slots))
+    windows = tuple(_window(shape, one, slots, first) for one in flat)
+    return AnnotationNormal(AnnotationTemplate(tuple(sides), windows, primaries, len(slots) - first), tuple(slots))
+
+
+def _conjunctions(join: Annotation, number: int) -> list[_Conjunction]:
+    """Those of a join's condition, each in the order of its text."""
+    order = {atom: i for i, atom in enumerate(atoms_of(join.condition))}
+    found = []
+    for clause in to_dnf(join.condition):
+        between = [literal for literal in clause if is_between(literal.atom)]
+        between.sort(key=lambda literal: order[literal.atom])
+        item, other = (_formula(own_clause(clause, block)) for block in (0, 1))
+        if other != And() and join.window.items is not None:
+            reason = "what it holds would depend on the condition; put the condition on the feed"
+            raise QueryError(f"a window of items has no condition on its items alone: {reason}")
+        found.append(_Conjunction(number, item, other, tuple(between)))
+    if not found:
+        raise QueryError("the condition of its join never holds")
+    return found
+
+
+def _formula(clause: Clause) -> Formula:
+    parts = sorted(clause, key=lambda literal: (order_of(literal.atom), literal.positive))
+    return And(tuple(literal.atom if literal.positive else Not(literal.atom) for literal in parts))
+
+
+def _both(formula: Formula, more: Formula) -> Formula:
+    return formula if more == And() else conjunction((formula, more))
+
+
+def _by_ways(part: Filter, ways: list[list[_Conjunction]], flat: list[_Conjunction]) -> Iterator[Filter]:
+    """A filter for each choice of one conjunction of each of its joins."""
+    for chosen in product(*(ways[join] for join in part.joins)):
+        formula = part.formula
+        for one in chosen:
+            formula = _both(formula, one.item)
+        yield Filter(part.source, formula, tuple(flat.index(one) for one in chosen))
+
+
+def _window(shape: Selection, own: _Conjunction, slots: list[Place], first: int) -> AnnotationWindow:
+    conditions = []
+    for literal in own.between:
+        atom, share = stripped(literal.atom), -1
+        assert isinstance(atom.right, tuple)
+        if atom.threshold is not None:
+            share = len(slots) - first
+            slots.append(atom.threshold.index)
+        conditions.append(AnnotationCondition(atom.path, atom.op, atom.right, share, literal.positive))
+    window = shape.joins[own.join].window
+    return AnnotationWindow(window.seconds, window.items, tuple(conditions), own.join)
 
 
 def share_of(condition: AnnotationCondition, shares: list[float]) -> float:

@@ -80,13 +80,14 @@ def _edge(atom: Atom) -> tuple[End, Operator, End]:
 def own_clause(clause: Clause, side: int) -> Clause:
     """The conditions on one side, their paths without the step that says so."""
     return frozenset(
-        Literal(_stripped(x.atom), x.positive)
+        Literal(stripped(x.atom), x.positive)
         for x in clause
         if not is_between(x.atom) and block_of(x.atom.path) == side
     )
 
 
-def _stripped(atom: Atom) -> Atom:
+def stripped(atom: Atom) -> Atom:
+    """An atom whose paths do not say which block they read."""
     right = atom.right[1:] if isinstance(atom.right, tuple) else atom.right
     return replace(atom, path=atom.path[1:], right=right)
 
@@ -101,7 +102,7 @@ def combination_holds(formula: Formula, constants: Sequence[Constant], roots: Se
         case Not(part):
             return not combination_holds(part, constants, roots)
     if not is_between(formula):
-        return item_holds(_stripped(formula), constants, roots[block_of(formula.path)], columns=True)
+        return item_holds(stripped(formula), constants, roots[block_of(formula.path)], columns=True)
     assert isinstance(formula.right, tuple)
     left, right = (values_at(roots[block_of(path)], path[1:])[:1] for path in (formula.path, formula.right))
     return any(values_compare(a, formula.op, b) for a in left for b in right)

@@ -53,22 +53,13 @@ class FeedWindow:
 
 @dataclass(frozen=True, slots=True)
 class FeedJoin:
-    """`join WINDOW on (...) with $x[path op window.path]`: one comparison or several, all must hold."""
+    """`join WINDOW on (...) with $x[condition]`. Paths of the condition begin with a step that says whose they are, the
+    item's (block 0) or those of an item of the window (block 1); see `column_joins.in_block`."""
 
     window: FeedWindow
     secondary: FeedUnion | FeedName
     variable: str
-    conditions: tuple[JoinCondition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class JoinCondition:
-    """`path op window.path`; `threshold` is the slot of similar's number where one is given."""
-
-    left: RelativePath
-    op: str
-    right: RelativePath
-    threshold: Slot | None = None
+    condition: Formula
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +89,7 @@ class Annotation:
     window: FeedWindow
     filters: tuple[Filter, ...]
     variable: str
-    conditions: tuple[JoinCondition, ...]
+    condition: Formula
 
 
 @dataclass(frozen=True, slots=True)

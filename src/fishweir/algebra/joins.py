@@ -41,10 +41,6 @@ class Edge:
     def is_equality(self) -> bool:
         return self.op == "="
 
-    def node_of(self, side: int) -> int | None:
-        """The node of a side that the edge compares; None where it is between others."""
-        return self.left if side == self.left_side else self.right if side == self.right_side else None
-
 
 def edge(one: tuple[int, int], op: Operator, two: tuple[int, int]) -> Edge:
     """The edge between two (side, node), whichever side comes first."""

@@ -15,7 +15,6 @@ from fishweir.algebra.feeds import (
     FeedJoin,
     FeedQuery,
     Filter,
-    JoinCondition,
     join_filters,
     leaves,
     to_filters,
@@ -150,7 +149,7 @@ def _resolved(name: str, publication: Publication, find: Definitions, known: Mut
             if leaf.name in known and known[leaf.name].joins:
                 reason = "joins itself; a window holds items of sources and of views without joins"
                 raise FeedError(f"the window of a join reads {leaf.name}, which {reason}", leaf.name)
-        return Annotation(join.window, join_filters(query, join, views), join.variable, join.conditions)
+        return Annotation(join.window, join_filters(query, join, views), join.variable, join.condition)
 
     size = sum(len(known[leaf.name].filters) if leaf.name in known else 1 for leaf, _ in leaves(query.main))
     if size > LARGEST:
@@ -164,14 +163,8 @@ def _moved(part: Filter, by: int, after: int = 0) -> Filter:
 
 
 def _annotation(join: Annotation, by: int) -> Annotation:
-    def condition(one: JoinCondition) -> JoinCondition:
-        return one if one.threshold is None else replace(one, threshold=_later(one.threshold, by))
-
-    return replace(
-        join,
-        filters=tuple(_moved(part, by) for part in join.filters),
-        conditions=tuple(condition(one) for one in join.conditions),
-    )
+    filters = tuple(_moved(part, by) for part in join.filters)
+    return replace(join, filters=filters, condition=shifted(join.condition, by))
 
 
 def shifted(formula: Formula, by: int) -> Formula:

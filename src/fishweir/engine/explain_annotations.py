@@ -21,11 +21,11 @@ def explain_annotation(
 ) -> list[str]:
     lines = []
     for role, joins in enumerate(template.primaries):
-        under = f", annotated by {_joins(joins)}" if joins else ", by their filters alone"
+        under = f", annotated by {_joins(template, joins)}" if joins else ", by their filters alone"
         lines += [f"  reads     {text}{under}" for text in _sides(template, role, constants)]
     shares = [float(share) for share in constants[template.first_share :]]
     for i, window in enumerate(template.windows):
-        lines.append(f"  join {i + 1}    {window.shown()}")
+        lines.append(f"  join {window.join + 1}    {window.shown()}")
         lines += [f"    window  {text}" for text in _sides(template, template.role(i), constants)]
         lines.append(f"    chosen  {_anchor(window, shares)}")
     tables = [t for s in segments for t in s.tables if isinstance(t, AnnotationTable)]
@@ -60,15 +60,16 @@ def _sides(template: AnnotationTemplate, role: int, constants: Sequence[Constant
     return found
 
 
-def _joins(joins: Sequence[int]) -> str:
-    return " and ".join(f"join {join + 1}" for join in joins)
+def _joins(template: AnnotationTemplate, windows: Sequence[int]) -> str:
+    return " and ".join(f"join {template.windows[window].join + 1}" for window in windows)
 
 
 def _anchor(window: AnnotationWindow, shares: list[float]) -> str:
-    for condition in window.conditions:
+    positive = [condition for condition in window.conditions if condition.positive]
+    for condition in positive:
         if condition.op in EQUALITIES:
             return f"{condition.shown()} is looked up"
-    for condition in window.conditions:
+    for condition in positive:
         if condition.op == "similar" and share_of(condition, shares) > 0:
             return f"{condition.shown()}, at least {share_of(condition, shares):g}, is looked up by its rarest words"
     return "all items of the window are looked at"

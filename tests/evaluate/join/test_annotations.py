@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fishweir.algebra.feeds import Annotation, FeedWindow, Filter, JoinCondition, Selection
-from fishweir.algebra.formula import And, Atom, Not, Or
+from fishweir.algebra.column_joins import in_block
+from fishweir.algebra.feeds import Annotation, FeedWindow, Filter, Selection
+from fishweir.algebra.formula import And, Atom, Not, Or, to_dnf
 from fishweir.algebra.nodes import Slot, Source, Step
 from fishweir.evaluate.join.annotations.tables import merge_annotations
 from tests.evaluate.join.annotation_support import SOURCES, arrivals, expected, found_by, table_of, through_files
@@ -19,6 +20,11 @@ WORDS = ["rock", "Muse", "live"]
 LINKS = [
     "http://a.org/x", "http://www.a.org/x/y", "see https://b.a.org/ or http://a.org/x?q=1", "a.org", "a.org/x", "3",
 ]  # fmt: skip
+
+
+def pair(left, op, right, threshold=None):
+    """A comparison of an item with one of the window."""
+    return Atom(in_block(0, left), op, in_block(1, right), threshold=threshold)
 
 
 @st.composite
@@ -85,13 +91,13 @@ class _Query:
         if op == "similar":
             share = self.draw(st.sampled_from([None, 0.0, 0.3, 2 / 3, 1.0, 1.5]))
             paths = self.draw(st.sampled_from([(TITLE, TITLE), (ITEM, TITLE), (TITLE, ITEM)]))
-            return JoinCondition(paths[0], op, paths[1], None if share is None else self.slot(share))
+            return pair(paths[0], op, paths[1], None if share is None else self.slot(share))
         if op in ("<", "<=", ">", ">="):
-            return JoinCondition((Step("price"),), op, (Step("price"),))
+            return pair((Step("price"),), op, (Step("price"),))
         if op in ("references", "extends", "shares-link"):
-            return JoinCondition(self.draw(st.sampled_from([LINK, ITEM])), op, LINK)
+            return pair(self.draw(st.sampled_from([LINK, ITEM])), op, LINK)
         path = self.draw(st.sampled_from([TITLE, LINK, (Step("price"),)]))
-        return JoinCondition(path, op, path)
+        return pair(path, op, path)
 
     def join(self):
         window = self.draw(
@@ -106,9 +112,27 @@ class _Query:
                 ]
             )
         )
-        conditions = tuple(self.condition() for _ in range(self.draw(st.sampled_from([1, 1, 2]))))
         shared = (Filter(Source("B"), And()), Filter(Source("C"), Atom(LINK, "exists")))
-        return Annotation(window, shared if self.draw(st.booleans()) else self.filters(), "x", conditions)
+        condition = self.linked(window.items is None)
+        return Annotation(window, shared if self.draw(st.booleans()) else self.filters(), "x", condition)
+
+    def linked(self, by_time):
+        """One comparison or several; with `or` and `not`, and conditions on one of the two items alone, in some."""
+        if self.draw(st.booleans()):
+            return And(tuple(self.condition() for _ in range(self.draw(st.sampled_from([1, 1, 2])))))
+        parts = []
+        for _ in range(self.draw(st.sampled_from([2, 2, 3]))):
+            part = self.condition()
+            kind = self.draw(st.sampled_from(["pair", "pair", "item", "other", "both"]))
+            if kind != "pair" and (by_time or kind == "item"):
+                block = 0 if kind == "item" else 1
+                word = self.slot(self.draw(st.sampled_from(WORDS)))
+                own = Atom(in_block(block, TITLE), "contains", word)
+                part = And((part, own)) if kind == "both" else own
+            parts.append(Not(part) if self.draw(st.integers(0, 3)) == 0 else part)
+        found = Or(tuple(parts)) if self.draw(st.booleans()) else And((parts[0], Or(tuple(parts[1:]))))
+        assume(to_dnf(found))
+        return found
 
 
 @st.composite
@@ -153,7 +177,7 @@ def _in_time(found, arrived, late):
 
 def test_windows_over_the_same_items_are_one():
     """An item is in one window, however many queries join it with whatever; the window goes with the last of them."""
-    window, similar = (Filter(Source("B"), And()),), (JoinCondition(TITLE, "similar", TITLE, Slot(1, "number")),)
+    window, similar = (Filter(Source("B"), And()),), pair(TITLE, "similar", TITLE, Slot(1, "number"))
     some = [
         (
             Selection(
@@ -194,7 +218,7 @@ def test_windows_over_the_same_items_are_one():
 
 def test_what_no_window_holds_is_left_out():
     """A window of seconds and one of items, each over a long run: what is retained does not grow."""
-    equal = (JoinCondition(TITLE, "=", TITLE),)
+    equal = pair(TITLE, "=", TITLE)
     joins = (
         Annotation(FeedWindow(10_000.0, None), (Filter(Source("B"), And()),), "x", equal),
         Annotation(FeedWindow(None, 4), (Filter(Source("C"), And()),), "x", equal),

@@ -8,11 +8,13 @@ A quoted ISO date under < <= > >=, and a bare one under any comparison, compares
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
 from lark import Token
 
+from fishweir.algebra.column_joins import in_block, is_between
 from fishweir.algebra.feeds import (
     WHOLE,
     FeedJoin,
@@ -20,10 +22,9 @@ from fishweir.algebra.feeds import (
     FeedQuery,
     FeedUnion,
     FeedWindow,
-    JoinCondition,
     VariableCondition,
 )
-from fishweir.algebra.formula import And, Atom, Formula, Not, Or, Part, RelativePath
+from fishweir.algebra.formula import And, Atom, Formula, Not, Or, Part, RelativePath, atoms_of, with_atoms
 from fishweir.algebra.nodes import MIRRORED, Operator, Slot, Step
 from fishweir.algebra.operators import Condition, condition_written
 from fishweir.languages.pieces import Rejected
@@ -34,6 +35,7 @@ from fishweir.languages.roses.syntax import (
     ConditionSyntax,
     FeedSyntax,
     JoinSyntax,
+    LeafSyntax,
     OperandSyntax,
     PairSyntax,
     PublicationSyntax,
@@ -47,6 +49,7 @@ from fishweir.languages.times import BadTime, parse_interval
 
 _PARTS = ("year", "month", "day", "hour")
 _ORDER = ("<", "<=", ">", ">=")
+_COMPARES = "a join compares an attribute of the item with one of the window, such as title = window.title"
 
 
 def bind(publication: PublicationSyntax, clauses: Clauses) -> Parsed[FeedQuery]:
@@ -114,36 +117,47 @@ class _Binder:
         window = _window(join.window)
         secondary = self._union(join.secondary)
         variable = whole if join.variable is None else self._known(join.variable, primary)
-        return FeedJoin(window, secondary, variable, tuple(self._pair(pair) for pair in join.pairs))
+        condition = _formula(join.condition, lambda leaf: self._link(leaf, window))
+        if not any(is_between(atom) for atom in atoms_of(condition)):
+            raise Rejected(_COMPARES, start_of(join.keyword))
+        return FeedJoin(window, secondary, variable, condition)
 
-    def _pair(self, pair: PairSyntax) -> JoinCondition:
-        left, right, op = pair.left, pair.right, _operator(pair.op)
+    def _link(self, leaf: LeafSyntax, window: FeedWindow) -> Formula:
+        """A condition of a join, between an item and one of the window, or on one of them alone."""
+        return self._pair(leaf) if isinstance(leaf, PairSyntax) else self._on_one(leaf, window)
+
+    def _on_one(self, atom: AtomSyntax, window: FeedWindow) -> Formula:
+        """`title contains 'rock'` is about the item, `window.title contains 'rock'` about one of the window."""
+        operand, block = atom.operand, 0
+        if operand is not None and _is_window(operand.attribute):
+            if window.items is not None:
+                reason = "a window of items has no condition on its items alone, since it would change which they are"
+                raise Rejected(f"{reason}: put it on the feed, in the where clause", start_of(operand.attribute))
+            name = operand.attribute.partition(".")[2]
+            atom, block = replace(atom, operand=replace(operand, attribute=operand.attribute.update(value=name))), 1
+        return with_atoms(self._atom(atom), lambda one: replace(one, path=in_block(block, one.path)))
+
+    def _pair(self, pair: PairSyntax) -> Atom:
+        if pair.left.part is not None:
+            raise Rejected("a join compares whole values, not parts of dates", start_of(pair.left.part))
+        left, right, op = pair.left.attribute, pair.right, _operator(pair.op)
         condition = None if pair.op.type == "OP" else _condition(pair.op, pair.threshold)
         if condition is not None and not condition.joins:
             raise Rejected(f"'{pair.op}' compares with quoted text, not with a window's items", start_of(pair.op))
         if not _is_window(right) and _is_window(left) and (condition is None or condition.share is not None):
             left, right, op = right, left, MIRRORED.get(cast(Operator, op), op)
         if _is_window(left) or not _is_window(right):
-            reason = "a join compares an attribute of the item with one of the window, such as title = window.title"
-            raise Rejected(reason, start_of(pair.left))
+            raise Rejected(_COMPARES, start_of(pair.left.attribute))
         threshold = None if pair.threshold is None else self._slot(pair.threshold, "share")
-        return JoinCondition(_attribute(left), op, _path(right, right.partition(".")[2]), threshold)
+        other = in_block(1, _path(right, right.partition(".")[2]))
+        return Atom(in_block(0, _attribute(left)), op, other, threshold=threshold)
 
     def _where(self, where: WhereSyntax, whole: str) -> VariableCondition:
         variable = whole if where.variable is None else self._known(where.variable, set(self._variables))
-        return VariableCondition(variable, self._condition(where.condition))
+        return VariableCondition(variable, _formula(where.condition, self._atom))
 
-    def _condition(self, condition: ConditionSyntax) -> Formula:
-        match condition:
-            case BooleanSyntax("not", (part,)):
-                return Not(self._condition(part))
-            case BooleanSyntax(connective, parts):
-                bound = tuple(self._condition(part) for part in parts)
-                return And(bound) if connective == "and" else Or(bound)
-            case _:
-                return self._atom(condition)
-
-    def _atom(self, atom: AtomSyntax) -> Formula:
+    def _atom(self, atom: LeafSyntax) -> Formula:
+        assert isinstance(atom, AtomSyntax), "only the condition of a join compares two items"
         match atom.op.type:
             case "OP":
                 return self._comparison(atom)
@@ -177,6 +191,17 @@ class _Binder:
 
     def _slot(self, token: Token, kind: Kind) -> Slot:
         return self._constants.slot(str(token), start_of(token), kind)
+
+
+def _formula(condition: ConditionSyntax, leaf: Callable[[LeafSyntax], Formula]) -> Formula:
+    match condition:
+        case BooleanSyntax("not", (part,)):
+            return Not(_formula(part, leaf))
+        case BooleanSyntax(connective, parts):
+            bound = tuple(_formula(part, leaf) for part in parts)
+            return And(bound) if connective == "and" else Or(bound)
+        case _:
+            return leaf(condition)
 
 
 def _speaks_of_all(publication: PublicationSyntax) -> bool:

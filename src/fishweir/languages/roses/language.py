@@ -85,14 +85,13 @@ class RosesTransformer(ScheduleTransformer):
 
     def join(self, *parts: Any) -> JoinSyntax:
         _join, _last, window, _on, secondary, keyword, *rest = parts
-        pairs = tuple(part for part in rest if isinstance(part, PairSyntax))
-        variable = None if isinstance(rest[0], PairSyntax) else rest[0]
-        return JoinSyntax(window, secondary, keyword, variable, pairs)
+        variable = rest[0] if len(rest) > 1 else None
+        return JoinSyntax(window, secondary, keyword, variable, rest[-1])
 
     def window(self, *words: Token) -> WindowSyntax:
         return WindowSyntax(_typed(words, "AMOUNT"), _typed(words, "UNIT"))
 
-    def pair(self, left: Token, op: Token, *rest: Token) -> PairSyntax:
+    def pair(self, left: OperandSyntax, op: Token, *rest: Token) -> PairSyntax:
         return PairSyntax(left, op, rest[-1], _typed(rest, "NUMBER"))
 
     def where(self, _where: Token, *parts: WhereSyntax | Token) -> tuple[WhereSyntax, ...]:

@@ -41,6 +41,16 @@ class AtomSyntax:
 
 
 @dataclass(frozen=True, slots=True)
+class PairSyntax:
+    """`title = window.title`, in the condition of a join."""
+
+    left: OperandSyntax
+    op: Token
+    right: Token
+    threshold: Token | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BooleanSyntax:
     """`and`, `or` or `not` over conditions."""
 
@@ -48,7 +58,8 @@ class BooleanSyntax:
     parts: tuple[ConditionSyntax, ...]
 
 
-ConditionSyntax = AtomSyntax | BooleanSyntax
+LeafSyntax = AtomSyntax | PairSyntax
+ConditionSyntax = LeafSyntax | BooleanSyntax
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +83,6 @@ class WindowSyntax:
 
 
 @dataclass(frozen=True, slots=True)
-class PairSyntax:
-    left: Token
-    op: Token
-    right: Token
-    threshold: Token | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class JoinSyntax:
     """`keyword` is the word `with`."""
 
@@ -87,7 +90,7 @@ class JoinSyntax:
     secondary: UnionSyntax
     keyword: Token
     variable: Token | None
-    pairs: tuple[PairSyntax, ...]
+    condition: ConditionSyntax
 
 
 @dataclass(frozen=True, slots=True)

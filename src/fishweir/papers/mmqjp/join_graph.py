@@ -100,6 +100,8 @@ def to_join_graph(shape: Shape, constants: Sequence[Constant] = ()) -> JoinGraph
 def _check(shape: Shape) -> None:
     if len(shape.blocks) != 2 or not shape.windows:
         raise UnsupportedJoin("a join has two blocks and a window")
+    if not any(edge_variables(shape, 0)):
+        raise UnsupportedJoin("a join without a comparison between its blocks is no part of MMQJP")
     if any(window.rows for window in shape.windows):
         raise UnsupportedJoin("windows by number of rows are no part of MMQJP")
     if shape.alternatives or any(node.absent for block in shape.blocks for node in block.pattern.walk()):

@@ -205,7 +205,8 @@ class _Block:
             rows = row[own]
             pairs, back = np.unique(items[rows] << 32 | others[rows], return_inverse=True)
             degree = decide(what, primary, pairs >> 32, run, pairs & 0xFFFFFFFF)[back]
-            holds[rows[~(degree >= (stage.shares[at[own]] if what.op == "similar" else 1.0))]] = False
+            met = degree >= (stage.shares[at[own]] if what.op == "similar" else 1.0)
+            holds[rows[met != stage.positive[at[own]]]] = False
         items, links, others = items[holds], links[holds], others[holds]
         return Found(items, links, run.times[others], run.streams[others], run.numbers[others])
 
@@ -246,11 +247,14 @@ def _within(ordered: Ints, keys: Ints) -> NDArray[np.bool_]:
 
 
 def _grouped(stage: AnnotationStage, fired: Ints, found: Found) -> Annotated:
-    """One row for the queries that give an item the same annotation: (item, query) pairs by the hash of what it is."""
-    order = np.lexsort((found.numbers, found.streams, found.times, stage.joins[found.links], found.links, found.items))
-    links = found.links[order]
-    owner = np.searchsorted(fired, found.items[order] << 32 | stage.numbers[links])
-    joins, streams, numbers = stage.joins[links], found.streams[order], found.numbers[order]
+    """One row for the queries that give an item the same annotation: (item, query) pairs by the hash of what it is.
+    What an item meets by several conjunctions of a join is there once."""
+    owner, joins = found.items << 32 | stage.numbers[found.links], stage.joins[found.links]
+    order = np.lexsort((found.numbers, found.streams, found.times, joins, owner))
+    keys = [column[order] for column in (owner, joins, found.streams, found.numbers)]
+    again = np.all([np.diff(key, prepend=-1) == 0 for key in keys], axis=0)
+    owner, joins, streams, numbers = (key[~again] for key in keys)
+    owner = np.searchsorted(fired, owner)
     mixed = combine(combine(combine(0, joins.astype(np.uint64)), streams.astype(np.uint64)), numbers.astype(np.uint64))
     digest = np.zeros(len(fired), np.uint64)
     np.add.at(digest, owner, mixed * GOLDEN)

@@ -1,9 +1,9 @@
 """The annotation joins of all queries, as arrays: what to keep of items, and who compares what.
 
 In: the annotation tables of the plan in force. Out: for a batch of items those to annotate and those that enter
-windows, and for the evaluation (annotating.py) one *link* for each join of each query: its window's side, its reach,
-its comparisons and the one of them that is enumerated, its anchor. Equal comparisons are one, whatever queries make
-them; their candidates are found once. Without an equality, a link or `similar` the window itself is enumerated.
+windows, and for the evaluation (annotating.py) one *link* for each window of each query: its side, its reach, its
+comparisons and the one of them that is enumerated, its anchor. Equal comparisons are one, whatever queries make them;
+their candidates are found once. Without an equality, a link or `similar` the window itself is enumerated.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ class AnnotationStage:
         self._seconds: list[Floats] = [np.empty(0)]
         self._items: list[Ints] = [np.empty(0, np.int64)]
         self._anchors: list[Ints] = [np.empty(0, np.int64)]
-        self._checked: list[tuple[Ints, Ints, Floats]] = [(self._sides[0], self._sides[0], np.empty(0))]
+        self._checked: list[tuple[Ints, Ints, Floats, NDArray[np.bool_]]] = [
+            (self._sides[0], self._sides[0], np.empty(0), np.empty(0, np.bool_))
+        ]
         self._primaries: list[tuple[Ints, Ints, Ints]] = [(self._sides[0],) * 3]
         for table in tables:
             for shape in range(len(table.templates)):
@@ -84,14 +86,17 @@ class AnnotationStage:
             links = first + i * len(rows) + np.arange(len(rows))
             self._numbers.append(numbers)
             self._sides.append(table.windows_of(rows, i))
-            self._joins.append(np.full(len(rows), i, np.int64))
+            self._joins.append(np.full(len(rows), window.join, np.int64))
             self._seconds.append(np.full(len(rows), np.inf if window.seconds is None else window.seconds))
             self._items.append(np.full(len(rows), window.items or 0, np.int64))
             anchors, equal = np.full(len(rows), -1, np.int64), False
             for condition in window.conditions:
                 place = self.conditions.setdefault(compared(condition), len(self.conditions))
                 shares = table.shares_of(rows, condition)
-                self._checked.append((links, np.full(len(rows), place, np.int64), shares))
+                positive = np.full(len(rows), condition.positive)
+                self._checked.append((links, np.full(len(rows), place, np.int64), shares, positive))
+                if not condition.positive:
+                    continue
                 if condition.op in EQUALITIES and not equal:
                     anchors[:], equal = place, True
                 elif condition.op == "similar":
@@ -114,10 +119,12 @@ class AnnotationStage:
         self.longest = [_greatest(np.where(counts == by_items, seconds, -np.inf), starts) for by_items in (False, True)]
         """Of each side the longest window in seconds, of those by time and of those by number, and the `most` items."""
         self.most = _greatest(self.items[self.by_side], starts)
-        links, conditions, shares = (np.concatenate([part[i] for part in self._checked]) for i in range(3))
+        links, conditions, shares, positive = (np.concatenate([part[i] for part in self._checked]) for i in range(4))
         order = np.argsort(links, kind="stable")
         self.check_starts = np.searchsorted(links[order], np.arange(len(self.sides) + 1)).astype(np.int64)
         self.checks, self.shares = conditions[order].astype(np.int64), shares[order].astype(np.float64)
+        self.positive = positive[order].astype(np.bool_)
+        """Whether the comparison must hold, or must not."""
         sides, lengths, wanted = (np.concatenate([part[i] for part in self._primaries]) for i in range(3))
         order = np.argsort(sides, kind="stable")
         self.primaries = sides[order]
@@ -134,7 +141,7 @@ class AnnotationStage:
     @cached_property
     def _least(self) -> dict[int, float]:
         owner = np.repeat(np.arange(len(self.sides)), np.diff(self.check_starts))
-        own = self.anchors[owner] == self.checks
+        own = (self.anchors[owner] == self.checks) & self.positive
         return {c: float(self.shares[own & (self.checks == c)].min()) for c in np.unique(self.checks[own]).tolist()}
 
     def are_windows(self, sides: Ints) -> NDArray[np.bool_]:

@@ -54,7 +54,7 @@ class RowJoin:
     def above(self) -> bool:
         return self.tables[0].above
 
-    @property
+    @cached_property
     def counts_rows(self) -> tuple[bool, bool]:
         """Whether the windows of its two sides count rows."""
         left, right = self.tables[0].template.counts_rows
