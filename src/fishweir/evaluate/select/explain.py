@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
@@ -11,7 +12,7 @@ from fishweir.evaluate.group import Described, Explained, Placed
 from fishweir.evaluate.select.constant_tables import Table, template_paths
 from fishweir.evaluate.select.explain_filters import explain_filter
 from fishweir.evaluate.select.filters import FilterTable, predicate_paths
-from fishweir.evaluate.select.region_rule import cluster_size
+from fishweir.evaluate.select.region_rule import kernel_detail
 from fishweir.evaluate.select.regions import Pooled, sides
 from fishweir.evaluate.statistics import PathStatistics, path_key
 from fishweir.evaluate.witnesses.explain import explain_reached
@@ -62,9 +63,9 @@ def _box(found: Table, placed: Placed, constants: Sequence[Constant], about: Exp
     pools = [p for p in map(_pooled, _regional(about.bundles)) if p.signature == pool.signature]
     template, picked = found.template, sides(found.template)
     shown = " and ".join(_condition(template, template.constants[i], constants) for i in picked)
-    clusters = cluster_size(pool, about.statistics)
+    detail = kernel_detail(pool, about.statistics)
     lines = ["  group", f"    signature {pool.signature}", *_box_sizes(pools), f"    sides     {shown}"]
-    lines.append(f"    strategy  {pool.strategy}{f', data clusters of {clusters} (Ndc)' if clusters else ''}")
+    lines.append(f"    strategy  {pool.strategy}{f', {detail}' if detail else ''}")
     left = tuple(i for i in range(len(template.constants)) if i not in picked)
     return [*lines, _left_over(template, left, constants)]
 
@@ -89,6 +90,8 @@ def _regional(bundles: Sequence[Placed]) -> list[Placed]:
 
 
 def _pooled(placed: Placed) -> Pooled:
+    if placed.bundle.module:
+        import_module(placed.bundle.module)  # registers the kernel
     return Pooled(placed.groups, placed.bundle.groups, placed.bundle.parameter)  # type: ignore[arg-type]
 
 
