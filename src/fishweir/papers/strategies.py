@@ -13,9 +13,11 @@ from fishweir.errors import QueryError
 from fishweir.evaluate.group import Strategy
 
 _SELECTIONS = "fishweir.papers.spatialjoin.selections"
+_FILTERS = "fishweir.papers.roses.filters"
 
 OFFERED: dict[str, dict[str, str]] = {
     "selections": dict.fromkeys(("sj-batch", "sj-immediate", "ibs"), _SELECTIONS),
+    "filters": dict.fromkeys(("sta", "vca", "naive"), _FILTERS),
 }
 """By kind and name, the module that has the strategy in its STRATEGIES."""
 

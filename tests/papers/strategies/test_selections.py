@@ -62,7 +62,8 @@ def test_through_spark(name: str, tmp_path: Path, spark) -> None:  # type: ignor
     assert play(on_spark(tmp_path / name, {"selections": name}, spark), history(7)) == expected
 
 
-TWO = f"{STREAM} create query box as select * from R where x > 1 and y > 2; create query x as select x from R where x > 1;"
+TWO = f"""{STREAM} create query box as select * from R where x > 1 and y > 2;
+create query x as select x from R where x > 1;"""
 
 
 @pytest.mark.parametrize(("name", "shown"), [("sj-batch", "(Ndc)"), ("sj-immediate", "of 1 (Ndc)"), ("ibs", "ibs")])
