@@ -14,8 +14,10 @@ from fishweir.evaluate.group import Strategy
 
 _SELECTIONS = "fishweir.papers.spatialjoin.selections"
 _FILTERS = "fishweir.papers.roses.filters"
+_JOINS = "fishweir.papers.mmqjp.joins"
 
 OFFERED: dict[str, dict[str, str]] = {
+    "joins": dict.fromkeys(("mmqjp", "mmqjp-views", "sequential"), _JOINS),
     "selections": dict.fromkeys(("sj-batch", "sj-immediate", "ibs"), _SELECTIONS),
     "filters": dict.fromkeys(("sta", "vca", "naive"), _FILTERS),
 }

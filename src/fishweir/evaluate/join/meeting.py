@@ -6,7 +6,7 @@ those it met, with a set of queries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -83,7 +83,12 @@ def find_pairs(
     """What the new documents meet, among themselves and among the old ones; `part` of `parts` of it. `known` is of
     all documents of the micro-batch and those retained."""
     known = known or Known([new, *old])
-    for found in _found(joins, new, old, part, parts, known):
+    yield from to_blocks(_found(joins, new, old, part, parts, known), known)
+
+
+def to_blocks(results: Iterable[Met | Joined], known: Known) -> Iterator[Block]:
+    """Results as blocks, without rows of changing files that are not in force and documents that met themselves."""
+    for found in results:
         if not known.superseded.is_empty:
             found = _only(found, known.superseded.in_force(found.left, found.right, found.lefts, found.rights))
         if known.passed_on:
