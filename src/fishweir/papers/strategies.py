@@ -15,10 +15,12 @@ from fishweir.evaluate.group import Strategy
 _SELECTIONS = "fishweir.papers.spatialjoin.selections"
 _FILTERS = "fishweir.papers.roses.filters"
 _JOINS = "fishweir.papers.mmqjp.joins"
+_WINDOW_JOINS = "fishweir.papers.spatialjoin.window_joins"
 
 OFFERED: dict[str, dict[str, str]] = {
     "joins": dict.fromkeys(("mmqjp", "mmqjp-views", "sequential"), _JOINS),
     "selections": dict.fromkeys(("sj-batch", "sj-immediate", "ibs"), _SELECTIONS),
+    "window-joins": dict.fromkeys(("sj-join", "ibs-js"), _WINDOW_JOINS),
     "filters": dict.fromkeys(("sta", "vca", "naive"), _FILTERS),
 }
 """By kind and name, the module that has the strategy in its STRATEGIES."""

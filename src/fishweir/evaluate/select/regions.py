@@ -161,7 +161,7 @@ class Pooled:
                 attribute = self._attribute(table.template, condition)
                 axis = self.attributes[attribute]
                 keys = float_keys(self._coded(attribute, table.columns[condition.slot]))
-                _cut(low[start:end, axis], high[start:end, axis], condition.op, keys)
+                cut(low[start:end, axis], high[start:end, axis], condition.op, keys)
         return Boxes.of_keys(low, high)
 
     def _coded(self, attribute: Attribute, column: Column) -> Floats:
@@ -194,7 +194,7 @@ class Pooled:
         return f"box over {', '.join(shown)} in {self.source}"
 
 
-def _cut(low: Keys, high: Keys, op: str, keys: Keys) -> None:
+def cut(low: Keys, high: Keys, op: str, keys: Keys) -> None:
     """Intersects ranges with `op constant`, in place; a value that is none lies above all ends."""
     np.maximum(low, LEAST, out=low)
     np.minimum(high, MOST, out=high)
