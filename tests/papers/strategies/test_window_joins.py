@@ -70,6 +70,19 @@ def test_results_are_those_of_the_default(name: str, seed: int, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", [4, 5])
+def test_what_is_retained_serves_every_strategy(name: str, seed: int, tmp_path: Path) -> None:
+    """The home is opened with the default, with the strategy, and with the default again."""
+    events = history(seed)
+    expected = play(inline(tmp_path / "default", {}), events)
+    cuts = [i for i, event in enumerate(events) if event == REOPEN]
+    parts = events[: cuts[0]], events[cuts[0] + 1 : cuts[1]], events[cuts[1] + 1 :]
+    for part, asked in zip(parts, ({}, {"window-joins": name}, {}), strict=True):
+        found = play(inline(tmp_path / name, asked), part)
+    assert found == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_through_spark(name: str, tmp_path: Path, spark) -> None:  # type: ignore[no-untyped-def]
     expected = play(inline(tmp_path / "default", {}), history(7))
     assert play(on_spark(tmp_path / name, {"window-joins": name}, spark), history(7)) == expected

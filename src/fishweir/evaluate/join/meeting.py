@@ -90,9 +90,9 @@ def to_blocks(results: Iterable[Met | Joined], known: Known) -> Iterator[Block]:
     """Results as blocks, without rows of changing files that are not in force and documents that met themselves."""
     for found in results:
         if not known.superseded.is_empty:
-            found = _only(found, known.superseded.in_force(found.left, found.right, found.lefts, found.rights))
+            found = only(found, known.superseded.in_force(found.left, found.right, found.lefts, found.rights))
         if known.passed_on:
-            found = _only(found, found.left.origins[found.lefts] != found.right.origins[found.rights])
+            found = only(found, found.left.origins[found.lefts] != found.right.origins[found.rights])
         if len(found.lefts):
             yield _block(found)
 
@@ -119,7 +119,7 @@ def _found(
         yield from join_rows(some.by_rows, new, old, part, parts, known.ranks)
 
 
-def _only(found: Met | Joined, kept: NDArray[np.bool_]) -> Met | Joined:
+def only(found: Met | Joined, kept: NDArray[np.bool_]) -> Met | Joined:
     """Some of the pairs."""
     keep = np.flatnonzero(kept)
     lefts, rights = found.lefts[keep], found.rights[keep]

@@ -3,7 +3,8 @@
 A strategy takes the joins of two streams of tuples by comparisons of numbers (`<`, `<=`, `>`, `>=`) with windows in
 seconds and ranges of numbers on either side; the default strategies evaluate the rest. All queries over one pair of
 streams are one join. A document is kept as a row for each column that some query reads, under a key that depends on
-the stream and the column alone, so that queries come and go and rows serve those that stay. Tasks share the queries.
+the stream and the column alone, so that queries come and go and rows serve those that stay. The default's rows are
+kept beside them, so that a home may be opened with another strategy at any time. Tasks share the queries.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fishweir.algebra.codec import to_json
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Bundle, Placed, Strategy
-from fishweir.evaluate.join.meeting import Known, to_blocks
+from fishweir.evaluate.join.meeting import Known, only, to_blocks
 from fishweir.evaluate.join.operators import Joins, RowSide, pair_rows
-from fishweir.evaluate.join.rows.probing import Joined
+from fishweir.evaluate.join.pairs import Met
+from fishweir.evaluate.join.rows.probing import Joined, join_rows
 from fishweir.evaluate.join.rows.side_rows import as_rows
 from fishweir.evaluate.join.state import Run, SideRows
 from fishweir.evaluate.join.tables import JoinTable, key_of
@@ -56,18 +60,39 @@ class SlidingJoins(Joins):
 
     @cached_property
     def row_sides(self) -> list[RowSide]:
-        """Of both sides, each column by itself."""
+        """Of both sides, each column by itself, and what the default keeps."""
+        return [*self._own_sides.values(), *super().row_sides]
+
+    @cached_property
+    def _own_sides(self) -> dict[int, RowSide]:
         sources = self.tables[0].sources
-        found = {
+        return {
             _key(source, path): RowSide(_key(source, path), False, source, partial(_column_rows, source, path))
             for source, columns in zip(sources, self.columns, strict=True)
             for path in columns
         }
-        return list(found.values())
 
     def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: Known) -> Iterator[ResultRows]:
-        for block in to_blocks(self._joined(new, old, part, parts), known):
+        found = chain(self._joined(new, old, part, parts), self._before(new, old, part, parts, known))
+        for block in to_blocks(found, known):
             yield pair_rows(block)
+
+    def _before(self, new: Run, old: Sequence[Run], part: int, parts: int, known: Known) -> Iterator[Met | Joined]:
+        """Pairs with documents retained before the strategy was asked for, which have the default's rows alone."""
+        older = {id(run): mask for run in old if (mask := self._without_columns(run)).any()}
+        runs = [run for run in old if id(run) in older]
+        for found in join_rows(self.by_rows, new, runs, part, parts, known.ranks) if runs else ():
+            if found.left is not found.right:
+                run, documents = (found.right, found.rights) if found.left is new else (found.left, found.lefts)
+                yield only(found, older[id(run)][documents])
+
+    def _without_columns(self, run: Run) -> NDArray[np.bool_]:
+        """Of each document, whether it has rows of the default and none of these joins' columns."""
+        has = [np.zeros(len(run), np.bool_) for _ in range(2)]
+        keys = list(self._own_sides), [key for join in self.by_rows for key in join.keys]
+        for mask, own in zip(has, keys, strict=True):
+            mask[run.rows.documents[np.isin(run.rows.classes, np.array(own, np.uint64))]] = True
+        return has[1] & ~has[0]
 
     def _joined(self, new: Run, old: Sequence[Run], part: int, parts: int) -> Iterator[Joined]:
         queries, numbers = self._share(part, parts)
