@@ -41,6 +41,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark():  # type: ignore[no-untyped-def]
     from fishweir.pipeline.spark.session import open_session
 
+    root = str(Path(__file__).parents[1])
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     session = open_session("local[2]")
     yield session
     session.stop()

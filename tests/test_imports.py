@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,23 @@ STAGES: dict[str, set[str]] = {
     "pipeline": {"algebra", "evaluate", "intake", "java"},
     "delivery": {"algebra", "pipeline"},
 }
-SEE_ALL = {"__init__", "__main__", "engine", "cli", "papers"}
+SEE_ALL = {"__init__", "__main__", "engine", "cli", "papers", "testing"}
+
+
+EVALUATOR: dict[str, set[str]] = {
+    "arrays": set(),
+    "jit": set(),
+    "matches": {"arrays"},
+    "results": {"arrays"},
+    "witnesses": {"arrays", "jit"},
+    "statistics": {"witnesses"},
+    "index": {"arrays", "jit", "witnesses", "statistics"},
+    "group": {"arrays", "matches", "results", "witnesses", "statistics"},
+    "select": {"arrays", "jit", "matches", "results", "witnesses", "statistics", "index", "group"},
+    "join": {"arrays", "jit", "matches", "results", "witnesses", "statistics", "index", "group", "select"},
+    "plan": {"arrays", "matches", "results", "witnesses", "statistics", "index", "group", "select", "join"},
+}
+"""What the parts of the evaluator may import of each other."""
 
 
 def unit_of(file: Path) -> str:
@@ -136,3 +153,42 @@ print(*sys.modules, sep="\\n", file=sys.stderr)
 def test_no_file_is_too_long(file: Path) -> None:
     length = len(file.read_text(encoding="utf-8").splitlines())
     assert length <= LONGEST_FILE, f"{length} lines: past {LONGEST_FILE} a file wants to be a folder"
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if unit_of(f) == "evaluate" and f.stem != "__init__"], ids=named)
+def test_the_evaluator_has_an_order(file: Path) -> None:
+    part = file.relative_to(ROOT).parts[1].removesuffix(".py")
+    modules = (module.split(".") for module in imports_of(file) if module.startswith("fishweir.evaluate."))
+    wrong = {module[2] for module in modules} - EVALUATOR[part] - {part}
+    assert not wrong, f"evaluate/{part} must not import {sorted(wrong)}"
+
+
+def test_no_modules_import_each_other() -> None:
+    names = {"fishweir." + ".".join(f.relative_to(ROOT).with_suffix("").parts): f for f in FILES}
+    graph = {name: {m for m in map(_module(names), imports_at_run_time(f)) if m} for name, f in names.items()}
+    done: set[str] = set()
+    path: list[str] = []
+
+    def visit(name: str) -> None:
+        assert name not in path, " -> ".join([*path[path.index(name) :], name])
+        if name not in done:
+            path.append(name)
+            for other in sorted(graph[name]):
+                visit(other)
+            done.add(path.pop())
+
+    for name in graph:
+        visit(name)
+
+
+def _module(names: dict[str, Path]) -> Callable[[str], str | None]:
+    """The module that an imported name is, or is in."""
+    return lambda name: name if name in names else name.rpartition(".")[0] if name.rpartition(".")[0] in names else None
+
+
+def imports_at_run_time(file: Path) -> set[str]:
+    """What a module imports when it is imported: not in functions, and not for type checkers alone."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    top = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    package = ["fishweir", *file.relative_to(ROOT).parent.parts]
+    return imported_modules("\n".join(map(ast.unparse, top)), package)

@@ -40,7 +40,7 @@ def test_files_globs_folders_and_splits(weir, tmp_path):
         create stream folder from 'folder' split on Quote;
         create wholes where <Quotes><Quote><Price>$p</></> element_as $q</> in "whole", $p > 10 construct $q;
         create above where <Quotes><Quote><Symbol>$s</></></> in "absolute" construct $s;
-        create wrong where <Other><Quote><Symbol>$s</></></> in "absolute" construct $s;
+        create wrong where <Other><Quote><Symbol>$s</></></> in "relative" construct $s;
         create far where <Site><Day><Quotes><Quote><Symbol>$s</></></></></> in "relative" construct $s;
         create near where <Quotes><Quote><Symbol>$s</></></> in "relative" construct $s;
         create any where <Quote><Price>$p</></> in "anywhere" construct $p;
@@ -49,6 +49,8 @@ def test_files_globs_folders_and_splits(weir, tmp_path):
         create folders where <Quote><Symbol>$s</></> in "folder" construct $s;
         """
     )
+    with pytest.raises(fishweir.QueryError, match="can never fire: patterns over absolute begin with <Quotes>"):
+        weir.execute("create never where <Other><Quote><Symbol>$s</></></> in 'absolute' construct $s")
     weir.run(until_idle=True)
     assert [(d, b, o) for d, _, b, o in rows(weir, "wholes")] == [("whole-1", {"q": (4, "B20")}, quote("B", 20))]
     assert [(d, b, o) for d, _, b, o in rows(weir, "above")] == [

@@ -97,7 +97,7 @@ def test_cached_equals_full(texts: list[str]) -> None:
 @given(strings, strings, numbers)
 def test_cache_is_used(first: str, second: str, number: str) -> None:
     cache = SkeletonCache()
-    text = "create q where <a>{}</a> in s, $x > {}, <b>$x</b> in s construct $x"
+    text = "create q where <a><b>{}</b> <c>$x</c></a> in s, $x > {} construct $x"
     parse_script(text.format(first, 1), 0.0, cache)
     found = cache.find(text.format(second, number), 7, 0.0)
     expected = outcome(text.format(second, number), NoCache())

@@ -27,7 +27,7 @@ def parts(shape: Shape) -> tuple[Shape, ...]:
 
 def one_of(shapes: Sequence[Shape]) -> Shape:
     """The query that holds where any of these does."""
-    first, *others = dict.fromkeys(shapes)
+    first, *others = dict.fromkeys(shapes) if len(shapes) > 1 else shapes
     return replace(first, alternatives=tuple(others)) if others else first
 
 

@@ -7,7 +7,9 @@ template (columns.py), of its joins a join (column_joins.py).
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import lru_cache, singledispatch
+from typing import Any
 
 from fishweir.algebra.alternatives import to_alternatives, to_join_alternatives
 from fishweir.algebra.annotations import AnnotationNormal, to_annotation
@@ -24,26 +26,36 @@ AnyNormal = Normal | JoinNormal | AnnotationNormal
 
 
 @lru_cache(maxsize=100_000)
-def to_normals(shape: Shape | Selection) -> tuple[AnyNormal, ...]:
-    """The normal forms of a query; a tree pattern or a join of patterns has one for each alternative, a join by SQL one
-    a conjunction."""
-    if isinstance(shape, Shape):
-        if shape.formula is not None:
-            return to_column_joins(shape)
-        if shape.alternatives:
-            return tuple(dict.fromkeys(to_join_alternatives(shape) if shape.windows else to_alternatives(shape)))
-        return (to_join(shape) if shape.windows else to_normal(shape),)
+def to_normals(shape: Any) -> tuple[AnyNormal, ...]:
+    """The normal forms of a query: it fires where any of them holds."""
+    return tuple(dict.fromkeys(normals_of(shape)))
+
+
+@singledispatch
+def normals_of(shape: Any) -> Iterable[AnyNormal]:
+    """How a shape is brought into normal form; a kind of query with a shape of its own registers it here."""
+    raise TypeError(f"no normal form is registered for {type(shape).__name__}")
+
+
+@normals_of.register
+def _of_shape(shape: Shape) -> Iterable[AnyNormal]:
+    """A tree pattern or a join of patterns has one for each alternative, a join by SQL one for each conjunction."""
+    if shape.formula is not None:
+        return to_column_joins(shape)
+    if shape.alternatives:
+        return to_join_alternatives(shape) if shape.windows else to_alternatives(shape)
+    return (to_join(shape) if shape.windows else to_normal(shape),)
+
+
+@normals_of.register
+def _of_selection(shape: Selection) -> Iterable[AnyNormal]:
     if shape.joins:
         return (to_annotation(shape),)
     if shape.columns:
-        found = [_normal(f, clause) for f in shape.filters for clause in to_dnf(f.formula)]
-    else:
-        found = [
-            Normal(predicate, (), places)
-            for f in shape.filters
-            for predicate, places in to_predicates(f.source, f.formula)
-        ]
-    return tuple(dict.fromkeys(found))
+        return [_normal(f, clause) for f in shape.filters for clause in to_dnf(f.formula)]
+    return [
+        Normal(predicate, (), places) for f in shape.filters for predicate, places in to_predicates(f.source, f.formula)
+    ]
 
 
 def has_several(shape: Shape) -> bool:

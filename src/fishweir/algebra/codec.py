@@ -20,6 +20,11 @@ CLASSES: dict[str, type] = {
 }
 
 
+def register_nodes(*classes: type) -> None:
+    """Adds frozen nodes of a program's own: shapes and templates of a kind of query that is not built in."""
+    CLASSES.update({cls.__name__: cls for cls in classes})
+
+
 def to_json(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         kind = type(value).__name__

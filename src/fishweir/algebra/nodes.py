@@ -214,6 +214,10 @@ class Shape:
     """Shapes with the same sources, output and windows: the query also holds where one of them does."""
 
     @property
+    def sources(self) -> list[Source]:
+        return [block.source for block in self.blocks]
+
+    @property
     def output_variables(self) -> tuple[str, ...]:
         """Variables that the output mentions, each once, in order of first mention."""
         return tuple(dict.fromkeys(mentioned(self.output)))

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import FeedQuery, Selection
-from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, Source, StreamDefinition
+from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, StreamDefinition
 from fishweir.catalog.publications import Publications
 from fishweir.catalog.tables import counters, queries, reads, shapes, streams, subscriptions
 from fishweir.errors import QueryError
@@ -79,7 +79,7 @@ class Change:
         over = sa.select(queries.c.publication).where(_living(name))
         feeds = self.connection.scalars(sa.select(reads.c.feed).where(reads.c.publication.in_(over)))
         shape = self.shape(name)
-        own = [] if shape is None else [source.name for source in _sources(shape)]
+        own = [] if shape is None else [source.name for source in shape.sources]
         return list(dict.fromkeys([*own, *feeds]))
 
     def shape(self, name: str) -> Shape | Selection | None:
@@ -233,11 +233,7 @@ def _living(name: str) -> sa.ColumnElement[bool]:
 
 
 def _reads(shape: Shape | Selection, stream: str) -> bool:
-    return any(source.name == stream and not source.dtd for source in _sources(shape))
-
-
-def _sources(shape: Shape | Selection) -> list[Source]:
-    return [block.source for block in shape.blocks] if isinstance(shape, Shape) else shape.sources
+    return any(source.name == stream and not source.dtd for source in shape.sources)
 
 
 def bound_shape(statement: CreateQuery) -> Shape | Selection:

@@ -157,7 +157,7 @@ class Registration:
             statement = self.feeds.bound(statement)
         key = (id(statement.shape), statement.action)
         if key not in self._bound:
-            sources = sources_of(statement.shape)
+            sources = bound_shape(statement).sources
             for source in sources:
                 if not source.dtd and source.name not in self.streams:
                     self._declare(statement, source.name)
@@ -184,7 +184,7 @@ class Registration:
             reason = f"query {statement.name}: there is a stream of that name"
             raise refused(statement, reason, str(statement.name), "create")
         if statement.published and statement.feed is None:
-            self.published.bind(statement, lambda: sources_of(bound_shape(statement)))
+            self.published.bind(statement, lambda: bound_shape(statement).sources)
             if statement.derived:
                 self.derived.add(str(statement.name))
         elif statement.published:
@@ -303,10 +303,3 @@ def _emptiness(shape: Shape | Selection | FeedQuery) -> Emptiness | None:
     if isinstance(shape, Shape) and shape.formula is not None:
         return emptiness_of(shape.formula)
     return None
-
-
-def sources_of(shape: Shape | Selection | FeedQuery) -> list[Source]:
-    if isinstance(shape, Shape):
-        return [block.source for block in shape.blocks]
-    assert isinstance(shape, Selection)
-    return shape.sources

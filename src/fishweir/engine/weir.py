@@ -109,6 +109,13 @@ class Weir:
         self._make_streams()
         return count
 
+    def register(self, query: CreateQuery) -> str:
+        """Registers a query that is given as algebra, as a kind of query without a language is; its name."""
+        with self.catalog.change() as change:
+            (name,) = Registration(change, self.actions, Path.cwd()).run([query])
+        self._make_streams()
+        return name
+
     def drop(self, name: str) -> None:
         """Removes a query; its results stay."""
         with self.catalog.change() as change:

@@ -14,7 +14,7 @@ from lark import Token
 
 from fishweir.algebra.nodes import LAST
 from fishweir.languages.pieces import Rejected
-from fishweir.languages.xscl.syntax import ComparisonSyntax, ConditionSyntax, RelativeSyntax, StepSyntax
+from fishweir.languages.xscl.syntax import ComparisonSyntax, ConditionSyntax, RelativeSyntax, StepSyntax, stays
 
 CONTEXT = -1
 """The place of the node that a relative path begins at."""
@@ -164,10 +164,6 @@ def _leads(steps: tuple[StepSyntax, ...]) -> bool:
     """Steps to the node itself, as in `./a`, are passed over."""
     first = next((step for step in steps if not stays(step)), None)
     return first is not None and first.axis in UP and not first.deep
-
-
-def stays(step: StepSyntax) -> bool:
-    return step.axis == "self" and step.kind == "node" and not (step.deep or step.conditions or step.variables)
 
 
 def without_lead(comparison: ComparisonSyntax) -> tuple[StepSyntax, ComparisonSyntax | None]:

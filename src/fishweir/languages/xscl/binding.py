@@ -50,7 +50,6 @@ from fishweir.languages.xscl.syntax import (
     RelativeSyntax,
     StepSyntax,
     comparisons,
-    optional_variables,
 )
 
 AXES: dict[tuple[bool, bool], Axis] = {
@@ -80,10 +79,11 @@ class Node:
 
 def bind_selection(query: QuerySyntax) -> ParsedQuery:
     """The shape and constants of a query of one block; Rejected for unknown variables and the like."""
-    found, slots, optional = expand_query(query), Slots(), optional_variables(query.block)
-    shapes = [Binder(slots, len(found) > 1, optional).bind(one) for one in found]
+    found, slots = expand_query(query), Slots()
+    shapes = [Binder(slots, len(found) > 1, query.optional).bind(one) for one in found]
     shape = one_of([replace(shape, slots=tuple(slots.slots)) for shape in shapes])
-    check_alike(shape, query)
+    if shape.alternatives:
+        check_alike(shape, query)
     return ParsedQuery(shape, tuple(slots.constants), tuple(slots.places), query.clauses)
 
 

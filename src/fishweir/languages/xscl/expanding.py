@@ -23,7 +23,6 @@ from fishweir.languages.xscl.axes import (
     is_led,
     narrowed,
     on_document_element,
-    stays,
     targets,
     with_path,
     without_lead,
@@ -36,6 +35,7 @@ from fishweir.languages.xscl.syntax import (
     QuerySyntax,
     RelativeSyntax,
     StepSyntax,
+    stays,
 )
 
 Literal = ConditionSyntax
@@ -50,6 +50,8 @@ def expand_query(query: QuerySyntax) -> list[QuerySyntax]:
 
 def expand_block(block: BlockSyntax) -> list[BlockSyntax]:
     """The alternatives of a block; of a union those of all its parts."""
+    if not block.others and _are_plain(block.steps):
+        return [block]
     found = []
     for part in (replace(block, others=()), *block.others):
         _check_end(part)
@@ -71,12 +73,27 @@ def _check_end(block: BlockSyntax) -> None:
 
 
 def _routes(steps: Iterable[StepSyntax], from_document: bool) -> list[Route]:
-    """The ways that a path may go."""
-    found = [Route(from_document)]
+    """The ways that a path may go; a plain one goes as it is."""
     steps = tuple(steps)
+    if _are_plain(steps):
+        return [Route(from_document, steps)]
+    found = [Route(from_document)]
     for i, step in enumerate(steps):
         found = few([new for route in found for new in _advance(route, step, last=i == len(steps) - 1)])
     return found
+
+
+def _are_plain(steps: tuple[StepSyntax, ...]) -> bool:
+    """Whether a path goes down, and has comparisons of such paths as its predicates."""
+    return all(
+        step.axis in ("child", "attribute") and not step.kind and all(map(_is_plain, step.conditions)) for step in steps
+    )
+
+
+def _is_plain(condition: ConditionSyntax) -> bool:
+    return isinstance(condition, ComparisonSyntax) and all(
+        not path.conditions and _are_plain(path.steps) for path in condition.paths
+    )
 
 
 def _advance(route: Route, step: StepSyntax, last: bool) -> list[Route]:

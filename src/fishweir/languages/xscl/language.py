@@ -29,21 +29,24 @@ from fishweir.languages.xscl.syntax import (
     ConditionSyntax,
     ElementSyntax,
     JoinSyntax,
+    Namespaces,
     PositionSyntax,
     QuerySyntax,
     RelativeSyntax,
     StepSyntax,
     UnionSyntax,
     WindowSyntax,
+    optional_variables,
+    stays,
 )
 from fishweir.languages.xscl.trees import bind_joins
 from fishweir.languages.xscl.xpath import (
-    Namespaces,
+    NodeTest,
     compared,
     to_condition,
     to_optional,
     to_step,
-    with_marks,
+    to_test,
     with_namespaces,
 )
 
@@ -58,11 +61,10 @@ class XsclTransformer(ScheduleTransformer):
 
     def start(self, *parts: Any) -> QuerySyntax:
         declared = next((part for part in parts if isinstance(part, Namespaces)), Namespaces({}))
-        parts = tuple(with_namespaces(part, declared) for part in parts if part is not declared)
         first = next(part for part in parts if isinstance(part, BlockSyntax | ChainSyntax))
         chain = _chain(first, [part for part in parts if isinstance(part, JoinSyntax)], 0)
         select = next((part for part in parts if isinstance(part, tuple)), None)
-        return QuerySyntax(select, chain.block, chain.joins, parts[-1], str(declared))
+        return QuerySyntax(select, chain.block, chain.joins, parts[-1], declared)
 
     def namespaces(self, *declared: tuple[Token, Token]) -> Namespaces:
         return Namespaces({str(prefix): unquote(uri) for prefix, uri in declared})
@@ -116,14 +118,14 @@ class XsclTransformer(ScheduleTransformer):
             raise Rejected("a variable of the whole document cannot have steps behind it", _at(variables[0]))
         return BlockSyntax(source, steps, variables)
 
-    def step(self, slash: Token, test: StepSyntax, *marks: Token | ConditionSyntax) -> StepSyntax:
-        return with_marks(replace(test, deep=slash.type == "DEEP"), marks)
+    def step(self, slash: Token, test: NodeTest, *marks: Token | ConditionSyntax) -> StepSyntax:
+        return to_step(test, slash.type == "DEEP", marks)
 
-    def first(self, test: StepSyntax, *marks: Token | ConditionSyntax) -> StepSyntax:
-        return with_marks(test, marks)
+    def first(self, test: NodeTest, *marks: Token | ConditionSyntax) -> StepSyntax:
+        return to_step(test, False, marks)
 
-    def test(self, *tokens: Token) -> StepSyntax:
-        return to_step(tokens)
+    def test(self, *tokens: Token) -> NodeTest:
+        return to_test(tokens)
 
     def binding(self, name: Token) -> Token:
         return name
@@ -132,10 +134,10 @@ class XsclTransformer(ScheduleTransformer):
         return condition if optional is None else to_optional(condition, optional)
 
     def either(self, *parts: ConditionSyntax | Token) -> ConditionSyntax:
-        return combined(OrSyntax, parts if len(parts) == 1 else [compared(part) for part in parts])
+        return combined(OrSyntax, [compared(part) for part in parts] if len(parts) > 1 else parts)
 
     def both(self, *parts: ConditionSyntax | Token) -> ConditionSyntax:
-        return combined(AndSyntax, parts if len(parts) == 1 else [compared(part) for part in parts])
+        return combined(AndSyntax, [compared(part) for part in parts] if len(parts) > 1 else parts)
 
     def negation(self, word: Token, inner: ConditionSyntax) -> ConditionSyntax:
         return NotSyntax(word, compared(inner))
@@ -143,11 +145,11 @@ class XsclTransformer(ScheduleTransformer):
     def comparison(self, left: Any, op: Token | None = None, right: Any = None) -> ConditionSyntax | PositionSyntax:
         return to_condition(left, op, right)
 
-    def paths(self, first: RelativeSyntax, *others: RelativeSyntax) -> RelativeSyntax | UnionSyntax:
-        return UnionSyntax((first, *others)) if others else first
+    def paths(self, *parts: RelativeSyntax) -> UnionSyntax:
+        return UnionSyntax(parts)
 
     def relative(self, first: StepSyntax, *steps: StepSyntax) -> RelativeSyntax:
-        return RelativeSyntax(first.name, (first, *steps))
+        return RelativeSyntax(first.name, steps if stays(first) else (first, *steps))
 
     def call(self, name: Token, *arguments: Any) -> CallSyntax:
         return CallSyntax(name, arguments)
@@ -195,4 +197,8 @@ GRAMMAR = Grammar("xscl/xscl.lark", XsclTransformer())
 def parse_query(piece: Piece) -> ParsedQuery:
     """A query from its select clause to its schedule; Rejected with the place where it does not parse or bind."""
     query: QuerySyntax = GRAMMAR.parse(piece)
+    if ":" in piece.text:
+        query = with_namespaces(query, query.namespaces)
+    if "?" in piece.text:
+        query = replace(query, optional=optional_variables(query))
     return bind_joins(query, piece.text) if query.joins else bind_selection(query)

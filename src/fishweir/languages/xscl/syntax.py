@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeAlias
 
 from lark import Token
 
 from fishweir.languages.connectives import AndSyntax, Condition, NotSyntax, OrSyntax
+from fishweir.languages.lexical import quote
 from fishweir.languages.parsed import ConstantPlace
 from fishweir.languages.schedule import Clauses
 
@@ -148,6 +149,17 @@ class ElementSyntax:
 
 
 @dataclass(frozen=True, slots=True)
+class Namespaces:
+    """What `with namespace p = 'uri'` declares."""
+
+    prefixes: Mapping[str, str]
+
+    def __str__(self) -> str:
+        declared = ", ".join(f"{prefix} = {quote(uri)}" for prefix, uri in self.prefixes.items())
+        return f"with namespace {declared} " if declared else ""
+
+
+@dataclass(frozen=True, slots=True)
 class QuerySyntax:
     """`select` None is `*`."""
 
@@ -155,8 +167,9 @@ class QuerySyntax:
     block: BlockSyntax
     joins: tuple[JoinSyntax, ...]
     clauses: Clauses
-    namespaces: str = ""
-    """The text that declares its prefixes."""
+    namespaces: Namespaces = Namespaces({})
+    optional: frozenset[str] = frozenset()
+    """The variables that are bound in optional predicates."""
 
 
 def comparisons(condition: ConditionSyntax) -> Iterator[ComparisonSyntax]:
@@ -169,6 +182,11 @@ def comparisons(condition: ConditionSyntax) -> Iterator[ComparisonSyntax]:
                 yield from comparisons(part)
         case _:
             yield condition
+
+
+def stays(step: StepSyntax) -> bool:
+    """Whether a step leads to the node itself and says nothing of it, as in `./a`."""
+    return step.axis == "self" and step.kind == "node" and not (step.deep or step.conditions or step.variables)
 
 
 def changed(node: Any, change: Callable[[Any], Any]) -> Any:

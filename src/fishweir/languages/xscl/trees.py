@@ -22,7 +22,7 @@ from fishweir.languages.xscl.chains import Derived, mentioned_by, selected_by
 from fishweir.languages.xscl.expanding import expand_block, expand_predicate
 from fishweir.languages.xscl.joins import JoinBinder
 from fishweir.languages.xscl.slots import Slots
-from fishweir.languages.xscl.syntax import BlockSyntax, ChainSyntax, JoinSyntax, QuerySyntax, optional_variables
+from fishweir.languages.xscl.syntax import BlockSyntax, ChainSyntax, JoinSyntax, QuerySyntax
 
 Wanted = dict[str, Token]
 """Variables that are read further out, each with its first mention."""
@@ -67,8 +67,7 @@ class _Tree:
                 for two in _alternatives(side)
             ]
         )
-        optional = optional_variables((left, side))
-        binders = [JoinBinder(prefix, slots, len(choices) > 1, optional) for _ in choices]
+        binders = [JoinBinder(prefix, slots, len(choices) > 1, self.query.optional) for _ in choices]
         for binder, choice in zip(binders, choices, strict=True):
             binder.bind_sides(*choice)
         return binders, slots
@@ -76,7 +75,7 @@ class _Tree:
     def derived(self, first: BlockSyntax, joins: Sequence[JoinSyntax], wanted: Wanted, base: str) -> Derived:
         """A chain as a query of its own, and what it publishes."""
         binders, slots = self.bound(first, joins, wanted, base)
-        text = self.query.namespaces + self.text[at(first.source) : joins[-1].end].rstrip()
+        text = str(self.query.namespaces) + self.text[at(first.source) : joins[-1].end].rstrip()
         made = [binder.to_derived(wanted, self.query.select is None, text) for binder in binders]
         derived = made[0][1]
         if any(other != derived for _, other in made):

@@ -6,21 +6,20 @@ name, where it stands.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lark import Token
 
 from fishweir.algebra.nodes import LAST
 from fishweir.languages.connectives import NotSyntax, OrSyntax
-from fishweir.languages.lexical import quote
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.xscl.syntax import (
     CallSyntax,
     ComparisonSyntax,
     ConditionSyntax,
+    Namespaces,
     OptionalSyntax,
     PositionSyntax,
     RelativeSyntax,
@@ -36,18 +35,9 @@ ON_TEXTS = {"contains": "substring", "starts-with": "starts-with"}
 """XPath's functions that are conditions; the engine's `contains` is about words."""
 FUNCTIONS = "contains(), starts-with(), not(), position() and last()"
 
+NodeTest = tuple[Token, str, str]
+"""The name, the axis, and a node test instead of the name."""
 Operand = RelativeSyntax | UnionSyntax | CallSyntax | Token
-
-
-@dataclass(frozen=True, slots=True)
-class Namespaces:
-    """What `with namespace p = 'uri'` declares."""
-
-    prefixes: Mapping[str, str]
-
-    def __str__(self) -> str:
-        declared = ", ".join(f"{prefix} = {quote(uri)}" for prefix, uri in self.prefixes.items())
-        return f"with namespace {declared} " if declared else ""
 
 
 def with_namespaces(node: Any, declared: Namespaces) -> Any:
@@ -77,34 +67,35 @@ def _spelled_out(token: Token, declared: Mapping[str, str]) -> Token:
     return token.update(type="CLARK", value=f"{{{declared[prefix]}}}{local}")
 
 
-def to_step(tokens: tuple[Token, ...]) -> StepSyntax:
-    """A step of its axis and its test: `@k`, `child::a`, `parent::node()`, `.`, `..`."""
+def to_test(tokens: tuple[Token, ...]) -> NodeTest:
+    """The test of a step: `@k`, `child::a`, `parent::node()`, `.`, `..`."""
     *before, test = tokens
     if test.type in ("DOT", "PARENT"):
-        return StepSyntax(test, axis="self" if test.type == "DOT" else "parent", kind="node")
+        return test, "self" if test.type == "DOT" else "parent", "node"
     axis = "child"
     if before:
-        axis = "attribute" if before[0].type == "AT" else re.sub(r"\s*::", "", before[0])
+        axis = "attribute" if before[0].type == "AT" else before[0].rstrip(": \t\r\n")
         if axis not in AXES:
             raise Rejected(f"the axis {axis}:: is not supported", at(before[0]))
-    kind = re.sub(r"\s|\(|\)", "", test) if test.type == "KIND" else ""
+    kind = test.partition("(")[0].rstrip() if test.type == "KIND" else ""
     if kind not in ("", "node", "text"):
         raise Rejected(f"{kind}() is not supported: patterns are of elements and attributes", at(test))
-    return StepSyntax(test, axis=axis, kind=kind)
+    return test, axis, kind
 
 
-def with_marks(step: StepSyntax, marks: tuple[Token | ConditionSyntax | PositionSyntax, ...]) -> StepSyntax:
+def to_step(test: NodeTest, deep: bool, marks: tuple[Token | ConditionSyntax | PositionSyntax, ...]) -> StepSyntax:
     """The step with its variables and predicates; a position is the first of these."""
+    name, axis, kind = test
     variables = tuple(mark for mark in marks if isinstance(mark, Token))
     predicates = [mark for mark in marks if not isinstance(mark, Token)]
     first, position = predicates[0] if predicates else None, 0
     if isinstance(first, PositionSyntax):
-        if step.axis != "child" or step.kind:
+        if axis != "child" or kind:
             reason = "a position counts the children that have one name, or all: it follows child:: or '//'"
             raise Rejected(reason, at(first.at))
         position, predicates = first.number, predicates[1:]
     conditions = tuple(compared(predicate, "a position is the first predicate of its step") for predicate in predicates)
-    return replace(step, variables=variables, conditions=conditions, position=position)
+    return StepSyntax(name, deep, axis, kind, variables, conditions, position)
 
 
 ALONE = "expected a comparison: a position stands alone, in the first predicate of a step"

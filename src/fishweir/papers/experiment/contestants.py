@@ -282,4 +282,4 @@ def _holds(query: CreateQuery, row: Element, joined: Sequence[Companies]) -> boo
     ((_, quote),) = quote_documents([row])
     rows = [one for companies in joined for one in companies.rows]
     some = company_documents([*rows[:OTHERS], *(one for one in rows[OTHERS:] if one.findtext("Symbol") == symbol)])
-    return bool(evaluate_join(query.shape, query.constants, [quote], [company for _, company in some]))
+    return bool(evaluate_join(query.shape, query.constants, [[quote], [company for _, company in some]]))
