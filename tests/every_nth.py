@@ -38,7 +38,7 @@ from fishweir.evaluate.plan.registry import register_kind
 from fishweir.evaluate.plan.rules import register_rule
 from fishweir.evaluate.results import ResultRows, result_batch, rows_to_lists, to_lists
 from fishweir.evaluate.statistics import Statistics
-from fishweir.pipeline.outputs import Constructed, Found, constructed
+from fishweir.pipeline.outputs import Constructed, ResultDocuments, constructed
 
 Ints = NDArray[np.int64]
 
@@ -77,7 +77,7 @@ def _normals(shape: EveryNth) -> Iterable[Any]:
 
 
 @constructed.register
-def _output(shape: EveryNth, constants: Sequence[Constant], found: Found) -> list[Constructed]:
+def _output(shape: EveryNth, constants: Sequence[Constant], found: ResultDocuments) -> list[Constructed]:
     return [({}, element_text(found.documents[0].nodes[0]))]
 
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from fishweir.algebra.nodes import Action, CreateQuery, CreateStream, Schedule, StreamDefinition
 from fishweir.algebra.normal import to_normal
 from fishweir.catalog.catalog import Catalog
-from fishweir.catalog.tables import shapes
+from fishweir.catalog.schema import shapes
 from fishweir.errors import QueryError
 from fishweir.languages.script import parse_script
 

@@ -14,8 +14,8 @@ from fishweir.algebra.nodes import CreateQuery, Source
 from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.plan.segments import build_groups, planned_segment
 from fishweir.evaluate.select.constant_tables import Table
-from fishweir.evaluate.select.region_rule import SMALL, kernel_detail, pool_tables
-from fishweir.evaluate.select.regions import Pooled
+from fishweir.evaluate.select.region_rule import SMALL, choose_regions, kernel_detail
+from fishweir.evaluate.select.regions import RegionSet
 from fishweir.evaluate.select.strategies import ByRegions
 from fishweir.evaluate.statistics import Statistics, count_values, path_key
 from fishweir.evaluate.witnesses.path_tables import PathTable, tuple_tables
@@ -37,9 +37,9 @@ def tables(*wheres: str) -> tuple[Table, ...]:
     return build_groups(rows, {})
 
 
-def pools(built: Sequence[Table], statistics: Statistics, kernel: str | None = None) -> list[Pooled]:
-    chosen = pool_tables(dict(enumerate(built)), statistics, kernel)
-    return [Pooled(tuple(built[i] for i in places), places, strategy) for places, strategy in chosen]
+def pools(built: Sequence[Table], statistics: Statistics, kernel: str | None = None) -> list[RegionSet]:
+    chosen = choose_regions(dict(enumerate(built)), statistics, kernel)
+    return [RegionSet(tuple(built[i] for i in places), places, strategy) for places, strategy in chosen]
 
 
 def ranges(count: int = SMALL) -> list[str]:

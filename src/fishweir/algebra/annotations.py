@@ -20,7 +20,7 @@ from fishweir.algebra.column_joins import is_between, own_clause, stripped
 from fishweir.algebra.feeds import Annotation, Filter, Selection, conjunction
 from fishweir.algebra.formula import And, Clause, Formula, Literal, Not, RelativePath, atoms_of, to_dnf
 from fishweir.algebra.nodes import Constant, Source
-from fishweir.algebra.predicates import Place, Predicate, order_of, to_predicates
+from fishweir.algebra.predicates import Predicate, SlotPlace, order_of, to_predicates
 from fishweir.algebra.texts import SIMILAR
 from fishweir.errors import QueryError
 
@@ -125,7 +125,7 @@ class AnnotationNormal:
     """A template and the way back: index of the constant for each slot."""
 
     template: AnnotationTemplate
-    slots: tuple[Place, ...]
+    slots: tuple[SlotPlace, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def to_annotation(shape: Selection) -> AnnotationNormal:
     primaries = tuple(dict.fromkeys(part.joins for part in filters))
     if len(primaries) + len(flat) > ROLES:
         raise QueryError(f"its feeds take part in {len(primaries) + len(flat)} ways, more than {ROLES}")
-    slots: list[Place] = []
+    slots: list[SlotPlace] = []
     sides: list[Side] = []
 
     def add(role: int, filters: Sequence[Filter]) -> None:
@@ -201,7 +201,7 @@ def _by_ways(part: Filter, ways: list[list[_Conjunction]], flat: list[_Conjuncti
         yield Filter(part.source, formula, tuple(flat.index(one) for one in chosen))
 
 
-def _window(shape: Selection, own: _Conjunction, slots: list[Place], first: int) -> AnnotationWindow:
+def _window(shape: Selection, own: _Conjunction, slots: list[SlotPlace], first: int) -> AnnotationWindow:
     conditions = []
     for literal in own.between:
         atom, share = stripped(literal.atom), -1

@@ -18,7 +18,7 @@ from fishweir.algebra.joins import JoinNormal, JoinTemplate, edge, in_order, pla
 from fishweir.algebra.nodes import MIRRORED, Constant, Operator, Shape, Step
 from fishweir.algebra.normal import Template
 from fishweir.algebra.oracle import item_holds, values_compare
-from fishweir.algebra.predicates import Place
+from fishweir.algebra.predicates import SlotPlace
 
 End = tuple[int, RelativePath]
 """A column of one of a join's streams."""
@@ -57,7 +57,7 @@ def to_column_joins(shape: Shape) -> tuple[JoinNormal, ...]:
 def _normal(shape: Shape, clause: Clause) -> JoinNormal:
     between = sorted({_edge(x.atom) for x in clause if is_between(x.atom)}, key=str)
     sides: list[Template] = []
-    slots: list[Place] = []
+    slots: list[SlotPlace] = []
     nodes: dict[End, int] = {}
     for side, block in enumerate(shape.blocks):
         ends = list(dict.fromkeys(path for one, _, two in between for own, path in (one, two) if own == side))

@@ -18,7 +18,7 @@ from fishweir.algebra.normal import (
     Template,
     TemplateNode,
 )
-from fishweir.algebra.predicates import Place, order_of, place_of, type_of
+from fishweir.algebra.predicates import SlotPlace, order_of, place_of, type_of
 from fishweir.errors import QueryError
 
 
@@ -39,7 +39,7 @@ class _Pattern:
 
 def column_template(
     source: Source, clause: Clause, joined: Sequence[RelativePath] = ()
-) -> tuple[Template, tuple[Place, ...], list[int]]:
+) -> tuple[Template, tuple[SlotPlace, ...], list[int]]:
     """The template, the places of its constants, and the nodes of the columns that a join compares, its outputs."""
     positive = sorted((x.atom for x in clause if x.positive), key=order_of)
     negative = sorted((x.atom for x in clause if not x.positive), key=order_of)

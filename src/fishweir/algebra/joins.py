@@ -25,7 +25,7 @@ from fishweir.algebra.nodes import (
     VariableOutput,
 )
 from fishweir.algebra.normal import Template, dotted, to_normal
-from fishweir.algebra.predicates import Place, Predicate
+from fishweir.algebra.predicates import Predicate, SlotPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class JoinNormal:
 
     template: JoinTemplate
     variables: tuple[tuple[str, int, int], ...]
-    slots: tuple[Place, ...]
+    slots: tuple[SlotPlace, ...]
 
     @property
     def places(self) -> tuple[tuple[str, int, int], ...]:
@@ -137,7 +137,7 @@ def to_join(shape: Shape) -> JoinNormal:
         normals.append(to_normal(Shape((block,), own, outputs, shape.slots)))
     places = {name: (owner[name], node) for normal in normals for name, node in normal.variables}
     edges = {_edge(condition, places) for condition in between}
-    slots: list[Place] = [slot for normal in normals for slot in normal.slots]
+    slots: list[SlotPlace] = [slot for normal in normals for slot in normal.slots]
     sides = tuple(_in_order(normal.template) for normal in normals)
     template = JoinTemplate(sides, in_order(edges), placed_windows(shape.windows, slots), shape.strict)
     return JoinNormal(template, tuple((name, *place) for name, place in places.items()), tuple(slots))
@@ -208,7 +208,7 @@ def _edge(condition: Comparison, places: dict[str, tuple[int, int]]) -> Edge:
     return edge(places[condition.left], condition.comparison, places[condition.right])
 
 
-def placed_windows(windows: tuple[SideWindow, ...], slots: list[Place]) -> tuple[SideWindow, ...]:
+def placed_windows(windows: tuple[SideWindow, ...], slots: list[SlotPlace]) -> tuple[SideWindow, ...]:
     """The windows with their slots behind those of the sides; equal ends share one."""
     first, found = len(slots), []
     for window in windows:

@@ -108,17 +108,17 @@ def holds(condition: Comparison, binding: Binding, constants: Sequence[Constant]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TreePlace:
     """An element that a pattern node may bind. Of one above a split only the name is left; in its place
     the document's own element is bound."""
 
     name: str
     namespace: str
     node: Node
-    children: tuple[Place, ...]
+    children: tuple[TreePlace, ...]
     attributes: tuple[tuple[str, str, Node], ...] = ()
 
-    def walk(self) -> Iterator[Place]:
+    def walk(self) -> Iterator[TreePlace]:
         yield self
         for child in self.children:
             yield from child.walk()
@@ -130,34 +130,34 @@ def embeddings(pattern: PatternNode, document: Document, constants: Sequence[Con
     ids = {element: i for i, element in enumerate(elements(document.root))}
     places = [_place(document.root, ids)]
     for name in reversed(document.context):
-        places.append(Place(name, "", places[0].node, (places[-1],)))
+        places.append(TreePlace(name, "", places[0].node, (places[-1],)))
     match pattern.step.axis:
         case "item":
             starts = places[:1]
         case "child":
             starts = places[::-1]
         case _:
-            yield from _below(pattern, Place("", "", places[0].node, (places[-1],)), constants)
+            yield from _below(pattern, TreePlace("", "", places[0].node, (places[-1],)), constants)
             return
     for start in starts:
         for place in _passing(pattern.step, [start]):
             yield from _bound(pattern, place, constants)
 
 
-def _below(pattern: PatternNode, place: Place, constants: Sequence[Constant]) -> Iterator[Binding]:
+def _below(pattern: PatternNode, place: TreePlace, constants: Sequence[Constant]) -> Iterator[Binding]:
     if pattern.step.is_attribute:
         for owner in place.walk() if pattern.step.is_deep else (place,):
             for name, namespace, node in owner.attributes:
                 meant = pattern.step.namespace is not None or node.is_named or pattern.step.name == "*"
                 if meant and pattern.step.accepts(name, namespace):
-                    yield from _bound(pattern, Place(name, namespace, node, ()), constants)
+                    yield from _bound(pattern, TreePlace(name, namespace, node, ()), constants)
         return
     for parent in place.walk() if pattern.step.is_deep else (place,):
         for child in _passing(pattern.step, parent.children):
             yield from _bound(pattern, child, constants)
 
 
-def _passing(step: Step, siblings: Sequence[Place]) -> Sequence[Place]:
+def _passing(step: Step, siblings: Sequence[TreePlace]) -> Sequence[TreePlace]:
     """Those of some siblings that pass a step; of a position one of them."""
     passing = [place for place in siblings if step.accepts(place.name, place.namespace)]
     if step.position == LAST:
@@ -165,7 +165,7 @@ def _passing(step: Step, siblings: Sequence[Place]) -> Sequence[Place]:
     return passing[step.position - 1 : step.position] if step.position else passing
 
 
-def _bound(pattern: PatternNode, place: Place, constants: Sequence[Constant]) -> Iterator[Binding]:
+def _bound(pattern: PatternNode, place: TreePlace, constants: Sequence[Constant]) -> Iterator[Binding]:
     """The ways to lay a pattern below a node that its root binds, unless what must be absent is there."""
     own = dict.fromkeys(pattern.variables, place.node)
     for absence in pattern.absent:
@@ -178,16 +178,16 @@ def _bound(pattern: PatternNode, place: Place, constants: Sequence[Constant]) ->
 
 
 def _choices(
-    children: Sequence[PatternNode], place: Place, own: Binding, constants: Sequence[Constant]
+    children: Sequence[PatternNode], place: TreePlace, own: Binding, constants: Sequence[Constant]
 ) -> Iterator[Binding]:
     for choice in product(*[list(_below(child, place, constants)) for child in children]):
         yield {name: bound for part in (own, *choice) for name, bound in part.items()}
 
 
-def _place(element: Element, ids: dict[Element, int]) -> Place:
+def _place(element: Element, ids: dict[Element, int]) -> TreePlace:
     id = ids[element]
     attributes = [(str(key), *_split(str(key)), str(value)) for key, value in element.attrib.items()]
-    return Place(
+    return TreePlace(
         *_split(element.tag),
         Node(str(id), (id, ""), string_value(element), element),
         tuple(_place(child, ids) for child in element.iterchildren(etree.Element)),

@@ -81,11 +81,11 @@ class Predicate:
         return f"{self.source}: {self.shown()}"
 
 
-Place = int | tuple[int, int]
+SlotPlace = int | tuple[int, int]
 """Which of the query's constants a slot has; -1 for none, a pair for a share and its text."""
 
 
-def to_predicates(source: Source, formula: Formula) -> list[tuple[Predicate, tuple[Place, ...]]]:
+def to_predicates(source: Source, formula: Formula) -> list[tuple[Predicate, tuple[SlotPlace, ...]]]:
     """One predicate; several, any of which may hold, where the conjunctive normal form would explode."""
     try:
         alternatives = [to_cnf(formula)]
@@ -94,14 +94,14 @@ def to_predicates(source: Source, formula: Formula) -> list[tuple[Predicate, tup
     return [_predicate(source, clauses) for clauses in alternatives if all(clauses)]
 
 
-def constant_at(place: Place, constants: tuple[Constant, ...]) -> Constant:
+def constant_at(place: SlotPlace, constants: tuple[Constant, ...]) -> Constant:
     if isinstance(place, int):
         return constants[place] if place >= 0 else ""
     share, text = place
     return f"{constants[share] if share >= 0 else SIMILAR}\t{constants[text]}"
 
 
-def place_of(atom: Atom) -> Place:
+def place_of(atom: Atom) -> SlotPlace:
     """Where a condition's constant stands among the query's; -1 where it has none."""
     if not isinstance(atom.right, Slot):
         return -1
@@ -117,9 +117,9 @@ def order_of(atom: Atom) -> tuple[str, str, int]:
     return (str(atom), type_of(atom), atom.right.index if isinstance(atom.right, Slot) else -1)
 
 
-def _predicate(source: Source, clauses: tuple[Clause, ...]) -> tuple[Predicate, tuple[Place, ...]]:
+def _predicate(source: Source, clauses: tuple[Clause, ...]) -> tuple[Predicate, tuple[SlotPlace, ...]]:
     ordered = sorted(sorted((order_of(x.atom), not x.positive, x.atom) for x in clause) for clause in clauses)
-    places: list[Place] = []
+    places: list[SlotPlace] = []
     found = []
     for clause in ordered:
         literals = []

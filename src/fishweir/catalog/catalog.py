@@ -25,8 +25,8 @@ from fishweir.algebra.codec import from_json
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Action, Constant, Schedule, Shape, StreamDefinition
 from fishweir.catalog.change import Change
+from fishweir.catalog.schema import counters, metadata, queries, shapes, streams, subscriptions
 from fishweir.catalog.subscribers import Subscription, standing
-from fishweir.catalog.tables import counters, metadata, queries, shapes, streams, subscriptions
 
 PATIENCE = 60  # seconds to wait for another process's write
 

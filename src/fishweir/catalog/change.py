@@ -19,7 +19,7 @@ from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, StreamDefinition
 from fishweir.catalog.publications import Publications
-from fishweir.catalog.tables import counters, queries, reads, shapes, streams, subscriptions
+from fishweir.catalog.schema import counters, queries, reads, shapes, streams, subscriptions
 from fishweir.errors import QueryError
 
 CHUNK = 20_000

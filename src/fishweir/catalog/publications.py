@@ -17,7 +17,7 @@ from fishweir.algebra.feeds import FeedQuery
 from fishweir.algebra.nodes import CreateQuery, Schedule
 from fishweir.algebra.views import Publication
 from fishweir.algebra.views import reads as names_read
-from fishweir.catalog.tables import publications, queries, reads
+from fishweir.catalog.schema import publications, queries, reads
 
 _COLUMNS = (
     queries.c.name, queries.c.constants, queries.c.text, queries.c.start, queries.c.every, queries.c.expire,

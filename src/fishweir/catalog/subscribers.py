@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from fishweir.algebra.feeds import Subscribe
 from fishweir.algebra.intervals import interval_text
 from fishweir.catalog.change import Change
-from fishweir.catalog.tables import subscribers
+from fishweir.catalog.schema import subscribers
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ class Contradiction:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Declared:
     """The elements of a stream's documents from the outermost one on; of tuples also the columns below the last."""
 
     stream: str
@@ -87,17 +87,17 @@ def _contradictions(shape: Shape, streams: Mapping[str, StreamDefinition]) -> It
             yield found
 
 
-def _known(stream: StreamDefinition | None) -> Known | None:
+def _known(stream: StreamDefinition | None) -> Declared | None:
     if stream is None:
         return None
     if stream.is_tuples:
-        return Known(stream.name, (xml_name(stream.name),), tuple(name for name, _ in stream.columns))
+        return Declared(stream.name, (xml_name(stream.name),), tuple(name for name, _ in stream.columns))
     if stream.split is None and stream.rows is None:
         return None
     path = parse_path(stream.split or stream.rows or "")
     if not path.absolute or any(step.name == "*" for step in path.steps):
         return None
-    return Known(stream.name, tuple(step.name for step in path.steps))
+    return Declared(stream.name, tuple(step.name for step in path.steps))
 
 
 def _passes(step: Step, name: str) -> bool:

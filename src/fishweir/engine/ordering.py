@@ -19,7 +19,7 @@ from fishweir.algebra.nodes import Shape, Source, StreamDefinition
 AnyShape = Shape | Selection | FeedQuery
 Types = Mapping[str, str]
 """The declared type of each column, by its name as an element."""
-Place = Callable[[RelativePath], tuple[int, RelativePath]]
+SlotPlace = Callable[[RelativePath], tuple[int, RelativePath]]
 """Which block a path reads, and which column of it."""
 
 ORDERS = ("<", "<=", ">", ">=")
@@ -52,7 +52,7 @@ def types_of(source: Source, streams: Mapping[str, StreamDefinition]) -> Types:
     return {xml_name(name): kind for name, kind in columns}
 
 
-def _ordered(formula: Formula, types: Sequence[Types], place: Place) -> Formula:
+def _ordered(formula: Formula, types: Sequence[Types], place: SlotPlace) -> Formula:
     def change(atom: Atom) -> Atom:
         if atom.op not in ORDERS or not isinstance(atom.right, tuple):
             return atom

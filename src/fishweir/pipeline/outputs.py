@@ -28,7 +28,7 @@ Constructed = tuple[Bindings, str | dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Found:
+class ResultDocuments:
     """One result of a row: a document for each side, the output nodes if they are known, and what was collected, as
     join and document."""
 
@@ -38,13 +38,13 @@ class Found:
 
 
 @singledispatch
-def constructed(shape: Any, constants: Sequence[Constant], found: Found) -> list[Constructed]:
+def constructed(shape: Any, constants: Sequence[Constant], found: ResultDocuments) -> list[Constructed]:
     """The bindings and the output of each result that some documents give."""
     raise TypeError(f"no output is registered for {type(shape).__name__}")
 
 
 @constructed.register
-def _of_shape(shape: Shape, constants: Sequence[Constant], found: Found) -> list[Constructed]:
+def _of_shape(shape: Shape, constants: Sequence[Constant], found: ResultDocuments) -> list[Constructed]:
     if shape.formula is not None:
         return [({}, joined_columns(shape.columns, [(one.nodes[0], one.values) for one in found.documents]))]
     return [_bound(shape, found.documents, places) for places in _places(shape, constants, found)]
@@ -65,7 +65,7 @@ def _bound(shape: Shape, documents: Sequence[TakenDocument], places: Mapping[str
     return bindings, construct(shape.output, bound)
 
 
-def _places(shape: Shape, constants: Sequence[Constant], found: Found) -> list[Mapping[str, int]]:
+def _places(shape: Shape, constants: Sequence[Constant], found: ResultDocuments) -> list[Mapping[str, int]]:
     """The node of each variable that a result shows, for each result."""
     if not shape.windows:
         assert found.nodes is not None, "a selection names its nodes"
@@ -82,7 +82,7 @@ def _places(shape: Shape, constants: Sequence[Constant], found: Found) -> list[M
 
 
 @constructed.register
-def _of_selection(shape: Selection, constants: Sequence[Constant], found: Found) -> list[Constructed]:
+def _of_selection(shape: Selection, constants: Sequence[Constant], found: ResultDocuments) -> list[Constructed]:
     (item,) = found.documents
     if shape.joins:
         return [_annotated(shape, item, found.collected)]

@@ -20,9 +20,9 @@ from fishweir.algebra.joins import Edge, JoinTemplate, to_join
 from fishweir.algebra.nodes import Constant, Shape
 from fishweir.algebra.normal import Template
 from fishweir.algebra.values import COMPARE
-from fishweir.evaluate.join.many.tables import build_many, is_hashed
+from fishweir.evaluate.join.join_tables import kept_nodes, side_paths
+from fishweir.evaluate.join.many.many_tables import build_many, is_hashed
 from fishweir.evaluate.join.rows.side_rows import values_at
-from fishweir.evaluate.join.tables import kept_nodes, side_paths
 from fishweir.evaluate.select.match import match_table
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths

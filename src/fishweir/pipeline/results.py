@@ -20,7 +20,7 @@ from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import Entries, Expansion, entries_of, result_times
 from fishweir.pipeline.home import Home
-from fishweir.pipeline.outputs import Constructed, Found, constructed, is_bound_when_read, several
+from fishweir.pipeline.outputs import Constructed, ResultDocuments, constructed, is_bound_when_read, several
 from fishweir.pipeline.taken import TakenDocument, take_document
 
 SCHEMA = pa.schema([
@@ -89,7 +89,7 @@ class ResultReader:
         if wanted is not None:
             rows = rows.take(pa.array(np.unique(expansion.queries(rows, wanted)[0])))
         entries = entries_of(rows)
-        seen = Seen()
+        seen = Once()
         for start in range(0, len(entries), ENTRIES_AT_ONCE):
             block = _Block(self.home, rows, entries, slice(start, start + ENTRIES_AT_ONCE))
             at, numbers = expansion.queries(block.rows, wanted)
@@ -160,7 +160,7 @@ class _Block:
         self, entry: int, row: Mapping[str, Any], query: QueryLike
     ) -> tuple[list[str], int | None, list[Constructed]]:
         documents, collected = self._documents(entry, row)
-        made = constructed(query.shape, query.constants, Found(documents, row["nodes"], collected))
+        made = constructed(query.shape, query.constants, ResultDocuments(documents, row["nodes"], collected))
         order = row["order"] or range(len(documents))
         origin = documents[0].origin if len(documents) == 1 else None
         return [documents[side].id for side in order], origin, made
@@ -183,7 +183,7 @@ class _Block:
         return take_document(self.home, stream, number)
 
 
-class Seen:
+class Once:
     """Results that came by one alternative of a query and must not come by another; entries come by document."""
 
     def __init__(self) -> None:

@@ -11,9 +11,9 @@ from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.annotations import annotating
-from fishweir.evaluate.join.annotations.stage import AnnotationStage, batch_items
-from fishweir.evaluate.join.annotations.state import no_items
-from fishweir.evaluate.join.annotations.tables import build_annotations
+from fishweir.evaluate.join.annotations.annotation_stage import AnnotationStage, batch_items
+from fishweir.evaluate.join.annotations.annotation_tables import build_annotations
+from fishweir.evaluate.join.annotations.items import no_items
 from fishweir.evaluate.plan.segments import planned_segment, read_segment, write_segment
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.pipeline.states import cached_states, write_states

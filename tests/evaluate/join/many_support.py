@@ -11,10 +11,10 @@ from fishweir.algebra.clauses import constants_of, has_several, to_normals
 from fishweir.algebra.join_oracle import evaluate_join
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.group import Batch
+from fishweir.evaluate.join.many.many_tables import build_many
 from fishweir.evaluate.join.many.mjoin import find_many
-from fishweir.evaluate.join.many.tables import build_many
-from fishweir.evaluate.join.meeting import Known
 from fishweir.evaluate.join.operators import Joins
+from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.stage import JoinStage, batch_run
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.languages.script import parse_script
@@ -104,7 +104,7 @@ class Home:
         stage = self.stage()
         pieces = [batch[: len(batch) // 2], batch[len(batch) // 2 :]] if halves else [batch]
         new = [self.run(stage, piece, version) for piece in pieces if piece]
-        known = Known([*self.retained, *new])
+        known = RunContext([*self.retained, *new])
         for part in range(parts):
             old = list(self.retained)
             for run in new:

@@ -9,11 +9,11 @@ from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.join_oracle import evaluate_join, join_results
 from fishweir.algebra.joins import row_variables, to_join
 from fishweir.evaluate.group import Batch
-from fishweir.evaluate.join.meeting import find_pairs
+from fishweir.evaluate.join.join_tables import build_join
 from fishweir.evaluate.join.operators import Joins
+from fishweir.evaluate.join.pairing import find_pairs
 from fishweir.evaluate.join.placement import is_movable
 from fishweir.evaluate.join.stage import JoinStage, batch_run
-from fishweir.evaluate.join.tables import build_join
 
 
 def tables_of(queries, statistics=None):

@@ -13,7 +13,7 @@ from fishweir.algebra.column_joins import in_block
 from fishweir.algebra.feeds import Annotation, FeedWindow, Filter, Selection
 from fishweir.algebra.formula import And, Atom, Not, Or, to_dnf
 from fishweir.algebra.nodes import Slot, Source, Step
-from fishweir.evaluate.join.annotations.tables import merge_annotations
+from fishweir.evaluate.join.annotations.annotation_tables import merge_annotations
 from tests.evaluate.join.annotation_support import SOURCES, arrivals, expected, found_by, table_of, through_files
 
 TITLE, LINK, ITEM = (Step("title"),), (Step("link"),), ()

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fishweir.evaluate.join.views import words_to_keys
+from fishweir.evaluate.join.value_views import words_to_keys
 from tests.evaluate.join.runs_support import expected, joined, parsed
 from tests.generators import feed_items, joins
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fishweir.evaluate.join import pairs
-from fishweir.evaluate.join.many.pools import ByQuery
+from fishweir.evaluate.join.many.candidates import ByQuery
 from fishweir.languages.script import parse_script
 from tests.evaluate.join.many_support import Home, expected, query_of
 from tests.evaluate.join.runs_support import parsed

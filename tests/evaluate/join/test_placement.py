@@ -7,9 +7,9 @@ import random
 import numpy as np
 
 from fishweir.algebra.clauses import constants_of, to_normals
+from fishweir.evaluate.join.join_tables import build_join
 from fishweir.evaluate.join.kind import JoinKind
 from fishweir.evaluate.join.placement import costs, is_better_above, is_movable
-from fishweir.evaluate.join.tables import build_join
 from fishweir.evaluate.statistics import PathStatistics
 from fishweir.languages.script import parse_script
 from tests.evaluate.join.runs_support import expected, joined, parsed

@@ -9,8 +9,8 @@ from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant
 from fishweir.algebra.normal import dotted
 from fishweir.evaluate.group import Described, Explained, Placed
+from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.placement import costs, is_counted, is_movable
-from fishweir.evaluate.join.tables import JoinTable
 from fishweir.evaluate.select.constant_tables import template_paths
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
 from fishweir.evaluate.witnesses.explain import explain_reached

@@ -12,12 +12,12 @@ from fishweir.algebra.nodes import Constant
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Bundle, Described, Explained, Group, Kind, Placed, QueryRow, Stage, State, Strategy
 from fishweir.evaluate.join.explain import describe_joins, explain_join
-from fishweir.evaluate.join.many.tables import ManyTable, build_many
+from fishweir.evaluate.join.join_tables import JoinTable, build_join
+from fishweir.evaluate.join.many.many_tables import ManyTable, build_many
 from fishweir.evaluate.join.operators import JoinOperator, Joins
 from fishweir.evaluate.join.rows.row_joins import join_signature
 from fishweir.evaluate.join.stage import JoinStage
 from fishweir.evaluate.join.state import run_from_arrays
-from fishweir.evaluate.join.tables import JoinTable, build_join
 from fishweir.evaluate.statistics import Statistics
 
 JoinGroup = JoinTable | ManyTable

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.join.edges import EdgeSets
+from fishweir.evaluate.join.join_tables import JoinTable, Variable
+from fishweir.evaluate.join.many.many_tables import ManyTable
 from fishweir.evaluate.join.many.mjoin import find_many
 from fishweir.evaluate.join.many.partial import Combinations
-from fishweir.evaluate.join.many.tables import ManyTable
-from fishweir.evaluate.join.many.views import many_rows
-from fishweir.evaluate.join.meeting import Block, Known, find_pairs
+from fishweir.evaluate.join.many.side_views import many_rows
+from fishweir.evaluate.join.pairing import PairBlock, RunContext, find_pairs
 from fishweir.evaluate.join.rows.row_joins import RowJoin, row_joins
 from fishweir.evaluate.join.state import Run, SideRows
-from fishweir.evaluate.join.tables import JoinTable, Variable
 from fishweir.evaluate.results import ResultRows, result_batch, rows_to_lists, to_lists
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
@@ -60,7 +60,7 @@ class JoinOperator(Protocol):
     def longest(self, rows: bool, dead: Collection[int] = ()) -> float:
         """The longest window of a living query in seconds, or in rows; -1 where there is none."""
 
-    def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: Known) -> Iterator[ResultRows]:
+    def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
         """What the new documents join, among themselves and with the old ones; one `part` of `parts` of it."""
 
 
@@ -127,14 +127,14 @@ class Joins:
             for side, template in enumerate(table.template.sides)
         ]
 
-    def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: Known) -> Iterator[ResultRows]:
+    def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
         for block in find_pairs([self], new, old, part, parts, known):
             yield pair_rows(block)
         for combinations in find_many([self], new, old, part, parts, known):
             yield combination_rows(combinations)
 
 
-def pair_rows(block: Block) -> ResultRows:
+def pair_rows(block: PairBlock) -> ResultRows:
     """A document and all it joins alike, as rows."""
     size = len(block)
     order = np.where(block.left_first[:, None], [[0, 1]], [[1, 0]])

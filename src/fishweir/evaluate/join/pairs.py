@@ -18,13 +18,13 @@ from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER, Contained, EdgeSets, Entry
 from fishweir.evaluate.join.hits import by_kind, kinds_of_hits, stretches
 from fishweir.evaluate.join.state import Hashes, Run, combine
-from fishweir.evaluate.join.views import View, least_common, pair_words, words_to_keys
+from fishweir.evaluate.join.value_views import View, least_common, pair_words, words_to_keys
 
 PAIRS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Met:
+class SetPairs:
     """Pairs of two runs that want one set: the first `counts` queries of `wanted` each. Without `nodes` the pair of
     documents says it all: each binds what the queries read just once."""
 
@@ -40,7 +40,7 @@ class Met:
 
 
 @dataclass(frozen=True)
-class Doubt:
+class UnverifiedPairs:
     """Pairs of two runs that a table's patterns must be laid over to know."""
 
     left: Run
@@ -64,7 +64,9 @@ class Probes:
         return Probes(self.lo[some], self.hi[some], self.documents[some], self.anchors[some], self.hashes[some])
 
 
-def join_runs(sets: EdgeSets, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1) -> Iterator[Met | Doubt]:
+def join_runs(
+    sets: EdgeSets, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1
+) -> Iterator[SetPairs | UnverifiedPairs]:
     """What the new documents meet."""
     if not len(sets.tables):
         return
@@ -76,7 +78,9 @@ def join_runs(sets: EdgeSets, new: Run, old: Sequence[Run], part: int = 0, parts
             yield from _meet(sets, fresh, retained, False, part, parts)
 
 
-def _meet(sets: EdgeSets, left: View, right: View, right_is_new: bool, part: int, parts: int) -> Iterator[Met | Doubt]:
+def _meet(
+    sets: EdgeSets, left: View, right: View, right_is_new: bool, part: int, parts: int
+) -> Iterator[SetPairs | UnverifiedPairs]:
     """The values of the new documents, of all anchors at once, looked up among the others."""
     if not sets.can_meet(left.run, right.run):
         return
@@ -124,7 +128,7 @@ def portions(lengths: Ints) -> Iterator[slice]:
 
 def _decide(
     sets: EdgeSets, left: View, right: View, probes: Probes, mine: NDArray[np.bool_], anchors: Ints, right_is_new: bool
-) -> Iterator[Met | Doubt]:
+) -> Iterator[SetPairs | UnverifiedPairs]:
     """Where each document binds each variable once at most."""
     own, other = (right, left) if right_is_new else (left, right)
     kinds, first = kinds_of_hits(
@@ -159,7 +163,7 @@ def _decide(
 
 def _decide_several(
     sets: EdgeSets, left: View, right: View, probes: Probes, right_is_new: bool
-) -> Iterator[Met | Doubt]:
+) -> Iterator[SetPairs | UnverifiedPairs]:
     probed = left if right_is_new else right
     probe, found = expand(probes.lo, probes.hi)
     ours, theirs, anchors = probes.documents[probe], probed.run.documents[found], probes.anchors[probe]
@@ -195,23 +199,23 @@ def _once(edges: Ints, left: View, right: View, lefts: Ints, rights: Ints, hashe
 
 def _wanted(
     entries: Sequence[Entry], starts: Ints, left: Run, right: Run, lefts: Ints, rights: Ints, by_right: bool
-) -> Iterator[Met | Doubt]:
+) -> Iterator[SetPairs | UnverifiedPairs]:
     """Who wants the pairs of each kind, which lie together."""
     for kind in np.flatnonzero(np.diff(starts)).tolist():
         entry, some = entries[kind // 3], slice(int(starts[kind]), int(starts[kind + 1]))
         for table in entry.doubtful:
-            yield Doubt(left, right, lefts[some], rights[some], table)
+            yield UnverifiedPairs(left, right, lefts[some], rights[some], table)
         wanted = entry.wanted(kind % 3)
         if not len(wanted.members):
             continue
         if np.isinf(wanted.reaches[-1]):
             counts = np.full(some.stop - some.start, len(wanted.members))
-            yield Met(left, right, lefts[some], rights[some], wanted, counts, None, by_right)
+            yield SetPairs(left, right, lefts[some], rights[some], wanted, counts, None, by_right)
             continue
         counts = wanted.count(np.abs(right.times[rights[some]] - left.times[lefts[some]]))
         near = np.flatnonzero(counts)
         if len(near):
-            yield Met(left, right, lefts[some][near], rights[some][near], wanted, counts[near], None, by_right)
+            yield SetPairs(left, right, lefts[some][near], rights[some][near], wanted, counts[near], None, by_right)
 
 
 def apart(left: Run, right: Run, lefts: Ints, rights: Ints) -> tuple[NDArray[np.float64], Ints]:

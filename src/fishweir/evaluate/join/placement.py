@@ -157,7 +157,7 @@ def checks_of(template: JoinTemplate, columns: Sequence[Column]) -> tuple[Check,
     return tuple(sorted(found, key=lambda check: (check.op != "=", check.op == "!=")))
 
 
-def wanting(checks: Sequence[Check], values: Sequence[NDArray[np.uint64]]) -> tuple[Ints, Ints]:
+def satisfying(checks: Sequence[Check], values: Sequence[NDArray[np.uint64]]) -> tuple[Ints, Ints]:
     """Pairs of (row pair, place of a query) whose constants are satisfied; `values` of each side by pair and column."""
 
     def of(check: Check) -> NDArray[np.generic]:

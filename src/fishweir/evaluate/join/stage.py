@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.group import Batch, Kept, Stage, State
-from fishweir.evaluate.join.meeting import Known
+from fishweir.evaluate.join.join_tables import Variable
 from fishweir.evaluate.join.operators import JoinOperator, RowSide
+from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.ranks import newest_times
 from fishweir.evaluate.join.state import Hashes, Run, Versions, build_run, concatenated_rows, merge_runs, no_versions
-from fishweir.evaluate.join.tables import Variable
 from fishweir.evaluate.results import ResultRows
 from fishweir.evaluate.witnesses.path_tables import Path, hash_texts
 
@@ -41,7 +41,7 @@ class JoinStage(Stage):
     def probe(self, new: Sequence[Kept], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
         fresh = [kept.state for kept in new if isinstance(kept.state, Run)]
         before = [state for state in old if isinstance(state, Run)]
-        known = Known([*before, *fresh], self.rows > 0)
+        known = RunContext([*before, *fresh], self.rows > 0)
         for run in fresh:
             for operator in self.parts:
                 yield from operator.find(run, before, part, parts, known)

@@ -12,7 +12,7 @@ from fishweir.evaluate.select.constant_tables import Table, template_paths
 from fishweir.evaluate.select.explain_filters import explain_filter, explain_plan
 from fishweir.evaluate.select.filters import FilterTable, predicate_paths
 from fishweir.evaluate.select.region_rule import kernel_detail
-from fishweir.evaluate.select.regions import Pooled, sides
+from fishweir.evaluate.select.regions import RegionSet, sides
 from fishweir.evaluate.statistics import PathStatistics, path_key
 from fishweir.evaluate.witnesses.explain import explain_reached
 from fishweir.evaluate.witnesses.path_tables import Path
@@ -86,7 +86,7 @@ def _box(found: Table, placed: Placed, constants: Sequence[Constant], about: Exp
 def describe_tables(bundles: Sequence[Placed]) -> list[Described]:
     """All groups by signature, and all sets of boxes."""
     groups: dict[str, list[Table]] = {}
-    pools: dict[str, list[Pooled]] = {}
+    pools: dict[str, list[RegionSet]] = {}
     for placed in bundles:
         if placed.bundle.parameter:
             pools.setdefault(_pooled(placed).signature, []).append(_pooled(placed))
@@ -102,9 +102,9 @@ def _regional(bundles: Sequence[Placed]) -> list[Placed]:
     return [placed for placed in bundles if placed.bundle.parameter and isinstance(placed.groups[0], Table)]
 
 
-def _pooled(placed: Placed) -> Pooled:
+def _pooled(placed: Placed) -> RegionSet:
     asked_strategy(placed.bundle)  # registers its kernel
-    return Pooled(placed.groups, placed.bundle.groups, placed.bundle.parameter)  # type: ignore[arg-type]
+    return RegionSet(placed.groups, placed.bundle.groups, placed.bundle.parameter)  # type: ignore[arg-type]
 
 
 def _left_over(template: Template, conditions: Sequence[int], constants: Sequence[Constant]) -> str:
@@ -116,7 +116,7 @@ def _left_over(template: Template, conditions: Sequence[int], constants: Sequenc
     return f"  left over {' and '.join(checks) or 'nothing'}"
 
 
-def _box_sizes(pools: Sequence[Pooled]) -> list[str]:
+def _box_sizes(pools: Sequence[RegionSet]) -> list[str]:
     shapes = len({t.template for p in pools for t in p.tables})
     return [
         f"    size      queries: {sum(p.size for p in pools):,}, shapes: {shapes:,}",

@@ -25,7 +25,7 @@ from fishweir.evaluate.select.bindings import bind, compare
 from fishweir.evaluate.select.boxes import Matches as Pairs
 from fishweir.evaluate.select.conditions import holds, somewhere
 from fishweir.evaluate.select.match import distinct, outputs, with_members
-from fishweir.evaluate.select.regions import Pooled, required, sides
+from fishweir.evaluate.select.regions import RegionSet, required, sides
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 PAIRS = 1 << 20
@@ -35,8 +35,8 @@ FIRST = 1024
 
 @dataclass(frozen=True)
 class Bound:
-    """Bindings of a pool: documents, output nodes, by place the path table and the row in it (see Pooled.values), and
-    which bindings have the same output; None where none have."""
+    """Bindings of a set of regions: documents, output nodes, by place the path table and the row in it (see
+    RegionSet.values), and which bindings have the same output; None where none have."""
 
     documents: Ints
     nodes: Ints
@@ -49,7 +49,7 @@ class Bound:
         return bindings if at is None else at[bindings]
 
 
-def match_pool(pool: Pooled, witnesses: Mapping[Path, PathTable]) -> Iterator[Matches]:
+def match_regions(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Iterator[Matches]:
     """The matches of all queries of a pool, in blocks."""
     bound = _bind_flat(pool, witnesses) if pool.flat else _bind_pattern(pool, witnesses)
     if bound is None:
@@ -83,7 +83,7 @@ def _whole_groups(group: Ints, done: Ints) -> Ints:
 
 
 def _matches(
-    pool: Pooled, bound: Bound, witnesses: Mapping[Path, PathTable], bindings: Ints, whole: Ints, pairs: Pairs
+    pool: RegionSet, bound: Bound, witnesses: Mapping[Path, PathTable], bindings: Ints, whole: Ints, pairs: Pairs
 ) -> Matches | None:
     """Row i of the pairs is of `bindings[i]`; rows that are not `whole` are left for the next block."""
     if len(whole) < len(pairs):
@@ -113,7 +113,7 @@ def name_queries(positions: NDArray[np.int32], queries: NDArray[np.int32]) -> No
         positions[i] = queries[positions[i]]
 
 
-def _refined(pool: Pooled, bound: Bound, witnesses: Mapping[Path, PathTable], bindings: Ints, pairs: Pairs) -> Pairs:
+def _refined(pool: RegionSet, bound: Bound, witnesses: Mapping[Path, PathTable], bindings: Ints, pairs: Pairs) -> Pairs:
     """What a query has besides its region, for the tables that have something left over."""
     if not pool.refined or not len(pairs.numbers):
         return pairs
@@ -126,7 +126,7 @@ def _refined(pool: Pooled, bound: Bound, witnesses: Mapping[Path, PathTable], bi
     return pairs.kept(keep)
 
 
-def _by_table(pool: Pooled, pairs: Pairs) -> tuple[Ints, Ints]:
+def _by_table(pool: RegionSet, pairs: Pairs) -> tuple[Ints, Ints]:
     """The pairs in the order of their tables, and where each table begins."""
     if len(pool.tables) == 1:
         return np.arange(len(pairs.numbers)), np.array([0, len(pairs.numbers)])
@@ -137,7 +137,7 @@ def _by_table(pool: Pooled, pairs: Pairs) -> tuple[Ints, Ints]:
 
 
 def _satisfied(
-    pool: Pooled, i: int, bound: Bound, witnesses: Mapping[Path, PathTable], rows: Ints, positions: Ints
+    pool: RegionSet, i: int, bound: Bound, witnesses: Mapping[Path, PathTable], rows: Ints, positions: Ints
 ) -> NDArray[np.bool_]:
     """For pairs (binding, query of table i): whether all that is left over holds."""
     table, template = pool.tables[i], pool.tables[i].template
@@ -164,7 +164,7 @@ def _satisfied(
     return keep
 
 
-def _compared(pool: Pooled, template: Template, join: NodeCondition, bound: Bound, rows: Ints) -> NDArray[np.bool_]:
+def _compared(pool: RegionSet, template: Template, join: NodeCondition, bound: Bound, rows: Ints) -> NDArray[np.bool_]:
     """`x > y` within a binding."""
     columns = []
     for node in (join.left, join.right):
@@ -176,7 +176,7 @@ def _compared(pool: Pooled, template: Template, join: NodeCondition, bound: Boun
     return compare(columns[0], join.op, columns[1])
 
 
-def _bind_pattern(pool: Pooled, witnesses: Mapping[Path, PathTable]) -> Bound | None:
+def _bind_pattern(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Bound | None:
     """All bindings of the one template of a pool."""
     template = pool.tables[0].template
     start = template.constants[sides(template)[0]].node
@@ -198,7 +198,7 @@ def _bind_pattern(pool: Pooled, witnesses: Mapping[Path, PathTable]) -> Bound | 
     )
 
 
-def _bind_flat(pool: Pooled, witnesses: Mapping[Path, PathTable]) -> Bound | None:
+def _bind_flat(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Bound | None:
     """Each document with all of the pool's paths, -1 where it has none. Where a document has a path several times it
     has a binding for each choice."""
     tables = [witnesses.get(path) for path in pool.paths]

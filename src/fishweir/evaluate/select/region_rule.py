@@ -34,7 +34,7 @@ from fishweir.evaluate.select.boxes import Detailed
 from fishweir.evaluate.select.boxes.choose import SAMPLE, choose, grid_work, sample_from_queries
 from fishweir.evaluate.select.boxes.regions import Floats
 from fishweir.evaluate.select.constant_tables import Table
-from fishweir.evaluate.select.regions import Pooled, attribute_count, is_flat
+from fishweir.evaluate.select.regions import RegionSet, attribute_count, is_flat
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
 from fishweir.evaluate.witnesses.path_tables import PathTable
 
@@ -45,11 +45,13 @@ NS_PER_CANDIDATE = 60.0
 NS_PER_ATTRIBUTE = 150.0
 
 
-Pool = tuple[tuple[int, ...], str]
+RegionChoice = tuple[tuple[int, ...], str]
 """Tables by their places in the segment, and the kernel."""
 
 
-def pool_tables(tables: Mapping[int, Table], statistics: Statistics, kernel: str | None = None) -> list[Pool]:
+def choose_regions(
+    tables: Mapping[int, Table], statistics: Statistics, kernel: str | None = None
+) -> list[RegionChoice]:
     """The pools that pay; with a given kernel, all that are possible, evaluated by it."""
     grouped: dict[Hashable, list[int]] = defaultdict(list)
     for place, table in tables.items():
@@ -65,14 +67,14 @@ def _together(template: Template) -> Hashable:
     return (template.source, template.columns) if is_flat(template) else template
 
 
-def _paying(tables: Mapping[int, Table], places: Sequence[int], statistics: Statistics) -> Pool | None:
+def _paying(tables: Mapping[int, Table], places: Sequence[int], statistics: Statistics) -> RegionChoice | None:
     if sum(tables[i].size for i in places) < SMALL:
         return None
     let_through = {i: candidates(tables[i], statistics) for i in places}
     chosen = tuple(i for i in places if tables[i].size < SMALL or let_through[i] >= FEW)
     if not chosen or sum(tables[i].size for i in chosen) < SMALL:
         return None
-    pool = Pooled(tuple(tables[i] for i in chosen), chosen, "grid")
+    pool = RegionSet(tuple(tables[i] for i in chosen), chosen, "grid")
     behind_anchors = sum(NS_PER_TABLE + NS_PER_CANDIDATE * let_through[i] for i in chosen)
     attributes = len(pool.attributes)
     if behind_anchors < NS_PER_ATTRIBUTE * attributes + grid_work(pool.size, attributes):
@@ -91,7 +93,7 @@ def candidates(table: Table, statistics: Statistics) -> float:
     return table.size * selectivity(anchor, template, list(table.columns), statistics)
 
 
-def kernel_detail(pool: Pooled, statistics: Statistics) -> str:
+def kernel_detail(pool: RegionSet, statistics: Statistics) -> str:
     """What the kernel has to add about itself, for a batch of sampled tuples; empty for most kernels."""
     if not isinstance(pool.index, Detailed):
         return ""
@@ -99,7 +101,7 @@ def kernel_detail(pool: Pooled, statistics: Statistics) -> str:
     return pool.index.detail(sample_from_queries(pool.boxes) if values is None else values)
 
 
-def sampled(pool: Pooled, statistics: Statistics) -> Floats | None:
+def sampled(pool: RegionSet, statistics: Statistics) -> Floats | None:
     """Tuples as they may come: of each path the sampled values, each drawn independently."""
     known = [statistics.get(path_key(pool.source, dotted(path)), PathStatistics()) for path in pool.paths]
     if not all(known[attribute.place].sample for attribute in pool.attributes):

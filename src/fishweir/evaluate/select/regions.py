@@ -1,6 +1,6 @@
 """A pool of tables as one set of query regions (Spatial Join CQ 4.1): what is looked up for all of them at once.
 
-In: tables of one source, whose templates may condition different attributes. Out: `Pooled`: the attributes, the
+In: tables of one source, whose templates may condition different attributes. Out: `RegionSet`: the attributes, the
 regions of all queries over them, and the kernel that joins a batch of bindings with the regions (boxes/). A query has
 no condition on an attribute that its own template does not mention. A position is a query of a table, the tables one
 after the other.
@@ -75,7 +75,7 @@ def required(template: Template) -> set[int]:
 
 
 @dataclass(frozen=True)
-class Pooled:
+class RegionSet:
     """The tables of a pool; `indexes` are their places in the segment, `strategy` a key of KERNELS."""
 
     tables: tuple[Table, ...]

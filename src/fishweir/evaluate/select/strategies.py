@@ -12,9 +12,9 @@ from fishweir.evaluate.group import Bundle, Placed, Strategy
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.select.match import match_table
-from fishweir.evaluate.select.region_match import match_pool
-from fishweir.evaluate.select.region_rule import pool_tables
-from fishweir.evaluate.select.regions import Pooled
+from fishweir.evaluate.select.region_match import match_regions
+from fishweir.evaluate.select.region_rule import choose_regions
+from fishweir.evaluate.select.regions import RegionSet
 from fishweir.evaluate.select.twigs import FEWEST, Twigs, build_twigs, is_twig
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.path_tables import FirstValues, Path, PathTable
@@ -80,13 +80,13 @@ class Regions(_Tables):
     """All tables at once: a batch of bindings joined with the regions of their queries."""
 
     @cached_property
-    def pooled(self) -> Pooled:
-        return Pooled(self.tables, self.placed.bundle.groups, self.placed.bundle.parameter)
+    def pooled(self) -> RegionSet:
+        return RegionSet(self.tables, self.placed.bundle.groups, self.placed.bundle.parameter)
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
         """Lists of queries, so any of the groups does."""
         found = FirstValues(witnesses) if self.tables[0].template.columns else witnesses
-        for matches in match_pool(self.pooled, found):
+        for matches in match_regions(self.pooled, found):
             yield self.placed.first, matches
 
 
@@ -151,7 +151,7 @@ class ByRegions(Strategy):
         self.name, self.kernel, self.module = name, kernel, module  # type: ignore[misc]
 
     def take(self, groups: Mapping[int, Table], statistics: Statistics) -> list[Bundle]:
-        pools = pool_tables(groups, statistics, self.kernel)
+        pools = choose_regions(groups, statistics, self.kernel)
         return [self.bundle(places, kernel) for places, kernel in pools]
 
     def operator(self, placed: Placed) -> Regions:

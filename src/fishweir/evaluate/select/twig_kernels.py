@@ -38,7 +38,7 @@ class Program(NamedTuple):
     queries: Ints
 
 
-class Found(NamedTuple):
+class TwigInput(NamedTuple):
     """`rows` of the batch: state, row above, row after its subtree, code of its text. `places` of the program: the
     trie node, between which entries of `place_states` its states lie, how many rows they have. `states`: between which
     entries its `trie_nodes` (sorted) and its `state_rows` (sorted) lie. Rows with code c are those of `text_rows`
@@ -78,7 +78,7 @@ def first_at_least(values: Ints, lo: int, hi: int, wanted: int) -> int:
 
 
 @inlined
-def ends_at(found: Found, row: int, place: int) -> bool:
+def ends_at(found: TwigInput, row: int, place: int) -> bool:
     """Whether a row ends the trie node at a place."""
     state = found.rows[row, STATE]
     node, hi = found.places[place, TRIE_NODE], found.states[state, END_NODE]
@@ -87,7 +87,7 @@ def ends_at(found: Found, row: int, place: int) -> bool:
 
 
 @inlined
-def tests_hold(program: Program, found: Found, row: int, node: int) -> bool:
+def tests_hold(program: Program, found: TwigInput, row: int, node: int) -> bool:
     """The conditions with constants of a node."""
     holds = True
     for i in range(program.nodes[node, FIRST_TEST], program.nodes[node, END_TEST]):
@@ -111,7 +111,7 @@ def tests_hold(program: Program, found: Found, row: int, node: int) -> bool:
 
 
 @lean_kernel
-def next_below(program: Program, found: Found, node: int, above: int, row: int) -> int:
+def next_below(program: Program, found: TwigInput, node: int, above: int, row: int) -> int:
     """The next row after `row` that ends at a node and is a child of (or below) another; -1 where there is none."""
     place, deep, end = program.nodes[node, PLACE], program.nodes[node, DEEP], found.rows[above, AFTER]
     row = row + 1 if row == above or deep else found.rows[row, AFTER]
@@ -134,7 +134,7 @@ def next_below(program: Program, found: Found, node: int, above: int, row: int) 
 
 
 @lean_kernel
-def branches_fit(program: Program, found: Found, row: int, node: int, known: int, stack: Ints) -> bool:
+def branches_fit(program: Program, found: TwigInput, row: int, node: int, known: int, stack: Ints) -> bool:
     """Whether all below a node lies below a row, a child that is known to hold left aside."""
     branch = program.nodes[node, CHILD]
     while branch >= 0:
@@ -166,7 +166,7 @@ def branches_fit(program: Program, found: Found, row: int, node: int, known: int
 
 
 @inlined
-def fits(program: Program, found: Found, row: int, node: int, known: int, stack: Ints) -> bool:
+def fits(program: Program, found: TwigInput, row: int, node: int, known: int, stack: Ints) -> bool:
     """Whether a row satisfies a node and all below it; `stack` has room for the nodes of a query."""
     return tests_hold(program, found, row, node) and (
         program.nodes[node, CHILD] < 0 or branches_fit(program, found, row, node, known, stack)
@@ -174,7 +174,7 @@ def fits(program: Program, found: Found, row: int, node: int, known: int, stack:
 
 
 @lean_kernel
-def rarest(program: Program, found: Found, query: int) -> tuple[int, int, int]:
+def rarest(program: Program, found: TwigInput, query: int) -> tuple[int, int, int]:
     """The node with the least rows to look at, the code of its text (-1: all that end there), and their number."""
     best, code, least = -1, -1, 1 << 60
     for node in range(program.queries[query, TOP], program.queries[query, END]):
@@ -191,7 +191,7 @@ def rarest(program: Program, found: Found, query: int) -> tuple[int, int, int]:
 
 
 @lean_kernel
-def first_rows(program: Program, found: Found, node: int, code: int, work: Work) -> int:
+def first_rows(program: Program, found: TwigInput, node: int, code: int, work: Work) -> int:
     """Puts down the rows that fit a node, among those with a text or those that end there; how many."""
     place, size = program.nodes[node, PLACE], 0
     first, end = found.places[place, FIRST_STATE], found.places[place, END_STATE]
@@ -211,7 +211,9 @@ def first_rows(program: Program, found: Found, node: int, code: int, work: Work)
 
 
 @lean_kernel
-def rows_above(program: Program, found: Found, node: int, lo: int, hi: int, start: int, work: Work, mark: int) -> int:
+def rows_above(
+    program: Program, found: TwigInput, node: int, lo: int, hi: int, start: int, work: Work, mark: int
+) -> int:
     """Puts down, from `start` on, the rows that fit the parent of a node and have a row of lo..hi below them."""
     parent, deep, size = program.nodes[node, PARENT], program.nodes[node, DEEP], start
     place = program.nodes[parent, PLACE]
@@ -229,7 +231,9 @@ def rows_above(program: Program, found: Found, node: int, lo: int, hi: int, star
 
 
 @lean_kernel
-def rows_below(program: Program, found: Found, node: int, lo: int, hi: int, start: int, work: Work, mark: int) -> int:
+def rows_below(
+    program: Program, found: TwigInput, node: int, lo: int, hi: int, start: int, work: Work, mark: int
+) -> int:
     """Puts down, from `start` on, the rows that fit a node and are below a row of lo..hi."""
     size = start
     for i in range(lo, hi):
@@ -245,7 +249,7 @@ def rows_below(program: Program, found: Found, node: int, lo: int, hi: int, star
 
 
 @lean_kernel
-def run_some(program: Program, found: Found, query: int, work: Work, pairs: Ints) -> tuple[int, int]:
+def run_some(program: Program, found: TwigInput, query: int, work: Work, pairs: Ints) -> tuple[int, int]:
     """Runs queries from one on as long as there is room for the rows of one more; the next one, and how many pairs."""
     rows = len(found.rows)
     count, mark = 0, query * len(work.way)
@@ -274,7 +278,7 @@ def run_some(program: Program, found: Found, query: int, work: Work, pairs: Ints
     return query, count
 
 
-def run_twigs(program: Program, found: Found) -> Ints:
+def run_twigs(program: Program, found: TwigInput) -> Ints:
     """All pairs (query, row of its output)."""
     rows, most = len(found.rows), int((program.queries[:, END] - program.queries[:, TOP]).max())
     seen, sets = np.full(rows, -1, np.int64), np.empty(2 * rows, np.int64)

@@ -26,7 +26,7 @@ from fishweir.algebra.normal import ANY_ROOT, ConstantCondition, Template
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.constant_tables import Table
-from fishweir.evaluate.select.twig_kernels import Found, Program, group_pairs, run_twigs
+from fishweir.evaluate.select.twig_kernels import Program, TwigInput, group_pairs, run_twigs
 from fishweir.evaluate.witnesses.automaton.rows import Rows
 from fishweir.evaluate.witnesses.path_tables import texts_to_numbers
 from fishweir.evaluate.witnesses.shared_paths import FoundTables, SharedPaths
@@ -82,7 +82,7 @@ class Twigs:
         ends, members = np.append(starts[held], starts[-1]), self.numbers[queries]
         return Matches(rows.documents[of], positions[of][:, None], none, none[:0], ends, members)
 
-    def _found(self, rows: Rows) -> Found:
+    def _found(self, rows: Rows) -> TwigInput:
         nodes, of_nodes = rows.states_of_nodes
         order, row_starts = rows.by_state
         first, last = (np.searchsorted(nodes, self.trie_nodes, side) for side in ("left", "right"))
@@ -92,7 +92,7 @@ class Twigs:
         codes[rows.valued] = found.fill_null(-1).to_numpy(zero_copy_only=False)
         coded = np.flatnonzero(codes >= 0)
         coded = coded[np.argsort(codes[coded], kind="stable")]
-        return Found(
+        return TwigInput(
             np.column_stack([rows.state, rows.parents, rows.ends, codes]),
             self._numbers(rows, [of_nodes[first[place] : last[place]] for place in self.numeric.tolist()]),
             np.column_stack([self.trie_nodes, first, last, entered[last] - entered[first]]),

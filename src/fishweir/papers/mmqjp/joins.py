@@ -21,11 +21,11 @@ from fishweir.algebra.nodes import Source
 from fishweir.errors import QueryError
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Bundle, Placed, Strategy
-from fishweir.evaluate.join.meeting import Known, to_blocks
+from fishweir.evaluate.join.join_tables import JoinTable, Variable
 from fishweir.evaluate.join.operators import Joins, pair_rows
+from fishweir.evaluate.join.pairing import RunContext, to_blocks
 from fishweir.evaluate.join.rows.probing import Joined
 from fishweir.evaluate.join.state import Run
-from fishweir.evaluate.join.tables import JoinTable, Variable
 from fishweir.evaluate.results import ResultRows
 from fishweir.evaluate.statistics import Statistics
 from fishweir.papers.mmqjp.duckdb_engine import DuckDBEngine
@@ -63,7 +63,7 @@ class RelationalJoins(Joins):
             self.by_source.setdefault(variable.source, []).append(variable)
         self._shares: dict[tuple[int, int], Share] = {}
 
-    def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: Known) -> Iterator[ResultRows]:
+    def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
         for block in to_blocks(self._joined(new, old, part, parts), known):
             yield pair_rows(block)
 

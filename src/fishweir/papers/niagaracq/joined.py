@@ -13,9 +13,9 @@ import numpy as np
 
 from fishweir.algebra.documents import Document, Element
 from fishweir.algebra.nodes import Source
-from fishweir.evaluate.join.meeting import Block, find_pairs
+from fishweir.evaluate.join.join_tables import JoinTable
+from fishweir.evaluate.join.pairing import PairBlock, find_pairs
 from fishweir.evaluate.join.state import Run
-from fishweir.evaluate.join.tables import JoinTable
 from fishweir.evaluate.plan.segments import build_groups
 from fishweir.papers.mmqjp.experiment.fast import Fast
 from fishweir.papers.mmqjp.relations import Arrival
@@ -39,23 +39,23 @@ class GroupedJoin(Fast):
         self.documents -= len(rows)
         return run
 
-    def match(self, run: Run) -> list[Block]:
+    def match(self, run: Run) -> list[PairBlock]:
         return list(find_pairs([self.joins], run, self.runs))
 
-    def counts(self, found: list[Block]) -> Counts:
+    def counts(self, found: list[PairBlock]) -> Counts:
         """A company is there once, so that a result is a pair of query and quote."""
         members = [block.members for block in found]
         fired = len(np.unique(np.concatenate(members))) if members else 0
         return Counts(fired, sum(map(len, members)), sum(map(len, found)))
 
-    def pairs(self, found: list[Block]) -> set[tuple[int, int]]:
+    def pairs(self, found: list[PairBlock]) -> set[tuple[int, int]]:
         result: set[tuple[int, int]] = set()
         for block in found:
             rows = np.repeat(self._quotes(block), np.diff(block.member_starts))
             result.update(zip(block.members.tolist(), rows.tolist(), strict=True))
         return result
 
-    def _quotes(self, block: Block) -> np.ndarray:
+    def _quotes(self, block: PairBlock) -> np.ndarray:
         """Quotes are the left side; numbers go on after those of the companies."""
         return (block.partners if block.by_right else block.numbers) - self.documents
 

@@ -23,13 +23,13 @@ from fishweir.algebra.codec import to_json
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Bundle, Placed, Strategy
-from fishweir.evaluate.join.meeting import Known, only, to_blocks
+from fishweir.evaluate.join.join_tables import JoinTable, key_of
 from fishweir.evaluate.join.operators import Joins, RowSide, pair_rows
-from fishweir.evaluate.join.pairs import Met
+from fishweir.evaluate.join.pairing import RunContext, only, to_blocks
+from fishweir.evaluate.join.pairs import SetPairs
 from fishweir.evaluate.join.rows.probing import Joined, join_rows
 from fishweir.evaluate.join.rows.side_rows import as_rows
 from fishweir.evaluate.join.state import Run, SideRows
-from fishweir.evaluate.join.tables import JoinTable, key_of
 from fishweir.evaluate.results import ResultRows
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.path_tables import FirstValues, Path, PathTable
@@ -72,12 +72,14 @@ class SlidingJoins(Joins):
             for path in columns
         }
 
-    def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: Known) -> Iterator[ResultRows]:
+    def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
         found = chain(self._joined(new, old, part, parts), self._before(new, old, part, parts, known))
         for block in to_blocks(found, known):
             yield pair_rows(block)
 
-    def _before(self, new: Run, old: Sequence[Run], part: int, parts: int, known: Known) -> Iterator[Met | Joined]:
+    def _before(
+        self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
+    ) -> Iterator[SetPairs | Joined]:
         """Pairs with documents retained before the strategy was asked for, which have the default's rows alone."""
         older = {id(run): mask for run in old if (mask := self._without_columns(run)).any()}
         runs = [run for run in old if id(run) in older]

@@ -12,7 +12,7 @@ import numpy as np
 
 from fishweir.algebra.normal import Template
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.join.tables import JoinTable
+from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.select.boxes import Boxes
 from fishweir.evaluate.select.boxes.regions import HIGHEST, LOWEST, float_keys
 from fishweir.evaluate.select.regions import cut, is_side, required

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from fishweir.algebra.annotations import ROLES
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.index.similarity import least_common
+from fishweir.evaluate.join.annotations.annotation_stage import EQUALITIES, AnnotationStage
 from fishweir.evaluate.join.annotations.checks import decide
-from fishweir.evaluate.join.annotations.stage import EQUALITIES, AnnotationStage
-from fishweir.evaluate.join.annotations.state import Floats, Items, place_of
+from fishweir.evaluate.join.annotations.items import Floats, Items, place_of
 from fishweir.evaluate.join.annotations.windows import CountedWindows
 from fishweir.evaluate.join.state import GOLDEN, Hashes, combine
 
@@ -48,7 +48,7 @@ class Annotated:
 
 
 @dataclass(frozen=True)
-class Found:
+class Collected:
     """What meets what: item, link, and the window's item."""
 
     items: Ints
@@ -103,19 +103,19 @@ class _Block:
         missing = np.bincount(source[~np.isin(keys, met)], minlength=len(self.wants))
         held = missing == 0
         shown = np.isin(found.keys, keys[held[source]])
-        found = Found(*(getattr(found, name)[shown] for name in ("items", "links", "times", "streams", "numbers")))
+        found = Collected(*(getattr(found, name)[shown] for name in ("items", "links", "times", "streams", "numbers")))
         numbers = self.stage.primaries[self.wants[held]] // ROLES
         return _grouped(self.stage, np.unique(self.items[held] << 32 | numbers), found)
 
-    def _found(self) -> Found:
+    def _found(self) -> Collected:
         parts = []
         for anchor in np.unique(self.stage.anchors[self.asked & 0xFFFFFFFF]).tolist():
             asked = self.asked[self.stage.anchors[self.asked & 0xFFFFFFFF] == anchor]
             for run, (items, links, others) in zip(self.runs, self._candidates(anchor, asked), strict=True):
                 parts.append(self._checked(run, items, links, others, anchor))
         none = np.empty(0, np.int64)
-        parts.append(Found(none, none, np.empty(0), none, none))
-        return Found(
+        parts.append(Collected(none, none, np.empty(0), none, none))
+        return Collected(
             *(
                 np.concatenate([getattr(part, name) for part in parts])
                 for name in ("items", "links", "times", "streams", "numbers")
@@ -180,7 +180,7 @@ class _Block:
         source, at = expand(lo, np.where(place >= 0, hi, lo))
         return items[source], links[source], run.entries[at] & 0xFFFFFFFF
 
-    def _checked(self, run: Items, items: Ints, links: Ints, others: Ints, anchor: int) -> Found:
+    def _checked(self, run: Items, items: Ints, links: Ints, others: Ints, anchor: int) -> Collected:
         """Those whose window holds the other item and whose comparisons all hold."""
         stage, primary = self.stage, self.primary
         apart = primary.times[items] - run.times[others]
@@ -208,7 +208,7 @@ class _Block:
             met = degree >= (stage.shares[at[own]] if what.op == "similar" else 1.0)
             holds[rows[met != stage.positive[at[own]]]] = False
         items, links, others = items[holds], links[holds], others[holds]
-        return Found(items, links, run.times[others], run.streams[others], run.numbers[others])
+        return Collected(items, links, run.times[others], run.streams[others], run.numbers[others])
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ def _within(ordered: Ints, keys: Ints) -> NDArray[np.bool_]:
     return place_of(ordered, keys) >= 0
 
 
-def _grouped(stage: AnnotationStage, fired: Ints, found: Found) -> Annotated:
+def _grouped(stage: AnnotationStage, fired: Ints, found: Collected) -> Annotated:
     """One row for the queries that give an item the same annotation: (item, query) pairs by the hash of what it is.
     What an item meets by several conjunctions of a join is there once."""
     owner, joins = found.items << 32 | stage.numbers[found.links], stage.joins[found.links]

@@ -10,8 +10,8 @@ import numpy as np
 
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.jit import kernel
-from fishweir.evaluate.join.annotations.stage import EQUALITIES, Compared
-from fishweir.evaluate.join.annotations.state import Floats, Items
+from fishweir.evaluate.join.annotations.annotation_stage import EQUALITIES, Compared
+from fishweir.evaluate.join.annotations.items import Floats, Items
 from fishweir.evaluate.join.state import Hashes
 
 EQUAL, DIFFERENT, SIMILAR, CONTAINS, LESS, AT_MOST, GREATER, AT_LEAST = range(8)

@@ -9,8 +9,8 @@ from typing import Any
 from fishweir.algebra.annotations import AnnotationTemplate, AnnotationWindow, share_of
 from fishweir.algebra.nodes import Constant
 from fishweir.evaluate.group import Described, Explained, Placed
-from fishweir.evaluate.join.annotations.stage import EQUALITIES
-from fishweir.evaluate.join.annotations.tables import AnnotationTable
+from fishweir.evaluate.join.annotations.annotation_stage import EQUALITIES
+from fishweir.evaluate.join.annotations.annotation_tables import AnnotationTable
 
 
 def explain_annotation(

@@ -21,15 +21,15 @@ from fishweir.evaluate.group import (
     Strategy,
 )
 from fishweir.evaluate.join.annotations.annotating import Annotated, annotate
-from fishweir.evaluate.join.annotations.explain import describe_annotations, explain_annotation
-from fishweir.evaluate.join.annotations.stage import AnnotationStage
-from fishweir.evaluate.join.annotations.state import Items, items_from_arrays
-from fishweir.evaluate.join.annotations.tables import (
+from fishweir.evaluate.join.annotations.annotation_stage import AnnotationStage
+from fishweir.evaluate.join.annotations.annotation_tables import (
     AnnotationTable,
     annotations_from_arrays,
     build_annotations,
     merge_annotations,
 )
+from fishweir.evaluate.join.annotations.explain import describe_annotations, explain_annotation
+from fishweir.evaluate.join.annotations.items import Items, items_from_arrays
 from fishweir.evaluate.results import ResultRows, result_batch, to_lists
 from fishweir.evaluate.statistics import Statistics
 

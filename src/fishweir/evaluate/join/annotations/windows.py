@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand, number_rows
-from fishweir.evaluate.join.annotations.stage import AnnotationStage
-from fishweir.evaluate.join.annotations.state import Items
+from fishweir.evaluate.join.annotations.annotation_stage import AnnotationStage
+from fishweir.evaluate.join.annotations.items import Items
 
 
 class CountedWindows:

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import MIRRORED, Operator
 from fishweir.algebra.values import COMPARE
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.join.many.kernels import Floats, Lists, in_both, within
+from fishweir.evaluate.join.many.candidates import ByQuery, ByValue, Candidates, Documents, Lookup, by_time
+from fishweir.evaluate.join.many.many_tables import ManyTable, is_hashed
 from fishweir.evaluate.join.many.partial import Combinations, Partial, together
-from fishweir.evaluate.join.many.pools import ByQuery, ByValue, Documents, Pool, Probe, by_time
-from fishweir.evaluate.join.many.tables import ManyTable, is_hashed
-from fishweir.evaluate.join.many.views import SideView, side_view
-from fishweir.evaluate.join.meeting import Known
+from fishweir.evaluate.join.many.query_kernels import Floats, Lists, in_both, within
+from fishweir.evaluate.join.many.side_views import SideView, side_view
+from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.pairs import portions
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.state import Run
@@ -45,13 +45,18 @@ class ManyJoins(Protocol):
 
 
 def find_many(
-    joins: Sequence[ManyJoins], new: Run, old: Sequence[Run], part: int = 0, parts: int = 1, known: Known | None = None
+    joins: Sequence[ManyJoins],
+    new: Run,
+    old: Sequence[Run],
+    part: int = 0,
+    parts: int = 1,
+    known: RunContext | None = None,
 ) -> Iterator[Combinations]:
     """What the new documents complete, among themselves and with the old ones; `part` of `parts` of it."""
     tables = [table for some in joins for table in some.many]
     if not tables or not len(new.rows):
         return
-    known = known or Known([*old, new])
+    known = known or RunContext([*old, new])
     documents = Documents([*old, new])
     present = set(np.unique(new.rows.classes).tolist())
     for table in tables:
@@ -61,7 +66,7 @@ def find_many(
 
 
 def _from_side(
-    table: ManyTable, side: int, documents: Documents, part: int, parts: int, known: Known
+    table: ManyTable, side: int, documents: Documents, part: int, parts: int, known: RunContext
 ) -> Iterator[Combinations]:
     """The combinations whose document of this side is new, those of sides before it old."""
     *old, new = documents.runs
@@ -69,13 +74,13 @@ def _from_side(
     mine = np.flatnonzero(fresh.documents % parts == part)
     if not len(mine):
         return
-    pools: list[Pool] = []
+    pools: list[Candidates] = []
     for other in range(len(table.sources)):
         runs = [run for run in old if _near(table, side, other, new, run)] + ([new] if other > side else [])
         views = [fresh] if other == side else [view for run in runs if len(view := side_view(table, other, run))]
         if not views:
             return
-        pools.append(Pool(views))
+        pools.append(Candidates(views))
     growth = _Growth(table, tuple(pools), documents, known.ranks, known.superseded, known.passed_on)
     yield from growth.grown(growth.begun(side, fresh, mine))
 
@@ -101,7 +106,7 @@ class _Growth:
     """The pools of one table's sides, for one side that is new."""
 
     table: ManyTable
-    pools: tuple[Pool, ...]
+    pools: tuple[Candidates, ...]
     documents: Documents
     ranks: Ranks
     superseded: Superseded
@@ -144,10 +149,10 @@ class _Growth:
 
     # Which side comes next, and what is looked up.
 
-    def _chosen(self, partial: Partial, edges: Mapping[int, Sequence[_Edge]]) -> tuple[Probe, Ints]:
+    def _chosen(self, partial: Partial, edges: Mapping[int, Sequence[_Edge]]) -> tuple[Lookup, Ints]:
         """The look-up that leaves the fewest, among the sides with the best kind of comparison, or by queries."""
         kinds = {side: min((_kind(edge.op) for edge in own), default=2) for side, own in edges.items()}
-        best: tuple[int, Probe, Ints] | None = None
+        best: tuple[int, Lookup, Ints] | None = None
         for side in (side for side in edges if kinds[side] == min(kinds.values())):
             for probe in self._probes(partial, side, edges[side]):
                 best = self._fewer(best, probe)
@@ -161,7 +166,7 @@ class _Growth:
                 best = self._fewer(best, ByQuery(side, partial.wanted))
         return best[1], best[2]
 
-    def _fewer(self, best: tuple[int, Probe, Ints] | None, probe: Probe) -> tuple[int, Probe, Ints]:
+    def _fewer(self, best: tuple[int, Lookup, Ints] | None, probe: Lookup) -> tuple[int, Lookup, Ints]:
         hits = probe.hits(self.pools[probe.side])
         total = int(hits.sum())
         return (total, probe, hits) if best is None or total < best[0] else best
@@ -182,13 +187,13 @@ class _Growth:
             found.append(_Edge(self.table.value(*two, hashed), hashed, op, own))
         return found
 
-    def _probes(self, partial: Partial, side: int, edges: Sequence[_Edge]) -> Iterator[Probe]:
+    def _probes(self, partial: Partial, side: int, edges: Sequence[_Edge]) -> Iterator[Lookup]:
         for value, hashed in dict.fromkeys((edge.value, edge.hashed) for edge in edges):
             against = tuple((edge.op, edge.own) for edge in edges if edge.value == value and edge.op != "!=")
             if against:
                 yield ByValue(side, value, hashed, against)
 
-    def _by_time(self, partial: Partial, side: int) -> Probe:
+    def _by_time(self, partial: Partial, side: int) -> Lookup:
         until = np.full(len(partial), np.inf)
         for other, times in partial.times.items():
             if not self.counted[other]:
@@ -197,7 +202,7 @@ class _Growth:
 
     # One more side.
 
-    def _joined(self, partial: Partial, some: slice, probe: Probe, edges: Sequence[_Edge]) -> Partial | None:
+    def _joined(self, partial: Partial, some: slice, probe: Lookup, edges: Sequence[_Edge]) -> Partial | None:
         checked = [edge for edge in edges if edge.value != probe.value or edge.op == "!="]
         pool = self.pools[probe.side]
         parts = []

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.join.many.kernels import Floats, Lists
+from fishweir.evaluate.join.many.query_kernels import Floats, Lists
 
 
 @dataclass(frozen=True)

@@ -18,15 +18,15 @@ from fishweir.algebra.normal import Template
 from fishweir.evaluate.arrays import Column, Ints, expand
 from fishweir.evaluate.index.constants import Everything
 from fishweir.evaluate.jit import kernel
+from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.rows.side_rows import listed
-from fishweir.evaluate.join.tables import JoinTable
 from fishweir.evaluate.select.anchors import Anchor, choose_anchor
 from fishweir.evaluate.select.boxes.choose import choose
 from fishweir.evaluate.select.constant_tables import Table, build_table
 from fishweir.evaluate.select.match import match_table
-from fishweir.evaluate.select.region_match import match_pool
-from fishweir.evaluate.select.region_rule import FEW, SMALL, candidates, pool_tables
-from fishweir.evaluate.select.regions import Pooled, is_flat, sides
+from fishweir.evaluate.select.region_match import match_regions
+from fishweir.evaluate.select.region_rule import FEW, SMALL, candidates, choose_regions
+from fishweir.evaluate.select.regions import RegionSet, is_flat, sides
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 
@@ -35,7 +35,7 @@ class ColumnSide:
     """Tables that are looked up each by itself, and those that are pooled."""
 
     alone: tuple[Table, ...]
-    pools: tuple[Pooled, ...]
+    pools: tuple[RegionSet, ...]
 
     def satisfied(self, witnesses: Mapping[Path, PathTable]) -> tuple[Ints, Ints, Ints]:
         """Documents in order, where their lists begin, and the sorted queries."""
@@ -54,7 +54,7 @@ class ColumnSide:
                 order = np.argsort(rows, kind="stable")
                 yield found.documents, np.bincount(rows, minlength=len(found)), numbers[order]
         for pool in self.pools:
-            for found in match_pool(pool, witnesses):
+            for found in match_regions(pool, witnesses):
                 yield found.documents, np.diff(found.member_offsets), found.members.astype(np.int64)
 
 
@@ -84,8 +84,8 @@ def column_side(tables: Sequence[JoinTable], side: int) -> ColumnSide:
     """How one side of tables with conditions there is looked up."""
     if len(tables) == 1:
         only = _indexed(tables[0], side)
-        pools = pool_tables({0: only}, {})
-        return ColumnSide(() if pools else (only,), tuple(Pooled((only,), (0,), kernel) for _, kernel in pools))
+        pools = choose_regions({0: only}, {})
+        return ColumnSide(() if pools else (only,), tuple(RegionSet((only,), (0,), kernel) for _, kernel in pools))
     alone, pooled = list[Table](), list[Table]()
     for table in tables:
         template = _conditions_only(table.template.sides[side])
@@ -101,7 +101,7 @@ def column_side(tables: Sequence[JoinTable], side: int) -> ColumnSide:
             pooled.append(Table(template, start, table.numbers, columns, None, Everything(table.size)))
     if not pooled:
         return ColumnSide(tuple(alone), ())
-    pool = Pooled(tuple(pooled), tuple(range(len(pooled))), "grid")
+    pool = RegionSet(tuple(pooled), tuple(range(len(pooled))), "grid")
     return ColumnSide(tuple(alone), (replace(pool, strategy=choose(pool.boxes).strategy),))
 
 

@@ -1,4 +1,4 @@
-"""Probing: what the new documents meet by the rows of joins that equal values alone do not decide.
+"""Probing: what the new documents join_stretches by the rows of joins that equal values alone do not decide.
 
 In: row joins, the run of new documents and those retained. Out: pairs of documents with the nodes that a result is over
 and the queries that want it. Each new row has a stretch of the other side's rows in the order that leaves the fewest:
@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, number_rows
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER
-from fishweir.evaluate.join.pairs import Met, portions
-from fishweir.evaluate.join.placement import wanting
+from fishweir.evaluate.join.pairs import SetPairs, portions
+from fishweir.evaluate.join.placement import satisfying
 from fishweir.evaluate.join.ranks import Ranks
-from fishweir.evaluate.join.rows.kernels import OPERATORS, meet, wanted_by
 from fishweir.evaluate.join.rows.row_joins import RowJoin
+from fishweir.evaluate.join.rows.row_kernels import OPERATORS, join_stretches, wanted_by
+from fishweir.evaluate.join.rows.row_views import RowView, view_of
 from fishweir.evaluate.join.rows.stretches import Probe, Stretches, fewest
-from fishweir.evaluate.join.rows.views import RowView, view_of
 from fishweir.evaluate.join.state import Run, SideRows
 
 Floats = NDArray[np.float64]
@@ -50,8 +50,8 @@ class Joined:
 
 def join_rows(
     joins: Sequence[RowJoin], new: Run, old: Sequence[Run], part: int, parts: int, ranks: Ranks
-) -> Iterator[Joined | Met]:
-    """What the new documents meet by the rows of joins that are not plain; `part` of `parts` of it."""
+) -> Iterator[Joined | SetPairs]:
+    """What the new documents join_stretches by the rows of joins that are not plain; `part` of `parts` of it."""
     for join in joins:
         for side in (1, 0):
             if not len(new.rows.of_class(join.keys[side])):
@@ -81,7 +81,7 @@ def _near(join: RowJoin, side: int, new: Run, run: Run) -> bool:
     return False
 
 
-def _probe(probe: Probe) -> Iterator[Joined | Met]:
+def _probe(probe: Probe) -> Iterator[Joined | SetPairs]:
     found = fewest(probe)
     counted = _counted(probe, found.view)
     for some in _portions(probe.own.documents[probe.chosen], found.ends - found.starts):
@@ -135,7 +135,7 @@ def _meeting(
         for one, numbered in ((own, counted[0]), (view, counted[1]))
     ]
     newest = counted[2][0][some] if len(counted[2][0]) else counted[2][0], counted[2][1]
-    count = meet(
+    count = join_stretches(
         probe.new,
         probe.chosen[some],
         found.starts[some],
@@ -156,13 +156,13 @@ def _meeting(
 
 def _wanted(
     probe: Probe, view: RowView, ones: Ints, others: Ints, far: Floats, kinds: NDArray[np.int8]
-) -> Iterator[Joined | Met]:
+) -> Iterator[Joined | SetPairs]:
     join = probe.join
     if join.above:
         yield from _checked_above(probe, view, ones, others, far, kinds)
         return
     if not any(join.listed):
-        yield from everyone(join, probe.left, probe.right, *_results(probe, view, ones, others), far, kinds)
+        yield from all_queries(join, probe.left, probe.right, *_results(probe, view, ones, others), far, kinds)
         return
     places, pair = join.places(probe.main), 0
     sets = probe.own.sets(join, probe.new, probe.main), view.sets(join, 1 - probe.new, probe.main)
@@ -188,17 +188,17 @@ def _nodes(rows: SideRows, chosen: Ints) -> Ints:
     return rows.nodes[rows.node_starts[chosen][:, None] + np.arange(width)]
 
 
-def everyone(
+def all_queries(
     join: RowJoin, left: Run, right: Run, lefts: Ints, rights: Ints, nodes: Ints, far: Floats, kinds: Any
-) -> Iterator[Met]:
+) -> Iterator[SetPairs]:
     """Where no constant decides, the queries whose windows reach far enough: a prefix of them all."""
     for kind in (LATER, EARLIER, TOGETHER):
         rows = np.flatnonzero(kinds == kind)
-        wanted = join.everyone(kind)
+        wanted = join.all_queries(kind)
         counts = wanted.count(far[rows])
         some = rows[counts > 0]
         if len(some):
-            yield Met(left, right, lefts[some], rights[some], wanted, counts[counts > 0], nodes[some])
+            yield SetPairs(left, right, lefts[some], rights[some], wanted, counts[counts > 0], nodes[some])
 
 
 def _checked_above(
@@ -214,7 +214,7 @@ def _checked_above(
         for (one, at), side in zip(pairs, table.template.sides, strict=True)
         for rows in [one.run.rows]
     ]
-    pair, queries = wanting(table.checks, values)
+    pair, queries = satisfying(table.checks, values)
     keep = join.reaches[kinds[pair], queries] >= far[pair]
     pair, queries = pair[keep], queries[keep]
     result = number_rows(lefts, rights, *nodes.T)

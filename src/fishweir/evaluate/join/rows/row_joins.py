@@ -22,10 +22,10 @@ from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Operator, Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER, Contained, by_reach, reach
+from fishweir.evaluate.join.join_tables import JoinTable, key_of
 from fishweir.evaluate.join.rows.column_sides import ColumnSide, any_document, column_side
 from fishweir.evaluate.join.rows.side_rows import as_rows, column_values, side_rows
 from fishweir.evaluate.join.state import SideRows
-from fishweir.evaluate.join.tables import JoinTable, key_of
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.select.match import match_table
 from fishweir.evaluate.witnesses.path_tables import FirstValues, Path, PathTable
@@ -83,7 +83,7 @@ class RowJoin:
         """All windows are the same."""
         return bool((self.reaches == self.reaches[:, :1]).all())
 
-    def everyone(self, kind: int) -> Contained:
+    def all_queries(self, kind: int) -> Contained:
         if kind not in self._everyone:
             self._everyone[kind] = by_reach(self.tables, kind)[0]
         return self._everyone[kind]
@@ -92,13 +92,13 @@ class RowJoin:
     def _everyone(self) -> dict[int, Contained]:
         return {}
 
-    def places(self, kind: int) -> Places:
+    def places(self, kind: int) -> QueryOrder:
         if kind not in self._places:
             self._places[kind] = places_of(self, kind)
         return self._places[kind]
 
     @cached_property
-    def _places(self) -> dict[int, Places]:
+    def _places(self) -> dict[int, QueryOrder]:
         return {}
 
     def rows(self, side: int, witnesses: Mapping[Path, PathTable]) -> SideRows | None:
@@ -139,7 +139,7 @@ class RowJoin:
 
 
 @dataclass(frozen=True)
-class Places:
+class QueryOrder:
     """The queries of a join, longest window for one order in time first: those that reach are a prefix."""
 
     numbers: Ints
@@ -173,9 +173,9 @@ class Places:
         return np.where(ordered[at] == members, place[at], -1)
 
 
-def places_of(join: RowJoin, kind: int) -> Places:
+def places_of(join: RowJoin, kind: int) -> QueryOrder:
     order = np.lexsort((join.numbers, -join.reaches[kind]))
-    return Places(join.numbers[order], np.ascontiguousarray(join.reaches[:, order]))
+    return QueryOrder(join.numbers[order], np.ascontiguousarray(join.reaches[:, order]))
 
 
 def row_joins(tables: Sequence[JoinTable]) -> list[RowJoin]:

@@ -1,4 +1,4 @@
-"""Stretches: for each new row, where in some order of the other side's rows those are that it may meet.
+"""Stretches: for each new row, where in some order of the other side's rows those are that it may join_stretches.
 
 In: new rows of one side of a join and the run that they look up. Out: the order that leaves the fewest rows to look at:
 those with an equal anchor, those that an edge of order leaves (a prefix or suffix by value), or those that the longest
@@ -18,7 +18,7 @@ from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.join.edges import EARLIER, LATER
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.rows.row_joins import RowJoin
-from fishweir.evaluate.join.rows.views import RowView, view_of
+from fishweir.evaluate.join.rows.row_views import RowView, view_of
 from fishweir.evaluate.join.state import Hashes, Run, combine
 
 Floats = NDArray[np.float64]
@@ -125,7 +125,7 @@ def _by_time(probe: Probe, view: RowView) -> Stretches:
 
 
 def _reached(probe: Probe, view: RowView, when: Floats) -> tuple[Floats, Floats]:
-    """From when to when the documents are that new ones may meet."""
+    """From when to when the documents are that new ones may join_stretches."""
     join, ranks, own = probe.join, probe.ranks, probe.own.documents[probe.chosen]
     back, on = join.longest[probe.main], join.longest[EARLIER if probe.new else LATER]
     rounding = 1e-15 * (np.abs(when) + 1)

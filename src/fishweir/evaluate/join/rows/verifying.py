@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.values import COMPARE
 from fishweir.evaluate.arrays import Ints, expand, number_rows
-from fishweir.evaluate.join.pairs import Doubt, Met, apart
-from fishweir.evaluate.join.rows.probing import everyone
+from fishweir.evaluate.join.join_tables import JoinTable
+from fishweir.evaluate.join.pairs import SetPairs, UnverifiedPairs, apart
+from fishweir.evaluate.join.rows.probing import all_queries
 from fishweir.evaluate.join.rows.row_joins import RowJoin
 from fishweir.evaluate.join.rows.side_rows import edge_values
 from fishweir.evaluate.join.state import Hashes, Run
-from fishweir.evaluate.join.tables import JoinTable
 from fishweir.evaluate.select.bindings import bind
 from fishweir.evaluate.select.match import outputs
 from fishweir.evaluate.witnesses.path_tables import PathTable
@@ -36,11 +36,11 @@ def edges_hold(table: JoinTable, lefts: Hashes, rights: Hashes) -> NDArray[np.bo
     return keep
 
 
-def verify(join: RowJoin, doubt: Doubt) -> Iterator[Met]:
+def verify(join: RowJoin, doubt: UnverifiedPairs) -> Iterator[SetPairs]:
     """Lays a plain table's patterns over documents that bind a variable several times."""
     (table,), sides = join.tables, []
     for side, (run, chosen) in enumerate(((doubt.left, doubt.lefts), (doubt.right, doubt.rights))):
-        sides.append(_laid(table, side, run, np.unique(chosen)))
+        sides.append(_embedded(table, side, run, np.unique(chosen)))
     (left_documents, left_nodes, left_values), (right_documents, right_nodes, right_values) = sides
     lo, hi = (np.searchsorted(left_documents, doubt.lefts, side) for side in ("left", "right"))
     pair, one = expand(lo, hi)
@@ -53,10 +53,10 @@ def verify(join: RowJoin, doubt: Doubt) -> Iterator[Met]:
     nodes = np.concatenate([left_nodes[one], right_nodes[two]], axis=1)
     pair_of = doubt.left, doubt.right, left_documents[one], right_documents[two]
     times, order = apart(*pair_of)
-    yield from everyone(join, *pair_of, nodes, np.abs(times), order)
+    yield from all_queries(join, *pair_of, nodes, np.abs(times), order)
 
 
-def _laid(table: JoinTable, side: int, run: Run, documents: Ints) -> tuple[Ints, Ints, Hashes]:
+def _embedded(table: JoinTable, side: int, run: Run, documents: Ints) -> tuple[Ints, Ints, Hashes]:
     """The distinct rows of a side over some documents of a run: documents in order, nodes, values."""
     template = table.template.sides[side]
     witnesses = {

@@ -17,11 +17,11 @@ from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.edges import Contained
-from fishweir.evaluate.join.meeting import Block, find_pairs
+from fishweir.evaluate.join.join_tables import JoinTable, build_join
 from fishweir.evaluate.join.operators import Joins
+from fishweir.evaluate.join.pairing import PairBlock, find_pairs
 from fishweir.evaluate.join.stage import JoinStage, batch_run
 from fishweir.evaluate.join.state import Run
-from fishweir.evaluate.join.tables import JoinTable, build_join
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.papers.mmqjp.relational import Counts, JoinQuery
@@ -90,7 +90,7 @@ class Fast:
         self.runs = []
 
 
-def count_blocks(blocks: Iterable[Block], queries: int) -> Counts:
+def count_blocks(blocks: Iterable[PairBlock], queries: int) -> Counts:
     """Results per query. A set's counts are added up first: it comes with many pairs."""
     counts = np.zeros(queries, np.int64)
     sets: dict[int, tuple[Contained, Counts]] = {}

@@ -1,7 +1,7 @@
 """Who matches keyword filters with items: Fishweir's plan, a plan without sharing, and the simple good ways.
 
 Each is built from the filters (registration) and then gives, for a batch of texts, all pairs (item, filter).
-Tokenizing is part of matching for everyone, and counted apart.
+Tokenizing is part of matching for all_queries, and counted apart.
 """
 
 from __future__ import annotations

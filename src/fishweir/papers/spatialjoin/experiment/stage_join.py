@@ -22,11 +22,11 @@ from fishweir.algebra.column_joins import in_block
 from fishweir.algebra.formula import And, Atom
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape, Slot, Source, Step
 from fishweir.evaluate.group import Batch
-from fishweir.evaluate.join.meeting import Block, find_pairs
+from fishweir.evaluate.join.join_tables import JoinTable, build_join
 from fishweir.evaluate.join.operators import Joins
+from fishweir.evaluate.join.pairing import PairBlock, find_pairs
 from fishweir.evaluate.join.stage import JoinStage, batch_run
 from fishweir.evaluate.join.state import Run
-from fishweir.evaluate.join.tables import JoinTable, build_join
 from fishweir.evaluate.select.boxes.matches import Numbers
 from fishweir.evaluate.select.boxes.regions import Boxes, key_floats
 from fishweir.evaluate.witnesses.path_tables import tuple_tables
@@ -67,7 +67,7 @@ class StageJoin:
         self.arrived = list(state.next)
         self._keep(self._run(state.left, state.right))
 
-    def _blocks(self, left: Arrivals, right: Arrivals) -> Iterator[Block]:
+    def _blocks(self, left: Arrivals, right: Arrivals) -> Iterator[PairBlock]:
         new = self._run(left, right)
         yield from find_pairs([self.joins], new, self.runs)
         self._keep(new)
@@ -104,7 +104,7 @@ def _size(group: Sequence[Run]) -> int:
     return sum(len(run) for run in group)
 
 
-def _triples(block: Block) -> Triples:
+def _triples(block: PairBlock) -> Triples:
     row = np.repeat(np.arange(len(block)), np.diff(block.partner_starts))
     own, others = block.numbers[row], block.partners
     lefts, rights = (others, own) if block.by_right else (own, others)

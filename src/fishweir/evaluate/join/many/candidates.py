@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.join.many.kernels import Floats, Lists
-from fishweir.evaluate.join.many.views import TIME, SideView
+from fishweir.evaluate.join.many.query_kernels import Floats, Lists
+from fishweir.evaluate.join.many.side_views import TIME, SideView
 from fishweir.evaluate.join.state import Run
 
 
@@ -45,7 +45,7 @@ class Documents:
         return gathered(self.starts, documents, [part(run) for run in self.runs], kind)
 
 
-class Pool:
+class Candidates:
     """The rows that one side may take, in several runs."""
 
     def __init__(self, views: Sequence[SideView]) -> None:
@@ -61,13 +61,13 @@ class Pool:
         return [gathered(self.starts, rows, [v.nodes[:, i] for v in self.views], np.int64) for i in range(width)]
 
 
-class Probe:
+class Lookup:
     """A look-up of the rows of a side for some combinations. `value` is what it decides, -1 for none."""
 
     def __init__(self, side: int, value: int, hashed: bool = False) -> None:
         self.side, self.value, self.hashed = side, value, hashed
 
-    def hits(self, pool: Pool) -> Ints:
+    def hits(self, pool: Candidates) -> Ints:
         """How many rows of all views there are for each combination."""
         found = self.counts(pool.views[0])
         for view in pool.views[1:]:
@@ -82,7 +82,7 @@ class Probe:
         raise NotImplementedError
 
 
-class ByValue(Probe):
+class ByValue(Lookup):
     """By one of their values, or by TIME: stretches of the order by it, between what each combination compares it
     with."""
 
@@ -124,7 +124,7 @@ def by_time(side: int, newest: Floats, reach: float, until: Floats) -> ByValue:
     return ByValue(side, TIME, False, (("<=", since), (">=", until + slack)))
 
 
-class ByQuery(Probe):
+class ByQuery(Lookup):
     """By the queries that are left for each combination: the rows that any of them wants, each once."""
 
     def __init__(self, side: int, wanted: Lists) -> None:

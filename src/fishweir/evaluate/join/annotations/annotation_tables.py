@@ -23,7 +23,7 @@ from fishweir.algebra.normal import ANY_ROOT
 from fishweir.algebra.predicates import Predicate
 from fishweir.algebra.texts import SIMILAR
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.join.tables import Numbered
+from fishweir.evaluate.join.join_tables import Numbered
 from fishweir.evaluate.select.filter_plan import build_filters, merge_filters
 from fishweir.evaluate.select.filters import FilterTable, filters_from_arrays
 from fishweir.evaluate.statistics import Statistics

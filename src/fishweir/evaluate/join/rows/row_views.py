@@ -17,7 +17,7 @@ from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.join.pairs import portions
 from fishweir.evaluate.join.rows.column_sides import sort_lists
-from fishweir.evaluate.join.rows.row_joins import Places, RowJoin
+from fishweir.evaluate.join.rows.row_joins import QueryOrder, RowJoin
 from fishweir.evaluate.join.state import Hashes, Run
 
 Floats = NDArray[np.float64]
@@ -92,7 +92,7 @@ def view_of(run: Run, key: int, width: int) -> RowView:
     return view
 
 
-def _sets(view: RowView, places: Places, listed: bool) -> Sets:
+def _sets(view: RowView, places: QueryOrder, listed: bool) -> Sets:
     words = (len(places.numbers) + 63) >> 6
     none = np.empty((0, words), np.uint64)
     if not listed:

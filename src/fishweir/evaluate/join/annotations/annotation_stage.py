@@ -21,8 +21,8 @@ from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import ANY_ROOT
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.group import Batch, Kept, Stage, State
-from fishweir.evaluate.join.annotations.state import Feature, Floats, Items, build_items, merge_items, place_of
-from fishweir.evaluate.join.annotations.tables import AnnotationTable, value_paths
+from fishweir.evaluate.join.annotations.annotation_tables import AnnotationTable, value_paths
+from fishweir.evaluate.join.annotations.items import Feature, Floats, Items, build_items, merge_items, place_of
 from fishweir.evaluate.join.state import Hashes
 from fishweir.evaluate.select.filters import match_filters
 from fishweir.evaluate.witnesses.path_tables import Path

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand, number_rows
-from fishweir.evaluate.join.many.tables import ManyTable
+from fishweir.evaluate.join.many.many_tables import ManyTable
 from fishweir.evaluate.join.rows.side_rows import as_rows, members_of, values_at
 from fishweir.evaluate.join.state import Hashes, Run, SideRows, combine
 from fishweir.evaluate.select.match import match_table

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.join.edges import Contained, EdgeSets
 from fishweir.evaluate.join.hits import row_starts
-from fishweir.evaluate.join.pairs import Doubt, Met, join_runs
+from fishweir.evaluate.join.pairs import SetPairs, UnverifiedPairs, join_runs
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.rows.probing import Joined, join_rows
 from fishweir.evaluate.join.rows.row_joins import RowJoin
@@ -26,7 +26,7 @@ from fishweir.evaluate.join.superseded import Superseded
 
 
 @dataclass(frozen=True)
-class Block:
+class PairBlock:
     """Results: rows of a document with all it met alike, each with the first `counts` queries of `wanted`, or with a
     list of queries.
 
@@ -78,15 +78,20 @@ class PairJoins(Protocol):
 
 
 def find_pairs(
-    joins: Sequence[PairJoins], new: Run, old: Sequence[Run], part: int = 0, parts: int = 1, known: Known | None = None
-) -> Iterator[Block]:
+    joins: Sequence[PairJoins],
+    new: Run,
+    old: Sequence[Run],
+    part: int = 0,
+    parts: int = 1,
+    known: RunContext | None = None,
+) -> Iterator[PairBlock]:
     """What the new documents meet, among themselves and among the old ones; `part` of `parts` of it. `known` is of
     all documents of the micro-batch and those retained."""
-    known = known or Known([new, *old])
+    known = known or RunContext([new, *old])
     yield from to_blocks(_found(joins, new, old, part, parts, known), known)
 
 
-def to_blocks(results: Iterable[Met | Joined], known: Known) -> Iterator[Block]:
+def to_blocks(results: Iterable[SetPairs | Joined], known: RunContext) -> Iterator[PairBlock]:
     """Results as blocks, without rows of changing files that are not in force and documents that met themselves."""
     for found in results:
         if not known.superseded.is_empty:
@@ -97,7 +102,7 @@ def to_blocks(results: Iterable[Met | Joined], known: Known) -> Iterator[Block]:
             yield _block(found)
 
 
-class Known:
+class RunContext:
     """What is worked out over all runs: places in windows of rows, which rows of changing files are in force, and
     whether a document may be there twice."""
 
@@ -108,23 +113,23 @@ class Known:
 
 
 def _found(
-    joins: Sequence[PairJoins], new: Run, old: Sequence[Run], part: int, parts: int, known: Known
-) -> Iterator[Met | Joined]:
+    joins: Sequence[PairJoins], new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
+) -> Iterator[SetPairs | Joined]:
     for some in joins:
         for found in join_runs(some.sets, new, old, part, parts):
-            if isinstance(found, Doubt):
+            if isinstance(found, UnverifiedPairs):
                 yield from verify(some.alone(found.table), found)
             else:
                 yield found
         yield from join_rows(some.by_rows, new, old, part, parts, known.ranks)
 
 
-def only(found: Met | Joined, kept: NDArray[np.bool_]) -> Met | Joined:
+def only(found: SetPairs | Joined, kept: NDArray[np.bool_]) -> SetPairs | Joined:
     """Some of the pairs."""
     keep = np.flatnonzero(kept)
     lefts, rights = found.lefts[keep], found.rights[keep]
     nodes = None if found.nodes is None else found.nodes[keep]
-    if isinstance(found, Met):
+    if isinstance(found, SetPairs):
         return replace(found, lefts=lefts, rights=rights, nodes=nodes, counts=found.counts[keep])
     starts = found.member_starts
     _, at = expand(starts[keep], starts[keep + 1])
@@ -133,11 +138,11 @@ def only(found: Met | Joined, kept: NDArray[np.bool_]) -> Met | Joined:
     return replace(found, lefts=lefts, rights=rights, nodes=found.nodes[keep], member_starts=ends, members=members)
 
 
-def _block(found: Met | Joined) -> Block:
-    by_right = not isinstance(found, Met) or found.by_right
+def _block(found: SetPairs | Joined) -> PairBlock:
+    by_right = not isinstance(found, SetPairs) or found.by_right
     left, right, lefts, rights = found.left, found.right, found.lefts, found.rights
     own, other, ours, theirs = (right, left, rights, lefts) if by_right else (left, right, lefts, rights)
-    if isinstance(found, Met) and found.nodes is None:
+    if isinstance(found, SetPairs) and found.nodes is None:
         starts = row_starts(ours, theirs, found.counts, own.times, other.times, own.since, other.since, other.streams)
     else:
         starts = np.arange(len(ours) + 1)
@@ -156,6 +161,6 @@ def _block(found: Met | Joined) -> Block:
         found.nodes,
     )
     none = np.zeros(len(first) + 1, np.int64)
-    if isinstance(found, Met):
-        return Block(*rows, found.wanted, found.counts[first], none, none[:0])
-    return Block(*rows, None, none[1:], found.member_starts, found.members)
+    if isinstance(found, SetPairs):
+        return PairBlock(*rows, found.wanted, found.counts[first], none, none[:0])
+    return PairBlock(*rows, None, none[1:], found.member_starts, found.members)

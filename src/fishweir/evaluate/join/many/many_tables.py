@@ -21,7 +21,7 @@ from fishweir.algebra.codec import to_json
 from fishweir.algebra.joins import Edge, JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.evaluate.arrays import Column, Ints, take, to_column
-from fishweir.evaluate.join.tables import (
+from fishweir.evaluate.join.join_tables import (
     Numbered,
     column_arrays,
     kept_nodes,
@@ -36,7 +36,7 @@ from fishweir.evaluate.select.constant_tables import Table, build_table
 from fishweir.evaluate.witnesses.path_tables import Path
 
 if TYPE_CHECKING:
-    from fishweir.evaluate.join.many.views import SideView
+    from fishweir.evaluate.join.many.side_views import SideView
 
 Value = tuple[int, bool]
 """A node of a side whose value edges compare, and whether by its hash, or else as a number."""
