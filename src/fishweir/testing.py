@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,8 +114,9 @@ def open(
     clock: Clock | None = None,
     documents_per_batch: int = DOCUMENTS_PER_BATCH,
     parallelism: int = 1,
+    strategies: Mapping[str, str] | None = None,
 ) -> Weir:
     """Opens a home without Spark; without a clock, time passes as usual."""
-    weir = Weir(Path(home), documents_per_batch=documents_per_batch, clock=clock or time.time)
+    weir = Weir(Path(home), documents_per_batch=documents_per_batch, clock=clock or time.time, strategies=strategies)
     weir.parallelism = parallelism
     return weir

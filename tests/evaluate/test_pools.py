@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,12 +14,13 @@ from fishweir.algebra.nodes import CreateQuery, Source
 from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.plan.segments import build_groups, planned_segment
 from fishweir.evaluate.select.constant_tables import Table
-from fishweir.evaluate.select.region_rule import SMALL, cluster_size, pool_tables
+from fishweir.evaluate.select.region_rule import SMALL, kernel_detail, pool_tables
 from fishweir.evaluate.select.regions import Pooled
 from fishweir.evaluate.select.strategies import ByRegions
 from fishweir.evaluate.statistics import Statistics, count_values, path_key
 from fishweir.evaluate.witnesses.path_tables import PathTable, tuple_tables
 from fishweir.languages.script import parse_script
+from fishweir.papers.spatialjoin import regions as papers_kernels
 
 STREAM = "create stream R (x double, y double, name string);"
 SOURCE = Source("R")
@@ -95,11 +97,10 @@ def test_shapes_of_one_stream_are_one_pool() -> None:
 
 def test_cluster_size_of_the_papers_strategies() -> None:
     built = tables(*ranges())
-    sizes = {s: cluster_size(pools(built, {}, s)[0], {}) for s in ("grid", "sj-immediate", "sj-batch")}
-    assert sizes["grid"] is None
-    assert sizes["sj-immediate"] == 1
-    assert sizes["sj-batch"] is not None
-    assert sizes["sj-batch"] >= 1
+    details = {s: kernel_detail(pools(built, {}, s)[0], {}) for s in ("grid", *papers_kernels.NAMES)}
+    assert details["grid"] == details["ibs"] == ""
+    assert details["sj-immediate"] == "data clusters of 1 (Ndc)"
+    assert re.fullmatch(r"data clusters of [1-9]\d* \(Ndc\)", details["sj-batch"])
 
 
 @pytest.mark.parametrize("strategy", ["grid", "packed", "sj-batch"])

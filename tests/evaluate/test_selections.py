@@ -16,9 +16,10 @@ from fishweir.algebra.oracle import selects
 from fishweir.errors import QueryError
 from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.plan.segments import build_groups, planned_segment
-from fishweir.evaluate.select.boxes import STRATEGIES
+from fishweir.evaluate.select.boxes import KERNELS
 from fishweir.evaluate.select.strategies import ByRegions
 from fishweir.evaluate.witnesses.path_tables import tuple_tables
+from fishweir.papers.spatialjoin import regions  # noqa: F401  registers the paper's kernels
 
 SOURCE = Source("S")
 TEXTS = ["", "rock", "Rock concert", "a rock, a concert", "2", "2.5", "10", "see http://a.org/x", "http://b.a.org",
@@ -186,7 +187,7 @@ def test_documents(columns, data, texts):
     agree_on_documents(queries, texts, None)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", [*KERNELS])
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(boxes(["a", "b", "c"]), min_size=1, max_size=8),
@@ -229,7 +230,7 @@ def test_tuples(queries, rows):
 
 
 @pytest.mark.parametrize("block", [1, 1 << 22])
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", [*KERNELS])
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(boxes(["a", "b", "c"]), min_size=1, max_size=8),

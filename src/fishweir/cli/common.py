@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -33,16 +33,30 @@ DEFAULT_HOME = Path("fishweir-home")
 
 
 @contextmanager
-def opened(home: Path, must_exist: bool = False, documents_per_batch: int = DOCUMENTS_PER_BATCH) -> Iterator[Weir]:
+def opened(
+    home: Path,
+    must_exist: bool = False,
+    documents_per_batch: int = DOCUMENTS_PER_BATCH,
+    strategies: Sequence[str] = (),
+) -> Iterator[Weir]:
     """A weir that is closed again; Fishweir's errors end the command with their message."""
     try:
         if must_exist and not (home / "catalog.db").exists():
             raise FishweirError(f"there is no home at {home}; say which with --home")
-        with Weir(home, documents_per_batch=documents_per_batch) as weir:
+        asked = _parsed(strategies)
+        with Weir(home, documents_per_batch=documents_per_batch, strategies=asked) as weir:
             yield weir
     except FishweirError as error:
         errors.print(f"error: {error}", style="red", markup=False)
         raise typer.Exit(1) from error
+
+
+def _parsed(strategies: Sequence[str]) -> dict[str, str]:
+    if not strategies:
+        return {}
+    from fishweir.papers.strategies import parse_options
+
+    return parse_options(strategies)
 
 
 class RunBar:

@@ -22,10 +22,14 @@ def run(
     documents_per_batch: Annotated[
         int, typer.Option(help="At most so many documents a micro-batch.")
     ] = DOCUMENTS_PER_BATCH,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND=NAME", help="Evaluate by a published algorithm: selections=sj-batch. Repeatable."),
+    ] = None,
     results: Annotated[Path | None, typer.Option(help="Write all results of the home here, as JSON Lines.")] = None,
 ) -> None:
     """Register the statements of SCRIPT and run the job, until idle or until interrupted."""
-    with opened(home, documents_per_batch=documents_per_batch) as weir:
+    with opened(home, documents_per_batch=documents_per_batch, strategies=strategy or ()) as weir:
         weir.execute(read_script(script))
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: weir.stop())

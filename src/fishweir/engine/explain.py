@@ -29,6 +29,8 @@ def explain_query(
         kind = KINDS[normal.template.kind]
         about = Explained(groups, _placed(segments, kind.name), statistics, walked, query.dropped)
         lines += kind.explain(query.number, normal.template, constants_of(normal, query.constants), about)
+    if query.dropped is not None:
+        return "\n".join(lines)
     lines += _schedule(query)
     return "\n".join([*lines, *(f"  stored    {subscription}" for subscription in subscribers)])
 

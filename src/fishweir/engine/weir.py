@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from fishweir.engine.register import Registration
 from fishweir.engine.runner import Feeder, Progress, Runner
 from fishweir.engine.status import EngineStatus, QueryStatus, engine_status, query_status
 from fishweir.errors import HomeError, QueryError
+from fishweir.evaluate.group import Strategy
 from fishweir.evaluate.plan.plan import cached_segment
 from fishweir.evaluate.plan.planner import Planner
 from fishweir.evaluate.plan.segments import Segment
@@ -57,9 +58,11 @@ def open(
     spark: SparkSession | None = None,
     catalog: str | None = None,
     documents_per_batch: int = DOCUMENTS_PER_BATCH,
+    strategies: Mapping[str, str] | None = None,
 ) -> Weir:
-    """Opens (and makes, if need be) a home. `catalog` may be an SQLAlchemy URL, `spark` a session."""
-    return Weir(Path(home), spark, catalog, documents_per_batch)
+    """Opens (and makes, if need be) a home. `catalog` may be an SQLAlchemy URL, `spark` a session, `strategies`
+    published algorithms by kind, as in `{"selections": "sj-batch"}`."""
+    return Weir(Path(home), spark, catalog, documents_per_batch, strategies=strategies)
 
 
 class Weir:
@@ -70,8 +73,10 @@ class Weir:
         catalog: str | None = None,
         documents_per_batch: int = DOCUMENTS_PER_BATCH,
         clock: Callable[[], float] = time.time,
+        strategies: Mapping[str, str] | None = None,
     ) -> None:
         self.documents_per_batch, self.clock = documents_per_batch, clock
+        self._strategies = _named(strategies)
         self.home = Home(home)
         self.home.create()
         self.catalog = Catalog(catalog or self.home.path / "catalog.db")
@@ -321,7 +326,7 @@ class Weir:
         return np.array([number for number, change in dropped.items() if change <= version], dtype=np.int64)
 
     def _planner(self) -> Planner:
-        return Planner(self.home.plan, self.catalog.planned, self.catalog.dropped)
+        return Planner(self.home.plan, self.catalog.planned, self.catalog.dropped, self._strategies)
 
     def _segments(self, statistics: Statistics) -> list[Segment]:
         planner = self._planner()
@@ -357,6 +362,14 @@ class Weir:
         if self.catalog.expired(now):
             with self.catalog.change() as change:
                 Registration(change, self.actions, Path.cwd()).expire(now)
+
+
+def _named(strategies: Mapping[str, str] | None) -> tuple[Strategy, ...]:
+    if not strategies:
+        return ()
+    from fishweir.papers.strategies import named_strategies
+
+    return named_strategies(strategies)
 
 
 def _queries(texts: Iterable[str]) -> Iterator[CreateQuery | CreateFeed]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -207,6 +208,8 @@ class Strategy(ABC):
     name: ClassVar[str]
     kind: ClassVar[str]
     module: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    """What `explain` calls it, if not by its name."""
 
     @abstractmethod
     def take(self, groups: Mapping[int, Any], statistics: Statistics) -> list[Bundle]:
@@ -218,6 +221,14 @@ class Strategy(ABC):
     @abstractmethod
     def operator(self, placed: Placed) -> Any:
         """What evaluates a bundle; made once per process and segment. The kind's stage says what it must do."""
+
+
+def asked_strategy(bundle: Bundle) -> Strategy | None:
+    """The strategy of a bundle that was asked for by name, imported if need be; None for a default one."""
+    if not bundle.module:
+        return None
+    strategies: dict[str, Strategy] = import_module(bundle.module).STRATEGIES
+    return strategies[bundle.strategy]
 
 
 class Kind(ABC):

@@ -14,7 +14,7 @@ from fishweir.papers.mmqjp.view_cache import ViewCache, to_slices
 from tests.evaluate.join.support import FOLLOWED_BY, JOIN, documents, expected, join, node, processed, queries
 
 pytest.importorskip("duckdb")
-from fishweir.papers.mmqjp.experiment.engines import DuckDBEngine
+from fishweir.papers.mmqjp.duckdb_engine import DuckDBEngine
 
 STRATEGIES = {
     "MMQJP": lambda: Mmqjp(DuckDBEngine()),

@@ -11,7 +11,7 @@ from fishweir.papers.mmqjp.mmqjp import Mmqjp
 from tests.evaluate.join.support import Q1, Q2, Q3
 
 pytest.importorskip("duckdb")
-from fishweir.papers.mmqjp.experiment.engines import DuckDBEngine
+from fishweir.papers.mmqjp.duckdb_engine import DuckDBEngine
 
 D1 = """<book><publisher>Wrox</publisher><author>Danny Ayers</author><author>Andrew Watt</author>
 <title>Beginning RSS and Atom Programming</title><category>Scripting &amp; Programming</category>

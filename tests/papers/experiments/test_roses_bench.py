@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fishweir.evaluate.select.factorization.plan import naive_plan
 from fishweir.papers.experiment.contestants import Disagreement
 from fishweir.papers.experiment.data import VARIABLE
 from fishweir.papers.roses.experiment import matching, plans, run
 from fishweir.papers.roses.experiment.contestants import Shared
 from fishweir.papers.roses.experiment.work import load_items
+from fishweir.papers.roses.naive import naive_plan
 
 
 @pytest.fixture(autouse=True)

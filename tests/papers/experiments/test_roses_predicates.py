@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fishweir.evaluate.select.factorization.cost import independent, naive_cost, plan_cost
-from fishweir.evaluate.select.factorization.vca import vca
 from fishweir.evaluate.select.factorization.vcb import vcb
 from fishweir.papers.roses.experiment.predicates import cnf_predicates, keyword_frequencies, keyword_predicates
+from fishweir.papers.roses.vca import vca
 
 WORDS = keyword_frequencies(200)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fishweir.evaluate.select.boxes import STRATEGIES
+from fishweir.evaluate.select.boxes import KERNELS
 from fishweir.papers.experiment.contestants import Disagreement
 from fishweir.papers.experiment.data import VARIABLE, data_folder
 from fishweir.papers.spatialjoin.experiment import contest, joins, paper, report, run
@@ -53,7 +53,7 @@ WORKS = {
 @pytest.mark.parametrize("name", WORKS)
 def test_contestants_agree(name):
     work = WORKS[name]()
-    all_of_them = [Strategy(work, name) for name in STRATEGIES]
+    all_of_them = [Strategy(work, name) for name in KERNELS]
     all_of_them += [Chosen(work), Batchwise(work, 40), Factorized(work), *(outsider(work) for outsider in OUTSIDERS)]
     assert check_agreement(work, all_of_them, 300) > 0
 

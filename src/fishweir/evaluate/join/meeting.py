@@ -6,7 +6,7 @@ those it met, with a set of queries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -83,11 +83,16 @@ def find_pairs(
     """What the new documents meet, among themselves and among the old ones; `part` of `parts` of it. `known` is of
     all documents of the micro-batch and those retained."""
     known = known or Known([new, *old])
-    for found in _found(joins, new, old, part, parts, known):
+    yield from to_blocks(_found(joins, new, old, part, parts, known), known)
+
+
+def to_blocks(results: Iterable[Met | Joined], known: Known) -> Iterator[Block]:
+    """Results as blocks, without rows of changing files that are not in force and documents that met themselves."""
+    for found in results:
         if not known.superseded.is_empty:
-            found = _only(found, known.superseded.in_force(found.left, found.right, found.lefts, found.rights))
+            found = only(found, known.superseded.in_force(found.left, found.right, found.lefts, found.rights))
         if known.passed_on:
-            found = _only(found, found.left.origins[found.lefts] != found.right.origins[found.rights])
+            found = only(found, found.left.origins[found.lefts] != found.right.origins[found.rights])
         if len(found.lefts):
             yield _block(found)
 
@@ -114,7 +119,7 @@ def _found(
         yield from join_rows(some.by_rows, new, old, part, parts, known.ranks)
 
 
-def _only(found: Met | Joined, kept: NDArray[np.bool_]) -> Met | Joined:
+def only(found: Met | Joined, kept: NDArray[np.bool_]) -> Met | Joined:
     """Some of the pairs."""
     keep = np.flatnonzero(kept)
     lefts, rights = found.lefts[keep], found.rights[keep]

@@ -3,7 +3,8 @@
 New queries become a new segment, grouped by the statistics of the moment. Neighbours of like size are
 merged, so there are few segments and a query is rewritten a logarithmic number of times; a merge
 keeps every query in its group. Which strategy evaluates which groups (rules.py) is decided for each segment that is
-written, so that queries which came one by one are looked up together once they are many. A segment most of whose
+written, so that queries which came one by one are looked up together once they are many; segments are written anew
+when other strategies are asked for by name. A segment most of whose
 queries are gone is written anew. Dropped queries otherwise stay where they are:
 whoever expands a set leaves out the queries that were not alive at the version the micro-batch ran with.
 """
@@ -53,6 +54,8 @@ class Piece:
     """Counts the plans made anew because the statistics had drifted."""
     plan: str = ""
     """The plan's own name: processes remember segments by their ids, and a home may be made anew in the same place."""
+    asked: str = ""
+    """The strategies asked for by name when it was written."""
 
     @property
     def id(self) -> str:
@@ -64,6 +67,7 @@ class Planner:
     def __init__(self, folder: Path, alive: Alive, dropped: Dropped, asked: Sequence[Strategy] = ()) -> None:
         """`asked` are strategies that somebody wants by name: they take what they can evaluate."""
         self.folder, self.alive, self.dropped, self.asked = folder, alive, dropped, tuple(asked)
+        self._asked = ",".join(f"{strategy.kind}={strategy.name}" for strategy in asked)
         folder.mkdir(parents=True, exist_ok=True)
         self.list = folder / "current.json"
         saved = json.loads(self.list.read_text()) if self.list.exists() else []
@@ -83,6 +87,7 @@ class Planner:
 
     def refresh(self, version: int, living: Callable[[int, int], int], statistics: Statistics) -> None:
         """Brings the plan to the catalog's version; `living` counts living queries in (after, upto]."""
+        self._ask(statistics)
         self._reconsider(statistics)
         if version == self.version:
             return
@@ -108,6 +113,21 @@ class Planner:
     @property
     def _upto(self) -> int:
         return self.pieces[-1].upto if self.pieces else 0
+
+    def _ask(self, statistics: Statistics) -> None:
+        """Writes the segments anew that were planned with other strategies asked for; their groups stay."""
+        pieces = tuple(
+            piece if piece.asked == self._asked else self._asking(piece, statistics) for piece in self.pieces
+        )
+        if pieces != self.pieces:
+            self.pieces = pieces
+            self._save()
+
+    def _asking(self, piece: Piece, statistics: Statistics) -> Piece:
+        if not piece.size:
+            return replace(piece, asked=self._asked)
+        groups = read_segment(self.folder, piece.id).groups
+        return self._write(replace(piece, revision=piece.revision + 1), groups, statistics)
 
     def _reconsider(self, statistics: Statistics) -> None:
         """Makes plans of groups anew that the statistics have drifted away from; a group is looked at whenever its
@@ -155,7 +175,7 @@ class Planner:
         return merge_segments([*old, *more], dead, statistics)
 
     def _write(self, piece: Piece, groups: tuple[Group, ...], statistics: Statistics) -> Piece:
-        built = replace(piece, size=sum(group.size for group in groups))
+        built = replace(piece, size=sum(group.size for group in groups), asked=self._asked)
         if built.size:
             write_segment(self.folder, self._segment(built.id, groups, statistics))
         return built

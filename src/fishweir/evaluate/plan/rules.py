@@ -18,9 +18,8 @@ A strategy that somebody asks for by name comes before all of these, and takes w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 
-from fishweir.evaluate.group import Bundle, Group, Strategy
+from fishweir.evaluate.group import Bundle, Group, Strategy, asked_strategy
 from fishweir.evaluate.join.annotations.kind import ByWindows
 from fishweir.evaluate.join.kind import ByEdgeSets, ByMultiwayJoin, ByRows
 from fishweir.evaluate.select.filter_kind import FactorizedFilters
@@ -63,7 +62,4 @@ def choose_strategies(
 
 def strategy_of(bundle: Bundle) -> Strategy:
     """The strategy that a segment names."""
-    if not bundle.module:
-        return _BY_NAME[bundle.strategy]
-    strategies: dict[str, Strategy] = import_module(bundle.module).STRATEGIES
-    return strategies[bundle.strategy]
+    return asked_strategy(bundle) or _BY_NAME[bundle.strategy]

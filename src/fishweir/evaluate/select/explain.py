@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
 from fishweir.algebra.predicates import Predicate, show_constant
-from fishweir.evaluate.group import Described, Explained, Placed
+from fishweir.evaluate.group import Described, Explained, Placed, asked_strategy
 from fishweir.evaluate.select.constant_tables import Table, template_paths
-from fishweir.evaluate.select.explain_filters import explain_filter
+from fishweir.evaluate.select.explain_filters import explain_filter, explain_plan
 from fishweir.evaluate.select.filters import FilterTable, predicate_paths
-from fishweir.evaluate.select.region_rule import cluster_size
+from fishweir.evaluate.select.region_rule import kernel_detail
 from fishweir.evaluate.select.regions import Pooled, sides
 from fishweir.evaluate.statistics import PathStatistics, path_key
 from fishweir.evaluate.witnesses.explain import explain_reached
@@ -33,12 +33,26 @@ def explain_selection(number: int, template: Template, constants: Sequence[Const
 
 def explain_filters(number: int, predicate: Predicate, constants: Sequence[Constant], about: Explained) -> list[str]:
     lines = [f"  reads     {predicate.source}", f"  shape     {predicate}"]
-    tables = [group for group in about.groups if isinstance(group, FilterTable)]
-    found = next((t for t in tables if t.source == predicate.source and number in t.members), None)
+    mine = (p for p in about.bundles if p.groups[0].source == predicate.source and number in p.groups[0].members)  # type: ignore[attr-defined]
+    found = next(mine, None)
     if found is None or about.dropped is not None:
         return [*lines, f"  dropped   by change {about.dropped}"]
     lines += _paths(predicate.source, predicate_paths(predicate), about)
-    return [*lines, *explain_filter(found, number, predicate, list(constants))]
+    table, title = _planned(found)
+    return [*lines, *explain_filter(table, number, predicate, list(constants), title)]
+
+
+def describe_filters(bundles: Sequence[Placed]) -> list[str]:
+    """The plan of each source's filters."""
+    return [line for placed in bundles for line in explain_plan(*_planned(placed))]
+
+
+def _planned(placed: Placed) -> tuple[FilterTable, str]:
+    """A source's filters as its strategy has planned them, and what that is called."""
+    asked = asked_strategy(placed.bundle)
+    table = placed.groups[0] if asked is None else asked.operator(placed).table
+    assert isinstance(table, FilterTable)
+    return table, "VCA with VCB" if asked is None else asked.title
 
 
 def _paths(source: Source, own: dict[Path, bool], about: Explained) -> list[str]:
@@ -62,9 +76,9 @@ def _box(found: Table, placed: Placed, constants: Sequence[Constant], about: Exp
     pools = [p for p in map(_pooled, _regional(about.bundles)) if p.signature == pool.signature]
     template, picked = found.template, sides(found.template)
     shown = " and ".join(_condition(template, template.constants[i], constants) for i in picked)
-    clusters = cluster_size(pool, about.statistics)
+    detail = kernel_detail(pool, about.statistics)
     lines = ["  group", f"    signature {pool.signature}", *_box_sizes(pools), f"    sides     {shown}"]
-    lines.append(f"    strategy  {pool.strategy}{f', data clusters of {clusters} (Ndc)' if clusters else ''}")
+    lines.append(f"    strategy  {pool.strategy}{f', {detail}' if detail else ''}")
     left = tuple(i for i in range(len(template.constants)) if i not in picked)
     return [*lines, _left_over(template, left, constants)]
 
@@ -89,6 +103,7 @@ def _regional(bundles: Sequence[Placed]) -> list[Placed]:
 
 
 def _pooled(placed: Placed) -> Pooled:
+    asked_strategy(placed.bundle)  # registers its kernel
     return Pooled(placed.groups, placed.bundle.groups, placed.bundle.parameter)  # type: ignore[arg-type]
 
 

@@ -9,7 +9,7 @@ from fishweir.algebra.predicates import Predicate, show_constant
 from fishweir.evaluate.select.filters import FilterTable
 
 
-def explain_plan(table: FilterTable) -> list[str]:
+def explain_plan(table: FilterTable, title: str) -> list[str]:
     """The plan of a source's filters: its four levels counted."""
     atoms, disjunctions = table.layout.units.atoms, len(table.layout.units) - table.layout.units.atoms
     conjunctions = int(np.count_nonzero(np.diff(table.layout.end_offsets)))
@@ -17,7 +17,7 @@ def explain_plan(table: FilterTable) -> list[str]:
     cost = table.cost(table.chances)
     by = f"{table.seen:,} values counted" if table.seen else "operators, nothing is counted yet"
     return [
-        f"  filters   of {table.source}, by VCA with VCB",
+        f"  filters   of {table.source}, by {title}",
         f"    levels    atoms: {atoms:,} in {len(table.groups):,} groups, disjunctions: {disjunctions:,}, "
         f"conjunctions: {conjunctions:,}, queries: {len(np.unique(table.members)):,}",
         f"    plan      nodes put in to be shared: {shared:,}, cost {cost:.3g} against {conjunctions:,} "
@@ -25,7 +25,9 @@ def explain_plan(table: FilterTable) -> list[str]:
     ]
 
 
-def explain_filter(table: FilterTable, number: int, predicate: Predicate, constants: list[Constant]) -> list[str]:
+def explain_filter(
+    table: FilterTable, number: int, predicate: Predicate, constants: list[Constant], title: str
+) -> list[str]:
     """A query's way down from `true`: what each edge checks and how many queries lie below it."""
     below = queries_below(table)
     way = [node_of(table, number, predicate, constants)]
@@ -36,7 +38,7 @@ def explain_filter(table: FilterTable, number: int, predicate: Predicate, consta
         checks = table.layout.checks[table.layout.check_offsets[node] : table.layout.check_offsets[node + 1]]
         shown = " and ".join(show_unit(table, int(unit)) for unit in checks)
         lines.append(f"              -> {shown}, shared by {below[node]:,}")
-    return [*explain_plan(table), *lines]
+    return [*explain_plan(table, title), *lines]
 
 
 def node_of(table: FilterTable, number: int, predicate: Predicate, constants: list[Constant]) -> int:

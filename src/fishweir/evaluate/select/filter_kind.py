@@ -14,8 +14,7 @@ from fishweir.algebra.predicates import Predicate
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Bundle, Described, Explained, Group, Kind, Placed, QueryRow, Stage, Strategy
 from fishweir.evaluate.matches import Matches
-from fishweir.evaluate.select.explain import explain_filters
-from fishweir.evaluate.select.explain_filters import explain_plan
+from fishweir.evaluate.select.explain import describe_filters, explain_filters
 from fishweir.evaluate.select.filter_plan import build_filters, merge_filters, replanned, seen
 from fishweir.evaluate.select.filters import FilterTable, filters_from_arrays, match_filters
 from fishweir.evaluate.select.kind import SelectionStage
@@ -62,7 +61,7 @@ class Filters(Kind):
         return explain_filters(number, template, constants, about)
 
     def describe(self, bundles: Sequence[Placed]) -> tuple[list[Described], list[str]]:
-        return [], [line for placed in bundles for group in placed.groups for line in explain_plan(group)]  # type: ignore[arg-type]
+        return [], describe_filters(bundles)
 
 
 @dataclass(frozen=True)

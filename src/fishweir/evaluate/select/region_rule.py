@@ -30,11 +30,9 @@ import pyarrow as pa
 
 from fishweir.algebra.normal import Template, dotted
 from fishweir.evaluate.select.anchors import selectivity
-from fishweir.evaluate.select.boxes import SJBatch, SJImmediate
+from fishweir.evaluate.select.boxes import Detailed
 from fishweir.evaluate.select.boxes.choose import SAMPLE, choose, grid_work, sample_from_queries
-from fishweir.evaluate.select.boxes.hilbert import hilbert_order
-from fishweir.evaluate.select.boxes.regions import Floats, tuple_keys
-from fishweir.evaluate.select.boxes.sj_batch import cheapest_size
+from fishweir.evaluate.select.boxes.regions import Floats
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.select.regions import Pooled, attribute_count, is_flat
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
@@ -93,13 +91,12 @@ def candidates(table: Table, statistics: Statistics) -> float:
     return table.size * selectivity(anchor, template, list(table.columns), statistics)
 
 
-def cluster_size(pool: Pooled, statistics: Statistics) -> int | None:
-    """Ndc of SJ-Batch for a batch of sampled tuples; a batch that comes may have another. None for other strategies."""
-    if not isinstance(pool.index, SJBatch):
-        return 1 if isinstance(pool.index, SJImmediate) else None
+def kernel_detail(pool: Pooled, statistics: Statistics) -> str:
+    """What the kernel has to add about itself, for a batch of sampled tuples; empty for most kernels."""
+    if not isinstance(pool.index, Detailed):
+        return ""
     values = sampled(pool, statistics)
-    keys = tuple_keys(sample_from_queries(pool.boxes) if values is None else values, len(pool.attributes))
-    return cheapest_size(pool.index.index, np.ascontiguousarray(keys[hilbert_order(keys)][:, pool.index.index.used]))
+    return pool.index.detail(sample_from_queries(pool.boxes) if values is None else values)
 
 
 def sampled(pool: Pooled, statistics: Statistics) -> Floats | None:

@@ -24,7 +24,7 @@ from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import ANY_ROOT, ConstantCondition, Template, dotted
 from fishweir.evaluate.arrays import Column, Ints
 from fishweir.evaluate.select.bindings import bound_nodes
-from fishweir.evaluate.select.boxes import STRATEGIES, Boxes, Index, StringCodes
+from fishweir.evaluate.select.boxes import KERNELS, Boxes, Index, StringCodes
 from fishweir.evaluate.select.boxes.regions import HIGHEST, LOWEST, Floats, Keys, float_keys
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
@@ -76,7 +76,7 @@ def required(template: Template) -> set[int]:
 
 @dataclass(frozen=True)
 class Pooled:
-    """The tables of a pool; `indexes` are their places in the segment, `strategy` a key of STRATEGIES."""
+    """The tables of a pool; `indexes` are their places in the segment, `strategy` a key of KERNELS."""
 
     tables: tuple[Table, ...]
     indexes: tuple[int, ...]
@@ -164,7 +164,7 @@ class Pooled:
                 attribute = self._attribute(table.template, condition)
                 axis = self.attributes[attribute]
                 keys = float_keys(self._coded(attribute, table.columns[condition.slot]))
-                _cut(low[start:end, axis], high[start:end, axis], condition.op, keys)
+                cut(low[start:end, axis], high[start:end, axis], condition.op, keys)
         return Boxes.of_keys(low, high)
 
     def _coded(self, attribute: Attribute, column: Column) -> Floats:
@@ -172,7 +172,7 @@ class Pooled:
 
     @cached_property
     def index(self) -> Index:
-        return STRATEGIES[self.strategy](self.boxes)
+        return KERNELS[self.strategy](self.boxes)
 
     def values(self, tables: Sequence[PathTable | None], at: Sequence[Ints | None], size: int) -> Floats:
         """The value of each binding on each attribute; `at` has by place the row of its path table, -1 where it is
@@ -197,7 +197,7 @@ class Pooled:
         return f"box over {', '.join(shown)} in {self.source}"
 
 
-def _cut(low: Keys, high: Keys, op: str, keys: Keys) -> None:
+def cut(low: Keys, high: Keys, op: str, keys: Keys) -> None:
     """Intersects ranges with `op constant`, in place; a value that is none lies above all ends."""
     np.maximum(low, LEAST, out=low)
     np.minimum(high, MOST, out=high)

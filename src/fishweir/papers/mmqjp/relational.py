@@ -20,11 +20,14 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Constant, Shape
 from fishweir.papers.mmqjp.conjunctive import CURRENT, STATE, SideTables, counted, within_window
+from fishweir.papers.mmqjp.join_graph import Variable
 from fishweir.papers.mmqjp.relations import BIN, DOC, DOC_TS, Arrival, Relations, WitnessFinder
 from fishweir.papers.mmqjp.templates import QueryTemplate, QueryTemplates, Reach, TemplateRelation
 
 Counts = NDArray[np.int64]
 JoinQuery = tuple[Shape, Sequence[Constant]]
+MinorQuery = tuple[QueryTemplate, Sequence[Variable], tuple[float, ...]]
+"""A query's template, the variable at each of its nodes, and how far its windows reach."""
 
 
 class Engine(Protocol):
@@ -83,15 +86,23 @@ class RelationalJoin:
         """Queries are numbered in the order they come in; they see documents from the next batch on."""
         with self.timed("register"):
             for shape, constants in queries:
-                relation, variables, ends = self.templates.place(shape, constants)
-                key = (relation.number, variables, ends)
-                row = self._ids.get(key) if self._share else None
-                if row is None:
-                    row = self._ids[key] = len(self._rows) if not self._share else len(self._ids)
-                    relation.rows.append((row, variables, ends))
-                    self._changed[relation.name] = relation
-                self._rows.append(row)
+                self._add(*self.templates.place(shape, constants))
             self.load_templates()
+
+    def register_minors(self, queries: Iterable[MinorQuery]) -> None:
+        """The same of queries whose templates are known."""
+        for query in queries:
+            self._add(*self.templates.place_minor(*query))
+        self.load_templates()
+
+    def _add(self, relation: TemplateRelation, variables: tuple[int, ...], ends: tuple[float, ...]) -> None:
+        key = (relation.number, variables, ends)
+        row = self._ids.get(key) if self._share else None
+        if row is None:
+            row = self._ids[key] = len(self._rows) if not self._share else len(self._ids)
+            relation.rows.append((row, variables, ends))
+            self._changed[relation.name] = relation
+        self._rows.append(row)
 
     def load_templates(self) -> None:
         """Brings the relations RT into the engine."""
@@ -129,6 +140,12 @@ class RelationalJoin:
             else:
                 self.forget(batch)
         yield from found
+
+    def restore(self, state: Relations) -> None:
+        """Makes these the retained documents, in the place of those there are; they are numbered from 0."""
+        for name, table in state.named().items():
+            self.engine.create(name, table)
+        self.documents, self._span = len(state.doc_ts), _span(state)
 
     def load(self, batch: Relations) -> None:
         for name, table in batch.named("W").items():

@@ -76,7 +76,7 @@ class WitnessFinder:
             for number, (own, document) in enumerate(arrivals, first):
                 if own == source:
                     walk.add(number, document.root, document.context)
-            parts.append(self._relations(source, walk.tables()))
+            parts.append(self.relations(source, walk.tables()))
         times = pa.table(
             {
                 "docid": np.arange(first, first + len(arrivals)),
@@ -102,7 +102,8 @@ class WitnessFinder:
             self.paths[source] = SharedPaths()
             self.paths[source].hold({"all": paths})
 
-    def _relations(self, source: Source, tables: Mapping[Path, PathTable]) -> tuple[pa.Table, pa.Table]:
+    def relations(self, source: Source, tables: Mapping[Path, PathTable]) -> tuple[pa.Table, pa.Table]:
+        """Rbin and Rdoc of documents of one source, from the witnesses of its paths."""
         numbered = list(self.templates.variables)
         rows: dict[int, tuple[PathTable, Ints]] = {}
         for number, variable in enumerate(numbered):

@@ -61,10 +61,18 @@ class Sequential(RelationalJoin):
 
     def __init__(self, share_equal: bool = False) -> None:
         super().__init__(Nowhere(), share_equal)
+        self._clear()
+
+    def _clear(self) -> None:
         self.bindings: dict[tuple[int, int], dict[int, list[tuple[int, int]]]] = {}
         self.values: dict[tuple[int, int], tuple[str, float | None]] = {}
         self.having: dict[tuple[int, str], dict[int, None]] = {}
         self.times: dict[int, float] = {}
+
+    def restore(self, state: Relations) -> None:
+        super().restore(state)
+        self._clear()
+        self.load(state)
 
     def count(self, arrivals: Sequence[Arrival], keep: bool = True) -> Counts:
         totals = np.zeros(len(self._rows), np.int64)

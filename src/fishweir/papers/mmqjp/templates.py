@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from fishweir.algebra.joins import Edge
+from fishweir.algebra.joins import Edge, JoinTemplate
 from fishweir.algebra.nodes import Constant, Shape
 from fishweir.papers.mmqjp.isomorphism import Structure, canonical
 from fishweir.papers.mmqjp.join_graph import JoinGraph, Variable, to_join_graph, to_minor
@@ -108,12 +108,18 @@ class QueryTemplates:
         slots = [window.end.index for window in shape.windows if window.end is not None]
         others = tuple(None if i in slots else constant for i, constant in enumerate(constants))
         template, definitions = _placed(shape, others)
+        return self.place_minor(template, definitions, tuple(float(constants[slot]) for slot in slots))
+
+    def place_minor(
+        self, template: QueryTemplate, definitions: Sequence[Variable], ends: tuple[float, ...]
+    ) -> tuple[TemplateRelation, tuple[int, ...], tuple[float, ...]]:
+        """The same of a query whose template is known, with the variable at each of its nodes."""
         relation = self.relations.setdefault(template, TemplateRelation(len(self.relations) + 1, template))
         variables = tuple(self._number(definition) for definition in definitions)
         for side in (0, 1):
             self.pairs |= {(variables[a], variables[b]): None for a, b in template.structural_edges(side)}
         self.compared |= {variables[node]: None for e in template.value_joins for node in (e.left, e.right)}
-        return relation, variables, tuple(float(constants[slot]) for slot in slots)
+        return relation, variables, ends
 
     def _number(self, variable: Variable) -> int:
         return self.variables.setdefault(variable, len(self.variables))
@@ -137,7 +143,7 @@ def to_template(minor: JoinGraph, reach: Reach) -> tuple[QueryTemplate, tuple[in
     return _template(structure, reach), order
 
 
-def reach_of(shape: Shape) -> Reach:
+def reach_of(shape: Shape | JoinTemplate) -> Reach:
     """Which sides of a join wait for the other."""
     left, right = (window.end is not None for window in shape.windows)
     return Reach(left, right, shape.strict)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from fishweir.evaluate.select.factorization.cost import TRUE, Predicate, Selectivity
 from fishweir.evaluate.select.factorization.plan import FilterPlan, plan_of
-from fishweir.evaluate.select.factorization.subsumption import SubsumptionGraph, subsumption_graph
+from fishweir.papers.roses.subsumption import SubsumptionGraph, subsumption_graph
 
 Edge = tuple[Predicate, Predicate]
 Edges = frozenset[Edge]

@@ -1,4 +1,4 @@
-"""Every strategy gives what a comparison of each tuple with each query gives."""
+"""Every kernel, the paper's too, gives what a comparison of each tuple with each query gives."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 
-from fishweir.evaluate.select.boxes import Boxes, GridIndex, IBSIndex, Index, PackedIndex, SJBatch, SJImmediate, choose
+from fishweir.evaluate.select.boxes import Boxes, GridIndex, Index, PackedIndex, choose
 from fishweir.evaluate.select.boxes import packed as packed_module
 from fishweir.evaluate.select.boxes.regions import tuple_keys
+from fishweir.papers.spatialjoin.regions import IBSIndex, SJBatch, SJImmediate
 from tests.evaluate.select.boxes.support import (
     INF,
     Query,

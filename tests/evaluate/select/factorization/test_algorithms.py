@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fishweir.evaluate.select.factorization.cost import naive_cost, plan_cost
-from fishweir.evaluate.select.factorization.plan import ROOT, evaluate, naive_plan
-from fishweir.evaluate.select.factorization.subsumption import subsumption_graph
-from fishweir.evaluate.select.factorization.vca import vca
+from fishweir.evaluate.select.factorization.plan import ROOT, evaluate
 from fishweir.evaluate.select.factorization.vcb import vcb
+from fishweir.papers.roses.naive import naive_plan
 from fishweir.papers.roses.sta import sta
+from fishweir.papers.roses.subsumption import subsumption_graph
+from fishweir.papers.roses.vca import vca
 from tests.evaluate.select.factorization.strategies import predicates, selectivities, truths
 
 SLACK = 1e-9

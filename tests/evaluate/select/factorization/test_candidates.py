@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from fishweir.evaluate.select.factorization.candidates import find_candidates
 from fishweir.evaluate.select.factorization.cost import independent, order_key
-from fishweir.evaluate.select.factorization.subsumption import proper_subsets
+from fishweir.papers.roses.subsumption import proper_subsets
 from tests.evaluate.select.factorization.strategies import predicates, selectivities
 
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from fishweir.evaluate.select.factorization.cost import independent
 from fishweir.evaluate.select.factorization.layout import run, to_layout, to_units
-from fishweir.evaluate.select.factorization.plan import evaluate, naive_plan
+from fishweir.evaluate.select.factorization.plan import evaluate
 from fishweir.evaluate.select.factorization.vcb import vcb
+from fishweir.papers.roses.naive import naive_plan
 from tests.evaluate.select.factorization.strategies import predicates
 
 ATOMS = 10

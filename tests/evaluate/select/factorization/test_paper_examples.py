@@ -6,10 +6,10 @@ import pytest
 
 from fishweir.evaluate.select.factorization.cost import TRUE, benefit, independent, naive_cost, plan_cost
 from fishweir.evaluate.select.factorization.plan import ROOT
-from fishweir.evaluate.select.factorization.subsumption import subsumption_graph
-from fishweir.evaluate.select.factorization.vca import vca
 from fishweir.evaluate.select.factorization.vcb import VeryCleverBorder, vcb
 from fishweir.papers.roses.sta import sta
+from fishweir.papers.roses.subsumption import subsumption_graph
+from fishweir.papers.roses.vca import vca
 
 A, B, C, D, E, F = range(6)
 

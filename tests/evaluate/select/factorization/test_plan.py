@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fishweir.evaluate.select.factorization.plan import ROOT, FilterPlan, evaluate, naive_plan, plan_of
+from fishweir.evaluate.select.factorization.plan import ROOT, FilterPlan, evaluate, plan_of
 from fishweir.evaluate.select.factorization.vcb import vcb
+from fishweir.papers.roses.naive import naive_plan
 from tests.evaluate.select.factorization.strategies import predicates, selectivities, truths
 
 

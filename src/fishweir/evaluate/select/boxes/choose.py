@@ -1,4 +1,4 @@
-"""Which strategy for a set of queries: by what is counted on a sample of tuples.
+"""Which kernel for a set of queries: by what is counted on a sample of tuples.
 
 In: query regions, and a sample of tuples if there is one. Out: the index to use, and why. Shared: nothing.
 
@@ -8,26 +8,23 @@ queries. Matches a tuple are estimated first, on some of the queries: if writing
 the grid costs altogether, the tree is not even built. Else it is, and its visits are counted on the sample. The weights
 are times measured on one machine; only their ratios matter, and these are those of the instructions.
 
-The paper's strategies and the IBS tree can be built by name; they are there to be compared with, since each does the
-work of one of the two kernels with more comparisons.
+The kernels of Spatial Join CQ can be asked for by name (papers/spatialjoin): each does the work of one of these two
+with more comparisons.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from fishweir.evaluate.select.boxes.grid import BUDGET, GridIndex, cells_within, words_of
-from fishweir.evaluate.select.boxes.ibs import IBSIndex
 from fishweir.evaluate.select.boxes.matches import Matches
 from fishweir.evaluate.select.boxes.packed import PackedIndex
 from fishweir.evaluate.select.boxes.regions import Boxes, Floats, key_floats, tuple_keys
-from fishweir.evaluate.select.boxes.sj_batch import SJBatch
-from fishweir.evaluate.select.boxes.sj_immediate import SJImmediate
 
 SAMPLE = 256
 QUERIES_TRIED = 4096
@@ -43,7 +40,7 @@ NS_PER_HIT = 12.0
 
 
 class Index(Protocol):
-    """What all strategies have in common."""
+    """What all kernels have in common."""
 
     def match(self, values: npt.ArrayLike, room: int | None = None) -> Matches:
         """The satisfied queries of each tuple (rows x attributes, float64, NaN for NULL); with a given room those of
@@ -51,13 +48,16 @@ class Index(Protocol):
         ...
 
 
-STRATEGIES: dict[str, Callable[[Boxes], Index]] = {
-    "grid": GridIndex,
-    "packed": PackedIndex,
-    "sj-batch": SJBatch,
-    "sj-immediate": SJImmediate,
-    "ibs": IBSIndex,
-}
+@runtime_checkable
+class Detailed(Protocol):
+    """A kernel that has something to add in `explain`."""
+
+    def detail(self, sample: Floats) -> str:
+        """What it would do with a batch like this sample."""
+        ...
+
+
+KERNELS: dict[str, Callable[[Boxes], Index]] = {"grid": GridIndex, "packed": PackedIndex}
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,11 +140,6 @@ def plan_of(parents: Mapping[Predicate, Predicate], predicates: Iterable[Predica
     return plan
 
 
-def naive_plan(predicates: Sequence[Predicate]) -> FilterPlan:
-    """Each predicate alone below `true`; equal ones once."""
-    return plan_of({predicate: TRUE for predicate in predicates if predicate}, predicates)
-
-
 def evaluate(plan: FilterPlan, atoms_true: AbstractSet[int]) -> set[int]:
     """The numbers of the predicates that hold, walking down from the root; for tests."""
     found: set[int] = set()

@@ -15,7 +15,7 @@ import numpy as np
 
 from fishweir.algebra.join_oracle import evaluate_join
 from fishweir.papers.experiment.contestants import Disagreement
-from fishweir.papers.mmqjp.experiment.engines import DuckDBEngine
+from fishweir.papers.mmqjp.duckdb_engine import DuckDBEngine
 from fishweir.papers.mmqjp.experiment.fast import NAME as FAST
 from fishweir.papers.mmqjp.experiment.fast import Fast
 from fishweir.papers.mmqjp.mmqjp import Mmqjp, Views

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import ahocorasick
@@ -19,12 +18,12 @@ from numpy.typing import NDArray
 from fishweir.algebra.texts import words
 from fishweir.evaluate.arrays import expand
 from fishweir.evaluate.plan.segments import build_groups
-from fishweir.evaluate.select.factorization.layout import to_layout
-from fishweir.evaluate.select.factorization.plan import naive_plan
 from fishweir.evaluate.select.filters import ROOT_PATH, FilterTable, match_filters
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.path_tables import PathTable
 from fishweir.papers.roses.experiment.work import KeywordFilter, to_rows
+from fishweir.papers.roses.filters import planned_by
+from fishweir.papers.roses.naive import naive_plan
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -66,15 +65,7 @@ class Unshared(Shared):
     def __init__(self, filters: Sequence[KeywordFilter], statistics: Statistics) -> None:
         (table,) = build_groups(to_rows(filters), statistics)
         assert isinstance(table, FilterTable)
-        units = table.layout.units
-        ended = [
-            (int(number), table.layout.units_of(node))
-            for node in range(len(table.layout))
-            for number in table.layout.ends[table.layout.end_offsets[node] : table.layout.end_offsets[node + 1]]
-        ]
-        layout = to_layout(naive_plan([units for _, units in ended]), units, units.chances(table.chances))
-        numbers = np.array([number for number, _ in ended], np.int64)
-        self.table = replace(table, layout=replace(layout, ends=numbers[layout.ends]))
+        self.table = planned_by(lambda predicates, _: naive_plan(predicates), table)
 
 
 class Naive:

@@ -12,14 +12,15 @@ from time import process_time
 import numpy as np
 
 from fishweir.evaluate.select.factorization.cost import Predicate, Selectivity, independent, naive_cost, plan_cost
-from fishweir.evaluate.select.factorization.plan import FilterPlan, evaluate, naive_plan
-from fishweir.evaluate.select.factorization.vca import vca
+from fishweir.evaluate.select.factorization.plan import FilterPlan, evaluate
 from fishweir.evaluate.select.factorization.vcb import vcb
 from fishweir.papers.experiment.contestants import Disagreement
 from fishweir.papers.roses.experiment.predicates import cnf_predicates, keyword_predicates
 from fishweir.papers.roses.experiment.report import RosesFigure
 from fishweir.papers.roses.experiment.work import Items
+from fishweir.papers.roses.naive import naive_plan
 from fishweir.papers.roses.sta import sta
+from fishweir.papers.roses.vca import vca
 
 Algorithm = Callable[[Sequence[Predicate], Selectivity], FilterPlan]
 Say = Callable[[str], None]

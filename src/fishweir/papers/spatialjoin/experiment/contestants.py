@@ -13,11 +13,12 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.evaluate.select.boxes import STRATEGIES, BitMatches, GridIndex, Index, Matches, SJBatch, choose
-from fishweir.evaluate.select.boxes.hilbert import hilbert_order
+from fishweir.evaluate.select.boxes import KERNELS, BitMatches, GridIndex, Index, Matches, choose
 from fishweir.evaluate.select.boxes.regions import tuple_keys
 from fishweir.papers.experiment.contestants import Disagreement
 from fishweir.papers.spatialjoin.experiment.work import Floats, Work
+from fishweir.papers.spatialjoin.regions import SJBatch
+from fishweir.papers.spatialjoin.regions.hilbert import hilbert_order
 
 Ints = npt.NDArray[np.int64]
 Pairs = tuple[Ints, Ints]
@@ -47,7 +48,7 @@ class Strategy:
 
     def __init__(self, work: Work, name: str) -> None:
         self.name = name
-        self.index: Index = STRATEGIES[name](work.boxes)
+        self.index: Index = KERNELS[name](work.boxes)
 
     def match(self, tuples: Floats) -> Matches:
         return self.index.match(tuples)

@@ -39,7 +39,7 @@ SOURCES = Source("R"), Source("S")
 
 
 class StageJoin:
-    """As the strategies of sharing/windows: `process_both` and `count`."""
+    """As the strategies of windows/: `process_both` and `count`."""
 
     def __init__(self, queries: JoinQueries) -> None:
         self.queries = queries

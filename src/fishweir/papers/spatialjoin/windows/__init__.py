@@ -1,8 +1,8 @@
-"""Sliding window joins of two streams of tuples as published: what the engine's joins by rows are compared with.
+"""Sliding window joins of two streams of tuples as published.
 
 `queries` says what comes in, `triples` what goes out; `join` is what the strategies share: probe, insert, invalidate
 over the retained tuples of each `side`. `sj_join` is the paper's, with `decompose`; `ibs_js` is its baseline, with
-`groups`; `oracle` is the naive one. The engine does not run these: its joins are those of sharing/joins.
+`groups`; `oracle` is the naive one. `../window_joins.py` makes them strategies of the engine.
 Paper: Spatial Join CQ, section 6.
 """
 
@@ -14,7 +14,7 @@ from fishweir.papers.spatialjoin.windows.queries import ALL_ROWS, LEFT, OPERATOR
 from fishweir.papers.spatialjoin.windows.sj_join import SJJoin
 from fishweir.papers.spatialjoin.windows.triples import Triples
 
-STRATEGIES: dict[str, Callable[[JoinQueries], SlidingJoin]] = {
+STRATEGIES: dict[str, Callable[..., SlidingJoin]] = {
     "sj-join": SJJoin,
     "ibs-js": IBSJS,
 }

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.evaluate.select.boxes.hilbert import WORD, hilbert_positions
-from fishweir.evaluate.select.boxes.query_index import QueryIndex
 from fishweir.evaluate.select.boxes.regions import Floats, float_keys
+from fishweir.papers.spatialjoin.regions.hilbert import WORD, hilbert_positions
+from fishweir.papers.spatialjoin.regions.query_index import QueryIndex
 from fishweir.papers.spatialjoin.windows.decompose import PIECES, decomposed
 from fishweir.papers.spatialjoin.windows.join import SlidingJoin
 from fishweir.papers.spatialjoin.windows.queries import JoinQueries

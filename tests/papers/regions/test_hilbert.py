@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from fishweir.evaluate.select.boxes.hilbert import hilbert_order, hilbert_positions
 from fishweir.evaluate.select.boxes.regions import float_keys
+from fishweir.papers.spatialjoin.regions.hilbert import hilbert_order, hilbert_positions
 
 
 def curve(axes: int, bits: int) -> np.ndarray:

@@ -1,6 +1,6 @@
 """DuckDB as the engine of MMQJP's statements: in memory, on one thread.
 
-Tables are joined in the order of the statement (sharing/joins/mmqjp/conjunctive.py): with DuckDB's own order two
+Tables are joined in the order of the statement (conjunctive.py): with DuckDB's own order two
 documents take as long or longer, a stream of 2,000 documents forty times as long.
 """
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy.typing as npt
 
 from fishweir.evaluate.select.boxes.matches import Matches
-from fishweir.evaluate.select.boxes.query_index import QueryIndex
-from fishweir.evaluate.select.boxes.regions import Boxes, tuple_keys
-from fishweir.evaluate.select.boxes.sj_batch import join_clusters
+from fishweir.evaluate.select.boxes.regions import Boxes, Floats, tuple_keys
+from fishweir.papers.spatialjoin.regions.query_index import QueryIndex
+from fishweir.papers.spatialjoin.regions.sj_batch import join_clusters
 
 
 class SJImmediate:
@@ -24,3 +24,6 @@ class SJImmediate:
     def match(self, values: npt.ArrayLike, room: int | None = None) -> Matches:
         keys = tuple_keys(values, self.index.attributes)[:, self.index.used]
         return join_clusters(self.index, keys, size=1, room=room)
+
+    def detail(self, sample: Floats) -> str:
+        return "data clusters of 1 (Ndc)"

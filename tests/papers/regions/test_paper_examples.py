@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fishweir.evaluate.select.boxes import STRATEGIES, Boxes
-from fishweir.evaluate.select.boxes.corner import SpatialJoinWindow, corner_points
-from fishweir.evaluate.select.boxes.ibs import IBSTree
-from fishweir.evaluate.select.boxes.query_index import QueryIndex
+from fishweir.evaluate.select.boxes import KERNELS, Boxes
 from fishweir.evaluate.select.boxes.regions import float_keys, key_floats
-from fishweir.evaluate.select.boxes.sj_batch import cheapest_size, cost_of_size
+from fishweir.papers.spatialjoin.regions.corner import SpatialJoinWindow, corner_points
+from fishweir.papers.spatialjoin.regions.ibs import IBSTree
+from fishweir.papers.spatialjoin.regions.query_index import QueryIndex
+from fishweir.papers.spatialjoin.regions.sj_batch import cheapest_size, cost_of_size
 from tests.evaluate.select.boxes.support import as_lists
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", [*KERNELS])
 def test_examples_1_and_2(strategy: str) -> None:
     """d2 satisfies q2, d3 satisfies q1, d1 none (figure 4)."""
     queries = Boxes.from_ranges([[1, 4], [0, 0]], [[6, 6], [3, 3]])
     data = [[4, 3], [1, 2], [2, 5]]
-    assert as_lists(STRATEGIES[strategy](queries).match(data)) == [[], [1], [0]]
+    assert as_lists(KERNELS[strategy](queries).match(data)) == [[], [1], [0]]
 
 
 def test_predicate_index_of_figure_3() -> None:

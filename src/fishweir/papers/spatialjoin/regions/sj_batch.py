@@ -6,7 +6,7 @@ overlap.
 
 The tuples are put in Hilbert order and cut into data clusters of Ndc; the queries in the window of a cluster's bounding
 box are retrieved and compared with each of its tuples. Where a query is more than a region, whoever asked refines the
-pairs (sharing/pools.py).
+pairs (evaluate/select/region_match.py).
 
 Ndc, which the paper leaves open: a cluster costs the comparisons to retrieve its window once and one comparison per
 tuple and query in the window, so that a tuple costs (retrieval + window) / Ndc + window, or the retrieval alone where
@@ -23,11 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fishweir.evaluate.jit import kernel
-from fishweir.evaluate.select.boxes.corner import SpatialJoinWindow
-from fishweir.evaluate.select.boxes.hilbert import hilbert_order
 from fishweir.evaluate.select.boxes.matches import Matches, Numbers, Offsets
-from fishweir.evaluate.select.boxes.query_index import QueryIndex, in_window, retrieve_positions
-from fishweir.evaluate.select.boxes.regions import Boxes, Keys, tuple_keys
+from fishweir.evaluate.select.boxes.regions import Boxes, Floats, Keys, tuple_keys
+from fishweir.papers.spatialjoin.regions.corner import SpatialJoinWindow
+from fishweir.papers.spatialjoin.regions.hilbert import hilbert_order
+from fishweir.papers.spatialjoin.regions.query_index import QueryIndex, in_window, retrieve_positions
 
 CLUSTERS_TRIED = 12
 
@@ -48,6 +48,11 @@ class SJBatch:
         joined = join_clusters(self.index, in_order, self.cluster_size(in_order), room)
         done = Matches(joined.offsets, joined.numbers, order[: len(joined)])
         return done.in_order() if len(done) == len(keys) else done
+
+    def detail(self, sample: Floats) -> str:
+        """Ndc for such a batch; a batch that comes may have another."""
+        keys = tuple_keys(sample, self.index.attributes)[:, self.index.used]
+        return f"data clusters of {cheapest_size(self.index, np.ascontiguousarray(keys[hilbert_order(keys)]))} (Ndc)"
 
     def cluster_size(self, in_order: Keys) -> int:
         """Ndc for a batch, given in Hilbert order."""

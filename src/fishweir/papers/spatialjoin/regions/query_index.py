@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fishweir.evaluate.jit import kernel
-from fishweir.evaluate.select.boxes.corner import SpatialJoinWindow, corner_points
-from fishweir.evaluate.select.boxes.hilbert import hilbert_order
 from fishweir.evaluate.select.boxes.regions import Boxes, Keys
+from fishweir.papers.spatialjoin.regions.corner import SpatialJoinWindow, corner_points
+from fishweir.papers.spatialjoin.regions.hilbert import hilbert_order
 
 PAGE = 64
 

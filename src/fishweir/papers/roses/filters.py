@@ -1,0 +1,105 @@
+"""STA, VCA on the subsumption graph and the naive plan as strategies of the engine: `--strategy filters=sta`.
+
+A strategy plans the predicates of a source, as they are in its group, by its own algorithm, once per process and
+segment. The engine's kernel then runs documents down that tree. STA and VCA build the subsumption graph, which grows
+with two to the power of the conjunctions' lengths; sources beyond a bound are left to the default strategy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fishweir.evaluate.arrays import expand
+from fishweir.evaluate.group import Bundle, Placed, Strategy
+from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.select.factorization.cost import Predicate, Selectivity, independent
+from fishweir.evaluate.select.factorization.layout import to_layout
+from fishweir.evaluate.select.factorization.plan import FilterPlan
+from fishweir.evaluate.select.filter_kind import FilterOperator
+from fishweir.evaluate.select.filters import FilterTable, match_filters
+from fishweir.evaluate.statistics import Statistics
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+from fishweir.papers.roses.naive import naive_plan
+from fishweir.papers.roses.sta import sta
+from fishweir.papers.roses.subsumption import LONGEST
+from fishweir.papers.roses.vca import vca
+
+Algorithm = Callable[[Sequence[Predicate], Selectivity], FilterPlan]
+
+MOST_EXPRESSIONS = 100_000
+"""Sub-expressions of all predicates beyond which no subsumption graph is built."""
+MOST_STEINER = 30
+"""Different predicates beyond which STA, which is exhaustive, takes too long."""
+
+
+@dataclass(frozen=True)
+class PlannedFilters(FilterOperator):
+    """One source's filters, planned by one of the paper's algorithms."""
+
+    algorithm: Algorithm
+
+    @cached_property
+    def table(self) -> FilterTable:
+        return planned_by(self.algorithm, super().table)
+
+    def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
+        """Lists of queries: slices would count the positions of the group, whose plan is another one."""
+        matches = match_filters(self.table, witnesses)
+        if matches is not None:
+            yield self.placed.first, _listed(matches, self.table)
+
+
+def planned_by(algorithm: Algorithm, table: FilterTable) -> FilterTable:
+    """The same predicates under another tree."""
+    layout = table.layout
+    ended = [layout.units_of(node) for node in range(len(layout))]
+    counts = np.diff(layout.end_offsets).tolist()
+    predicates = [units for units, count in zip(ended, counts, strict=True) for _ in range(count)]
+    chances = layout.units.chances(table.chances)
+    planned = to_layout(algorithm(predicates, independent(chances)), layout.units, chances)
+    return replace(table, layout=replace(planned, ends=table.members[planned.ends]))
+
+
+def _listed(matches: Matches, table: FilterTable) -> Matches:
+    if not len(matches.slices):
+        return matches
+    lo, hi = matches.slices[::2], matches.slices[1::2]
+    _, positions = expand(lo, hi)
+    ends = np.append(0, np.cumsum(hi - lo))[matches.slice_offsets // 2]
+    zeros, none = np.zeros_like(matches.slice_offsets), matches.slices[:0]
+    return Matches(matches.documents, matches.nodes, zeros, none, ends, table.members[positions])
+
+
+class ByAlgorithm(Strategy):
+    """`most` is the number of different predicates beyond which a source is left to the default."""
+
+    kind, module = "filters", __name__
+
+    def __init__(self, name: str, title: str, algorithm: Algorithm, most: int | None = None) -> None:
+        self.name, self.title, self.algorithm, self.most = name, title, algorithm, most  # type: ignore[misc]
+
+    def take(self, groups: Mapping[int, Any], statistics: Statistics) -> list[Bundle]:
+        return [self.bundle([place]) for place, table in groups.items() if self._fits(table)]
+
+    def _fits(self, table: FilterTable) -> bool:
+        if self.most is None:
+            return True
+        layout = table.layout
+        lengths = [len(layout.units_of(node)) for node in np.flatnonzero(np.diff(layout.end_offsets)).tolist()]
+        small = max(lengths, default=0) <= LONGEST and sum(1 << length for length in lengths) <= MOST_EXPRESSIONS
+        return small and len(lengths) <= self.most
+
+    def operator(self, placed: Placed) -> PlannedFilters:
+        return PlannedFilters(placed, self.algorithm)
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "sta": ByAlgorithm("sta", "STA", sta, MOST_STEINER),
+    "vca": ByAlgorithm("vca", "VCA on the subsumption graph", vca, MOST_EXPRESSIONS),
+    "naive": ByAlgorithm("naive", "the naive plan", lambda predicates, _: naive_plan(predicates)),
+}

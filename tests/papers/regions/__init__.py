@@ -1,0 +1,1 @@
+"""Tests of fishweir.papers.spatialjoin.regions."""

@@ -1,0 +1,63 @@
+"""Runs the same history with the default strategies and with those asked for, and compares all results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fishweir
+from fishweir import testing
+from fishweir.engine.weir import Weir
+
+
+@dataclass(frozen=True)
+class Publish:
+    stream: str
+    items: Sequence[Any]
+    timestamps: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Execute:
+    script: str
+
+
+REOPEN = "reopen"
+"""The weir is closed, and opened again with the same strategies."""
+
+Event = Publish | Execute | str
+Open = Callable[[], Weir]
+
+
+def play(open_weir: Open, history: Sequence[Event]) -> list[dict[str, Any]]:
+    """All results of a history; each publication is a micro-batch of its own."""
+    weir = open_weir()
+    try:
+        for event in history:
+            match event:
+                case Execute(script):
+                    weir.execute(script)
+                case Publish(stream, items, timestamps):
+                    weir.publish(stream, items, timestamps)
+                    weir.run(until_idle=True)
+                case _:
+                    weir.close()
+                    weir = open_weir()
+        return sorted((result.to_dict() for result in weir.results()), key=repr)
+    finally:
+        weir.close()
+
+
+def inline(folder: Path, strategies: dict[str, str], parallelism: int = 1) -> Open:
+    return lambda: testing.open(folder, testing.Clock(0.0), parallelism=parallelism, strategies=strategies)
+
+
+def on_spark(folder: Path, strategies: dict[str, str], spark: Any) -> Open:
+    return lambda: fishweir.open(folder, spark=spark, strategies=strategies)
+
+
+def explained(weir_of: Open, *names: str) -> str:
+    with weir_of() as weir:
+        return "\n".join(weir.explain(name) for name in names)

@@ -1,0 +1,93 @@
+"""STA, VCA on the graph and the naive plan through the engine: the default's results, for feeds that come and go."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from fishweir.papers.roses import filters
+from fishweir.papers.strategies import OFFERED
+from tests.papers.strategies.support import REOPEN, Event, Execute, Publish, explained, inline, on_spark, play
+
+NAMES = [*OFFERED["filters"]]
+WORDS = ["rock", "jazz", "live", "tour", "album"]
+
+
+def formula(rng: random.Random) -> str:
+    def atom() -> str:
+        text = f"title contains '{rng.choice(WORDS)}'"
+        return rng.choice([text, text, f"not ({text})", f"price < {rng.randint(1, 9)}", "exists description"])
+
+    clauses = [" or ".join(atom() for _ in range(rng.choice([1, 1, 1, 2]))) for _ in range(rng.randint(1, 3))]
+    return " and ".join(f"({clause})" for clause in clauses)
+
+
+def feeds(rng: random.Random, first: int, count: int) -> Execute:
+    texts = (f"create feed f{i} from News as $n where $n[{formula(rng)}];" for i in range(first, first + count))
+    return Execute("".join(texts))
+
+
+def items(rng: random.Random, start: float) -> Publish:
+    def item() -> str:
+        title = " ".join(rng.sample(WORDS, rng.randint(0, 4)))
+        described = "<description>x</description>" if rng.random() < 0.5 else ""
+        return f"<item><title>{title}</title><price>{rng.randint(0, 9)}</price>{described}</item>"
+
+    return Publish("News", [item() for _ in range(12)], [start + i for i in range(12)])
+
+
+def history(seed: int) -> list[Event]:
+    rng = random.Random(seed)
+    first: list[Event] = [Execute("create stream News;"), feeds(rng, 0, 8), items(rng, 0.0), REOPEN]
+    drops = "".join(f"drop feed f{i};" for i in rng.sample(range(8), 3))
+    return [*first, Execute(drops), feeds(rng, 8, 4), items(rng, 100.0), REOPEN, items(rng, 200.0)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", range(3))
+def test_results_are_those_of_the_default(name: str, seed: int, tmp_path: Path) -> None:
+    expected = play(inline(tmp_path / "default", {}), history(seed))
+    assert expected
+    assert play(inline(tmp_path / name, {"filters": name}), history(seed)) == expected
+
+
+def test_many_equal_filters(tmp_path: Path) -> None:
+    """So many that the default answers with slices."""
+    same = "".join(f"create feed f{i} from News as $n where $n[title contains 'rock'];" for i in range(9))
+    story = [Execute("create stream News;" + same), items(random.Random(1), 0.0)]
+    expected = play(inline(tmp_path / "default", {}), story)
+    assert len({result["query"] for result in expected}) == 9
+    for name in NAMES:
+        assert play(inline(tmp_path / name, {"filters": name}), story) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_through_spark(name: str, tmp_path: Path, spark) -> None:  # type: ignore[no-untyped-def]
+    expected = play(inline(tmp_path / "default", {}), history(7))
+    assert play(on_spark(tmp_path / name, {"filters": name}, spark), history(7)) == expected
+
+
+SHARED = """create stream News;
+create feed a from News as $n where $n[title contains 'rock' and title contains 'live'];
+create feed b from News as $n where $n[title contains 'rock' and title contains 'tour'];"""
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "shared"),
+    [("sta", "STA", 1), ("vca", "VCA on the subsumption graph", 1), ("naive", "the naive plan", 0)],
+)
+def test_explain_shows_the_plan_that_ran(name: str, title: str, shared: int, tmp_path: Path) -> None:
+    play(inline(tmp_path, {"filters": name}), [Execute(SHARED), items(random.Random(2), 0.0)])
+    text = explained(inline(tmp_path, {}), "a")
+    assert f"filters   of News, by {title}\n" in text
+    assert f"nodes put in to be shared: {shared}," in text
+    assert len([line for line in text.splitlines() if "->" in line]) == 1 + shared
+
+
+def test_sources_beyond_the_bound_are_left_to_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filters.STRATEGIES["sta"], "most", 1)
+    story = [Execute(SHARED), items(random.Random(2), 0.0)]
+    play(inline(tmp_path, {"filters": "sta"}), story)
+    assert "by VCA with VCB" in explained(inline(tmp_path, {}), "a")
