@@ -88,10 +88,10 @@ def test_another_process_registers_and_publishes(weir, tmp_path):
 
 def test_start_and_stop_at_once(spark_weir):
     weir = spark_weir
-    weir.start()
-    weir.stop()
-    weir.start()
-    weir.stop()
+    for _ in range(2):
+        weir.start()
+        weir.stop()
+    assert weir.status().micro_batches == 0
 
 
 def test_versions_drops_and_restart(weir):
