@@ -24,5 +24,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(text: str, **_: Any) -> str:
     for name, page in PAGES.items():
+        text = text.replace(f"](../../{name}", f"](../{page}")  # from a page in a folder of docs/
         text = text.replace(f"](../{name}", f"]({page}").replace(f"]({name}", f"]({page}")
     return text.replace("](docs/", "](")
