@@ -1,22 +1,22 @@
-"""Pools: which tables of a segment are evaluated together as boxes, and by which strategy.
+"""Region sets: which tables of a segment are evaluated together as boxes, and by which strategy.
 
-In: the tables of a segment, the statistics. Out: pools. A table behind one anchor enumerates all queries that the
-anchor lets through and checks their other conditions one pair at a time; a pool compares a tuple with the regions of
-all its queries on all attributes at once (pooled.py, boxes/).
+In: the tables of a segment, the statistics. Out: sets of regions. A table behind one anchor enumerates all queries that the
+anchor lets through and checks their other conditions one pair at a time; a set of regions compares a tuple with the regions of
+all its queries on all attributes at once (regions.py, boxes/).
 
-The rule. A table can be pooled if it has sides of regions on two attributes at least. Flat templates of one source
-(tuples, and items without nesting) go into one pool, whatever attributes and operators they have, since a region is
-free to have no condition on an attribute; any other template is a pool of its own. Of those that can be,
+The rule. A table can be among regions if it has sides of regions on two attributes at least. Flat templates of one source
+(tuples, and items without nesting) go into one set, whatever attributes and operators they have, since a region is
+free to have no condition on an attribute; any other template is a set of its own. Of those that can be,
 
 - a table of `SMALL` queries or more stays behind its anchor if that lets through fewer than `FEW` queries a value, as
   equality with one of many constants does;
-- the others are pooled if they are `SMALL` queries together and the pool costs less: `NS_PER_TABLE` a table and
+- the others are regions if they are `SMALL` queries together and that costs less: `NS_PER_TABLE` a table and
   `NS_PER_CANDIDATE` for each query that its anchor lets through, against `NS_PER_ATTRIBUTE` and what the grid of
-  bitmaps, which is the dearer kernel where few queries match, takes for the size of the pool.
+  bitmaps, which is the more expensive kernel where few queries match, takes for their number.
 
 How many an anchor lets through is estimated from the statistics; where there are none, equality from the number of
 different constants, the rest by operator. The strategy is then chosen by `boxes/choose.py`, with tuples drawn from the
-sampled values of each path, or from the constants where some path has not been seen. Queries are pooled anew whenever
+sampled values of each path, or from the constants where some path has not been seen. The choice is made anew whenever
 their segment is written, which changes how they are evaluated and not in which group they are.
 """
 

@@ -7,7 +7,7 @@ after the other.
 
 A side of a region is `< <= = >= >` with a constant on a number, on a part of a date, or on a string by its
 order-preserving code; several on one attribute intersect. All else is left over and checked on the pairs that the
-regions let through (pool_match.py). What is absent or no number is NaN and satisfies no side. Shared: everything is
+regions let through (region_match.py). What is absent or no number is NaN and satisfies no side. Shared: everything is
 built when first used, once per process, from the columns of the tables; a segment keeps it as long as it is cached.
 """
 
