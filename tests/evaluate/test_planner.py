@@ -17,6 +17,7 @@ from fishweir.evaluate.plan.planner import SMALL, Planner
 from fishweir.evaluate.plan.segments import Segment, read_segment, segment_path
 from fishweir.evaluate.select.strategies import ByRegions
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
+from fishweir.papers.spatialjoin import regions  # noqa: F401  registers the paper's kernels
 from tests.evaluate.support import SOURCE, document, evaluated, queries
 
 SHAPES = [

@@ -77,7 +77,8 @@ def _places(shape: Shape, constants: Sequence[Constant], found: ResultDocuments)
     over = [(side, node) for side, template in enumerate(normal.template.sides) for node in template.outputs]
     positions = found.nodes if found.nodes is not None else nodes_of(normal.template.sides, found.documents)
     of = dict(zip(over, positions, strict=True))
-    shown = ((name, of[side, node]) for name, side, node in normal.variables if (side, node) in of)
+    own = steps_of(shape)  # nodes without a variable have one in the normal form only
+    shown = ((name, of[side, node]) for name, side, node in normal.variables if (side, node) in of and name in own)
     return [{name: position for name, position in shown if position != ABSENT}]
 
 

@@ -17,7 +17,7 @@ STREAM = "create stream R (x double, y double, z int, name string);"
 
 def condition(rng: random.Random) -> str:
     def sided(column: str) -> str:
-        low, high = sorted((rng.randint(0, 10), rng.randint(0, 10)))
+        low, high = sorted(rng.sample(range(11), 2))
         return rng.choice([f"{column} >= {low} and {column} < {high}", f"{column} > {low}", f"{column} <= {high}"])
 
     parts = [sided(column) for column in rng.sample(["x", "y", "z"], rng.randint(1, 3))]

@@ -38,7 +38,7 @@ def is_published(table: JoinTable) -> bool:
 
 def _is_region(side: Template, compared: set[int]) -> bool:
     ranges = all(is_side(c) and c.type == "number" and c.part == "value" for c in side.constants)
-    return side.columns and ranges and not side.negated and not side.joins and required(side) <= compared
+    return side.columns and ranges and not (side.negated or side.joins or side.absent) and required(side) <= compared
 
 
 def columns_of(tables: Sequence[JoinTable], side: int) -> dict[Path, int]:
