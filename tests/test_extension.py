@@ -142,6 +142,7 @@ def test_a_condition_beside_others_and_in_a_join(tmp_path: Path) -> None:
 
 def test_a_condition_on_the_workers_of_spark(spark_weir: Weir) -> None:
     """They get what this process has registered with their tasks: functions of a module by name, others as they are."""
+    weir = spark_weir
     fishweir.register_condition(BEGINS, INDEX)
     fishweir.register_condition(Condition("ends", lambda value, constant: value.endswith(constant)))
     try:

@@ -1,12 +1,12 @@
-"""Region sets: which tables of a segment are evaluated together as boxes, and by which strategy.
+"""Region sets: which tables of a segment are evaluated together as boxes, and by which kernel.
 
-In: the tables of a segment, the statistics. Out: sets of regions. A table behind one anchor enumerates all queries that the
-anchor lets through and checks their other conditions one pair at a time; a set of regions compares a tuple with the regions of
+In: the tables of a segment, the statistics. Out: sets of regions. A table behind one anchor enumerates all queries that
+the anchor lets through and checks their other conditions one pair at a time; a set of regions compares a tuple with
 all its queries on all attributes at once (regions.py, boxes/).
 
-The rule. A table can be among regions if it has sides of regions on two attributes at least. Flat templates of one source
-(tuples, and items without nesting) go into one set, whatever attributes and operators they have, since a region is
-free to have no condition on an attribute; any other template is a set of its own. Of those that can be,
+The rule. A table can be among regions if it has sides of regions on at least two attributes. Flat templates of one
+source (tuples, and items without nesting) go into one set, whatever attributes and operators they have, since a region
+is free to have no condition on an attribute; any other template is a set of its own. Of those that can be,
 
 - a table of `SMALL` queries or more stays behind its anchor if that lets through fewer than `FEW` queries a value, as
   equality with one of many constants does;
@@ -15,9 +15,9 @@ free to have no condition on an attribute; any other template is a set of its ow
   bitmaps, which is the more expensive kernel where few queries match, takes for their number.
 
 How many an anchor lets through is estimated from the statistics; where there are none, equality from the number of
-different constants, the rest by operator. The strategy is then chosen by `boxes/choose.py`, with tuples drawn from the
+different constants, the rest by operator. The kernel is then chosen by `boxes/choose.py`, with tuples drawn from the
 sampled values of each path, or from the constants where some path has not been seen. The choice is made anew whenever
-their segment is written, which changes how they are evaluated and not in which group they are.
+their segment is written, which changes how queries are evaluated and not in which group they are.
 """
 
 from __future__ import annotations

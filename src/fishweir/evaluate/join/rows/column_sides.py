@@ -1,8 +1,8 @@
 """One side of joins over columns: which queries of all its tables each document of a batch satisfies.
 
 In: the side's templates and constants, table by table. Out: for each document the sorted list of its queries. Shared:
-tables whatever conditions they have are compared with a document together, as regions over its columns (select/regions.py); a
-large table whose anchor lets few queries through, and what is no region, is looked up by itself.
+tables whatever conditions they have are compared with a document together, as regions over its columns
+(select/regions.py); a large table whose anchor lets few queries through, and what is no region, is looked up by itself.
 """
 
 from __future__ import annotations
