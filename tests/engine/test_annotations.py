@@ -146,7 +146,7 @@ def test_joins_of_several_kinds(weir):
     weir.run(until_idle=True)
     assert shown(weir, "Some")[-1] == ("News-6", ["Photos-4"])
     files = {path.suffix for path in (Path("home") / "state").iterdir()}
-    assert files == {".window"}
+    assert files == {".state"}
 
 
 QUERIES = """

@@ -76,13 +76,13 @@ def test_all_that_a_document_meets_alike_is_one_row(weir):
     told.publish(["<d k='1'/>"], [8.0])
     told.publish(["<d k='1'/>"], [3.0])
     assert [told.check("q"), told.check("near"), told.check("new", since=1)] == [21, 36, 3]
-    rows = [weir.table.pairs(commit).to_pylist() for commit in weir.table.commits()]
-    assert [(row["document"], row["partners"], row["is_right"]) for row in rows[1]] == [
-        (5, [1], True),
-        (5, [2, 3, 4], True),
-        (5, [2, 3, 4], False),
+    rows = [weir.table.rows(commit).to_pylist() for commit in weir.table.commits()]
+    assert [(row["document"], row["others"], row["side"]) for row in rows[1]] == [
+        (5, [1], 1),
+        (5, [2, 3, 4], 1),
+        (5, [2, 3, 4], 0),
     ]
-    seen = [(row["partners"], row["since"]) for row in rows[2] if row["is_right"]]
+    seen = [(row["others"], row["since"]) for row in rows[2] if row["side"] == 1]
     assert seen == [([1, 2], 3), ([3, 4], 3), ([5], 4)]
     documents = [tuple(result.documents) for result in weir.results("q")]
     assert documents[:6] == [(f"S-{i}", f"S-{j}") for j in range(2, 5) for i in range(1, j)]
@@ -114,7 +114,7 @@ def test_state_that_is_missing_or_cut_off_is_no_empty_state(weir):
     weir.execute("create stream S; create query q as S//d[@k->x] JOIN{x=y, INF} S//d[@k->y]")
     weir.publish("S", ["<d k='1'/>"])
     weir.step()
-    (file,) = weir.home.state.glob("*.run")
+    (file,) = weir.home.state.glob("*.state")
     body = file.read_bytes()
     weir.publish("S", ["<d k='1'/>"])
     for left, reason in ((body[: len(body) // 2], "damaged: it ends"), (body[:100], "damaged"), (b"", "damaged")):

@@ -92,7 +92,7 @@ def test_state_is_freed_and_bounded(weir):
         weir.step()
         state = weir.status()
         sizes.append(state.retained)
-        assert len(list(weir.home.state.glob("*.run"))) == state.runs
+        assert len(list(weir.home.state.glob("*.state"))) == state.runs
     assert max(sizes[10:]) <= 20 * 20, "at most twice what the window reaches over: runs go whole"
     assert len(list(weir.results("near"))) == 20 * sum(min(i, 5) for i in range(40))
     weir.execute("create query far as S//d[@k->x] FOLLOWED BY{x=y, INF} S//d[@k->y]")
@@ -101,7 +101,7 @@ def test_state_is_freed_and_bounded(weir):
     weir.publish("S", ["<d k='1'/>"], timestamps=[100.0])
     weir.step()
     assert weir.status().retained == 0
-    assert not list(weir.home.state.glob("*.run"))
+    assert not list(weir.home.state.glob("*.state"))
 
 
 def test_a_home_goes_on_where_it_stopped(tmp_path):

@@ -282,15 +282,15 @@ def expected(weir, name: str) -> list[tuple[list[str], float, Any]]:
             for binding in evaluate(shape, constants, d)
         ]
     values = {id(d.root): v for side in sides for d, v in side}
-    pairs = evaluate_join(shape, constants, *([d for d, _ in side] for side in sides))
+    pairs = evaluate_join(shape, constants, [[d for d, _ in side] for side in sides])
     return [
         (
             p.documents,
             p.timestamp,
-            joined_columns(shape.columns, [(d.root, values[id(d.root)]) for d in (p.left, p.right)]),
+            joined_columns(shape.columns, [(d.root, values[id(d.root)]) for d in p.sides]),
         )
         for p in pairs
-        if p.left.id != p.right.id
+        if len({d.id for d in p.sides}) == len(p.sides)
     ]
 
 

@@ -91,7 +91,7 @@ def _known(stream: StreamDefinition | None) -> Declared | None:
     if stream is None:
         return None
     if stream.is_tuples:
-        return Declared(stream.name, (xml_name(stream.name),), tuple(name for name, _ in stream.columns))
+        return Declared(stream.name, (xml_name(stream.tuple_element),), tuple(name for name, _ in stream.columns))
     if stream.split is None and stream.rows is None:
         return None
     path = parse_path(stream.split or stream.rows or "")

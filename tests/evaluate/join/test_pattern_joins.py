@@ -46,7 +46,7 @@ def queries(draw: st.DrawFn):
         constants.append(draw(st.sampled_from([1.0, 2.0] if slots[-1].type == "number" else VALUES)))
     blocks = tuple(Block(Source(draw(st.sampled_from("RS"))), side) for side in sides)
     output = tuple(VariableOutput(draw(st.sampled_from(own))) for own in names if draw(st.booleans()))
-    shape = Shape(blocks, tuple(conditions), output, tuple(slots), "xscl", tuple(windows), draw(st.booleans()))
+    shape = Shape(blocks, tuple(conditions), output, tuple(slots), tuple(windows), draw(st.booleans()))
     return shape, tuple(constants)
 
 
@@ -83,7 +83,7 @@ def sequences(draw: st.DrawFn):
         conditions.append(Comparison(draw(st.sampled_from(names[draw(st.integers(0, 1))])), "=", slots[1]))
         constants.append(draw(st.sampled_from(VALUES)))
     blocks = tuple(Block(Source(draw(st.sampled_from("RS"))), side) for side in sides)
-    return Shape(blocks, tuple(conditions), output, tuple(slots), "xscl", windows, strict), tuple(constants)
+    return Shape(blocks, tuple(conditions), output, tuple(slots), windows, strict), tuple(constants)
 
 
 @settings(max_examples=60)
