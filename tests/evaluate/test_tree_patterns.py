@@ -13,8 +13,8 @@ from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import CreateQuery, Shape, Source
 from fishweir.algebra.oracle import evaluate
 from fishweir.errors import QueryError
-from fishweir.evaluate.plan.segments import Segment, build_tables
-from fishweir.evaluate.plan.source_plan import plan_of
+from fishweir.evaluate.plan.plan import plan_of
+from fishweir.evaluate.plan.segments import build_groups, planned_segment
 from fishweir.languages.script import parse_script
 from tests.evaluate.support import expanded
 from tests.xpath_texts import absolute_paths, trees
@@ -72,12 +72,12 @@ def by_plan(queries: Sequence[CreateQuery], documents: Sequence[Document]) -> Fo
         for number, query in enumerate(queries)
         for normal in to_normals(query.shape)  # type: ignore[arg-type]
     ]
-    segment = Segment("1", build_tables(rows, {}), ())
+    segment = planned_segment("1", build_groups(rows, {}), {})
     plan = plan_of([segment], [Source("S")])
     walk = plan.start()
     for i, document in enumerate(documents):
         walk.add(i, document.root, document.context)
-    return {one for _, index, matches in plan.match(walk.tables()) for one in expanded(segment.tables[index], matches)}
+    return {one for _, index, matches in plan.match(walk.tables()) for one in expanded(segment.groups[index], matches)}
 
 
 def documents_of(texts: Sequence[str]) -> list[Document]:

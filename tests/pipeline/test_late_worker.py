@@ -25,6 +25,6 @@ def test_a_process_that_comes_too_late(tmp_path: Path) -> None:
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert mark.exists()
-    assert "begun again" in ran.stderr
+    assert "restarting the query" in ran.stderr
     found = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
     assert [row["documents"] for row in found] == [["S-1"], ["S-2"]]

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fishweir.evaluate.join.edges import EARLIER, LATER
-from fishweir.evaluate.join.rows import probing, stretches
-from fishweir.evaluate.join.rows import views as row_views
+from fishweir.evaluate.join.rows import probing, row_views, stretches
 from fishweir.evaluate.join.rows.row_joins import row_joins
 from fishweir.languages.script import parse_script
 from tests.evaluate.join.runs_support import expected, joined, parsed, tables_of
