@@ -38,6 +38,7 @@ from fishweir.evaluate.plan.registry import register_kind
 from fishweir.evaluate.plan.rules import register_rule
 from fishweir.evaluate.results import ResultRows, result_batch, rows_to_lists, to_lists
 from fishweir.evaluate.statistics import Statistics
+from fishweir.evaluate.watermarks import Watermarks
 from fishweir.pipeline.outputs import Constructed, ResultDocuments, constructed
 
 Ints = NDArray[np.int64]
@@ -139,8 +140,8 @@ class Counted:
 
 
 class Everything:
-    def some(self, state: State) -> bool:
-        return True
+    def share(self, state: State) -> float:
+        return 1.0
 
 
 class NthStage(Stage):
@@ -177,7 +178,7 @@ class NthStage(Stage):
             for group in groups:
                 yield from _fired(group, fresh, own, count)
 
-    def needed(self, states: Sequence[State], clock: float, dropped: Collection[int]) -> Everything:
+    def needed(self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int]) -> Everything:
         return Everything()
 
     def merged(self, states: Sequence[Any], needed: Any = None) -> Counted:

@@ -23,7 +23,8 @@ from typing import Any
 
 from fishweir.engine.weir import Weir as EngineWeir
 from fishweir.intake import StreamLog, documents_batch
-from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, InlineJob, Job, MicroBatches
+from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, STATE_LIMIT, InlineJob, Job, MicroBatches
+from fishweir.pipeline.event_time import IDLE
 
 __all__ = ["PAUSE", "STOP", "Clock", "Fail", "MarkedSource", "Weir", "open"]
 
@@ -115,8 +116,17 @@ def open(
     documents_per_batch: int = DOCUMENTS_PER_BATCH,
     parallelism: int = 1,
     strategies: Mapping[str, str] | None = None,
+    state_limit: int = STATE_LIMIT,
+    idle_after: float = IDLE,
 ) -> Weir:
     """Opens a home without Spark; without a clock, time passes as usual."""
-    weir = Weir(Path(home), documents_per_batch=documents_per_batch, clock=clock or time.time, strategies=strategies)
+    weir = Weir(
+        Path(home),
+        documents_per_batch=documents_per_batch,
+        clock=clock or time.time,
+        strategies=strategies,
+        state_limit=state_limit,
+        idle_after=idle_after,
+    )
     weir.parallelism = parallelism
     return weir

@@ -295,6 +295,8 @@ class StreamDefinition:
     key: str | None = None
     every: float | None = None
     timestamp: str | None = None
+    late: float | None = None
+    """How many seconds behind the newest an item may come; None where that is learned."""
     dtd: str | None = None
     shed_allowed: bool = False
     virtual: str | None = None

@@ -29,7 +29,9 @@ from fishweir.delivery.stylesheets import BadItem, Stylesheet
 from fishweir.errors import QueryError
 from fishweir.intake import StreamLog, log_batch
 from fishweir.intake.schema import column_name
+from fishweir.evaluate.plan.plan import sources_of
 from fishweir.pipeline.commits import Commit, ResultsTable
+from fishweir.pipeline.event_time import Published
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.results import Result, ResultReader
 from fishweir.pipeline.taken import TakenDocument, take_document
@@ -74,12 +76,19 @@ class Materializer:
         self._refresh()
         return bool(self._commits())
 
-    def settled(self) -> int | None:
-        """The micro-batch up to which all that is published is in its stream's log; None where no stream is one of
-        published results. Asked by the job, from its own thread."""
-        derived = [id for id, stream in self.catalog.streams().values() if stream.virtual is not None]
-        targets = self.targets
-        return min((targets[id].position if id in targets else -1 for id in derived), default=None)
+    def published(self) -> dict[int, Published]:
+        """The streams of published results: how far each is, and what it is made of. Asked by the job, from its own
+        thread."""
+        streams, targets = self.catalog.streams(), self.targets
+        found = {}
+        for id, stream in streams.values():
+            if stream.virtual is None:
+                continue
+            query = self.catalog.query(stream.virtual)
+            read = set() if query is None else set(query.shape.sources)
+            inputs = tuple(other for other, one in streams.values() if read.intersection(sources_of(one)))
+            found[id] = Published(targets[id].position if id in targets else -1, inputs)
+        return found
 
     def _commits(self) -> list[Commit]:
         if not self.targets:

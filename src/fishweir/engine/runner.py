@@ -67,6 +67,7 @@ class Runner:
         self.materializer, self.opened, self.clock = materializer, opened, clock
         self.sources: dict[int, Source] = {}
         self.troubles: dict[int, str] = {}
+        batches.troubled = self.troubles
         self.version = -1
         self.delivered = 0
         self.idle_rounds = 0

@@ -161,7 +161,7 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
             counted.skipped,
             counted.paths,
         )
-    version, runs = catalog.version(), table.newest_states()
+    version, runs = catalog.version(), table.newest().states
     return EngineStatus(
         version,
         catalog.living(0, version),

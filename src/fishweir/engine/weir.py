@@ -33,8 +33,9 @@ from fishweir.evaluate.statistics import Statistics
 from fishweir.intake import Source, StreamLog, documents_batch
 from fishweir.languages.bulk import render_rows, to_rows
 from fishweir.languages.script import parse_script
-from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, Job, MicroBatches, PlanInForce, load_statistics
+from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, STATE_LIMIT, Job, MicroBatches, PlanInForce, load_statistics
 from fishweir.pipeline.commits import ResultsTable
+from fishweir.pipeline.event_time import IDLE, EventTime
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.results import Result, ResultReader, Results
 from fishweir.pipeline.walked import walked_by_source
@@ -59,10 +60,24 @@ def open(
     catalog: str | None = None,
     documents_per_batch: int = DOCUMENTS_PER_BATCH,
     strategies: Mapping[str, str] | None = None,
+    state_limit: int = STATE_LIMIT,
+    idle_after: float = IDLE,
 ) -> Weir:
-    """Opens (and makes, if need be) a home. `catalog` may be an SQLAlchemy URL, `spark` a session, `strategies`
-    published algorithms by kind, as in `{"selections": "sj-batch"}`."""
-    return Weir(Path(home), spark, catalog, documents_per_batch, strategies=strategies)
+    """Opens (and makes, if need be) a home.
+
+    `catalog` may be an SQLAlchemy URL, `spark` a session, `strategies` published algorithms by kind, as in
+    `{"selections": "sj-batch"}`. `state_limit` is how many bytes joins may keep for late items, where no lateness is
+    declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer.
+    """
+    return Weir(
+        Path(home),
+        spark,
+        catalog,
+        documents_per_batch,
+        strategies=strategies,
+        state_limit=state_limit,
+        idle_after=idle_after,
+    )
 
 
 class Weir:
@@ -74,8 +89,11 @@ class Weir:
         documents_per_batch: int = DOCUMENTS_PER_BATCH,
         clock: Callable[[], float] = time.time,
         strategies: Mapping[str, str] | None = None,
+        state_limit: int = STATE_LIMIT,
+        idle_after: float = IDLE,
     ) -> None:
         self.documents_per_batch, self.clock = documents_per_batch, clock
+        self.state_limit, self.idle_after, self._opened = state_limit, idle_after, clock()
         self._strategies = _named(strategies)
         self.home = Home(home)
         self.home.create()
@@ -198,7 +216,14 @@ class Weir:
 
         materializer = Materializer(self.home, self.catalog, self.table, self._reader, self.clock)
         batches = MicroBatches(
-            self.home, self.table, newest, materializer.settled, self.documents_per_batch, self.clock
+            self.home,
+            self.table,
+            newest,
+            materializer.published,
+            self.documents_per_batch,
+            self.clock,
+            EventTime(self.home, self.table, self._opened, self.idle_after),
+            self.state_limit,
         )
         dispatcher = Dispatcher(self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed)
         return Runner(

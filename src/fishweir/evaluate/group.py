@@ -23,6 +23,7 @@ from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.results import ResultRows
 from fishweir.evaluate.statistics import Statistics
+from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.counters import StreamCounters
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
@@ -149,12 +150,15 @@ class Described:
 class Needed(Protocol):
     """What later documents may still join."""
 
-    def some(self, state: State) -> bool:
-        """Whether anything of a state is."""
+    def share(self, state: State) -> float:
+        """Which share of a state is, from 0 to 1."""
 
 
 class Stage:
     """All groups of one kind in a plan. The defaults are those of a kind that neither matches nor keeps anything."""
+
+    is_by_arrival: bool = False
+    """Whether results depend on the order of arrival, so that what arrived together is evaluated together."""
 
     def matches(
         self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]
@@ -177,9 +181,9 @@ class Stage:
         """What the new documents join, among themselves and with the old ones; one `part` of `parts` of it."""
         return iter(())
 
-    def needed(self, states: Sequence[State], clock: float, dropped: Collection[int]) -> Needed:
-        """What documents may still join that come after these states; windows are measured from the newest document,
-        or from the `clock` where older ones are known to come."""
+    def needed(self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int]) -> Needed:
+        """What documents may still join that come after these states, and that are not older than the watermarks of
+        their streams; `dropped` are queries that want nothing any more."""
         raise TypeError(f"{type(self).__name__} keeps no state")
 
     def merged(self, states: Sequence[State], needed: Needed | None = None) -> State:

@@ -104,6 +104,14 @@ class StreamLog:
                 number += batch.num_rows
             position += 1
 
+    def arrivals(self, after: int) -> Iterator[tuple[float, int]]:
+        """Of the segments that have entries behind a number: when they arrived, and their last number."""
+        self.head()
+        for first in self._firsts[max(bisect_right(self._firsts, after + 1) - 1, 0) :]:
+            last = self._end(first)
+            if last > after:
+                yield self._segment(first).get_batch(0).column("arrival")[0].as_py(), last
+
     def entry(self, number: int) -> Entry:
         """One entry by its number; IndexError where there is none."""
         found = next(self.read(number - 1, number), None) if number > 0 else None

@@ -9,25 +9,33 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from fishweir.evaluate.plan.plan import Plan, cached_plan, sources_of
+from fishweir.algebra.nodes import StreamDefinition
+from fishweir.evaluate.plan.plan import Plan, cached_plan
 from fishweir.evaluate.statistics import PathStatistics, Statistics, statistics_from_json
+from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.counters import StreamCounters
 from fishweir.pipeline.commits import Commit, ResultsTable
-from fishweir.pipeline.home import Home, open_log, read_json, write_json
-from fishweir.pipeline.offsets import LogSlice, next_offsets, slices_between, spread
+from fishweir.pipeline.event_time import EventTime, Published
+from fishweir.pipeline.home import Home, read_json, write_json
+from fishweir.pipeline.lateness import LEVELS
+from fishweir.pipeline.offsets import LogSlice, mark_by_arrival, next_offsets, slices_between, spread
 from fishweir.pipeline.probe import ProbeTask
-from fishweir.pipeline.retained import StateFile, remove_others, retained
+from fishweir.pipeline.retained import Retained, StateFile, remove_others, state_file
 from fishweir.pipeline.states import KEPT
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.walked import add_walked
 from fishweir.pipeline.worker import MatchTask
 
 DOCUMENTS_PER_BATCH = 20_000
+STATE_LIMIT = 4 * 2**30
+"""Bytes on disk. What joins retain for late items is kept below this; what declared lateness needs is kept anyway."""
+WORTH_REWRITING = 1.25
+"""Above its limit, the state is rewritten once so many times as much is there as is needed."""
 
 
 class Executor(Protocol):
@@ -67,8 +75,7 @@ class Job(Protocol):
 class MicroBatches:
     """What micro-batches share: the plan in force, statistics, how far each stream has been evaluated.
 
-    `newest` gives the plan for the statistics so far, `settled` the micro-batch up to which results that are published
-    have become documents, if any do.
+    `newest` gives the plan for the statistics so far, `published` the streams of published results and how far they are.
     """
 
     def __init__(
@@ -76,16 +83,29 @@ class MicroBatches:
         home: Home,
         table: ResultsTable,
         newest: Callable[[Statistics], PlanInForce],
-        settled: Callable[[], int | None],
+        published: Callable[[], Mapping[int, Published]],
         documents: int = DOCUMENTS_PER_BATCH,
         clock: Callable[[], float] = time.time,
+        event_time: EventTime | None = None,
+        state_limit: int = STATE_LIMIT,
     ) -> None:
-        self.home, self.table, self.newest, self.settled, self.documents = home, table, newest, settled, documents
-        self.clock = clock
+        self.home, self.table, self.newest, self.published, self.documents = home, table, newest, published, documents
+        self.clock, self.state_limit = clock, state_limit
+        self.event_time = event_time or EventTime(home, table, clock())
+        self.troubled: Mapping[int, str] = {}
+        """Streams whose source is known to fail, with the reason."""
         self.statistics = load_statistics(home)
         self.walked: dict[str, StreamCounters] = {}
-        self.offsets, self.times = table.offsets(), table.newest_times()
+        self.offsets = table.offsets()
         self.queries = 0
+
+    def prepare(self) -> None:
+        """Plans before the first micro-batch is cut: how it is cut depends on the plan."""
+        plan = self.newest(self.statistics)
+        self._mark(cached_plan(self.home.plan, plan.segments))
+
+    def _mark(self, plan: Plan) -> None:
+        mark_by_arrival(self.home, any(stage.is_by_arrival for stage in plan.stages.values()))
 
     def run(self, batch: int, executor: Executor) -> None:
         """Evaluates and commits a micro-batch, unless it is committed already."""
@@ -94,6 +114,10 @@ class MicroBatches:
         at, began = self.clock(), time.perf_counter()
         plan = self.newest(self.statistics)
         self.queries = plan.queries
+        published = self.published()
+        stages = cached_plan(self.home.plan, plan.segments)
+        self._mark(stages)
+        watched = self.event_time.watched(stages, published)
         folder = self.table.batch_folder(batch)
         task = MatchTask(
             self.home.streams,
@@ -104,12 +128,14 @@ class MicroBatches:
             self.home.state,
             plan.version,
             batch,
+            self.event_time.marks(watched),
         )
         summary = Summary()
         for part in executor.match(task):
             summary.add(part)
-        self.times |= {s: max(newest, self.times.get(s, newest)) for s, (_, newest) in summary.times.items()}
-        states = self._probe(summary, plan, batch, folder, executor)
+        self._probe(summary, plan, folder, executor)
+        self.event_time.add(summary.lateness)
+        states, level, watermarks = self._retain(summary, plan, batch, watched, published)
         self._count(summary)
         self.table.commit(
             Commit(
@@ -123,43 +149,52 @@ class MicroBatches:
                 at=at,
                 seconds=time.perf_counter() - began,
                 states=[asdict(file) for file in states],
-                times=summary.times,
+                watermarks=_finite(watermarks.seen()),
+                dropped_by=self.event_time.dropped_by,
+                missed={stream: seen.missed for stream, seen in summary.lateness.items() if seen.missed},
+                level=level,
             )
         )
         remove_others(self.home.state, states)
         self.offsets |= summary.offsets
 
-    def _probe(
-        self, summary: Summary, plan: PlanInForce, batch: int, folder: Path, executor: Executor
-    ) -> list[StateFile]:
-        """The second stage, where some query joins documents: those of this micro-batch with those retained. What is
-        retained after it."""
-        old = [StateFile(**file) for file in self.table.newest_states()]
+    def _probe(self, summary: Summary, plan: PlanInForce, folder: Path, executor: Executor) -> None:
+        """The second stage, where some query joins documents: those of this micro-batch with those retained."""
         new = tuple(sorted(summary.states))
         if new:
-            names, parts = tuple(file.name for file in old), executor.parallelism
-            task = ProbeTask(self.home.plan, plan.segments, self.home.state, new, names, folder, self.table.sets, parts)
+            old, parts = tuple(file["name"] for file in self.table.newest().states), executor.parallelism
+            task = ProbeTask(self.home.plan, plan.segments, self.home.state, new, old, folder, self.table.sets, parts)
             for part in executor.probe(task):
                 summary.add(part)
-        kept, stages = [name for name in new if name.endswith(KEPT)], cached_plan(self.home.plan, plan.segments)
-        if not old and not kept:
-            return []
-        clock = self._clock(summary, stages)
-        return retained(self.home.state, stages.stages, batch, old, kept, plan.dead, clock)
 
-    def _clock(self, summary: Summary, plan: Plan) -> float:
-        """How far back documents are known to come yet: from where a stream stands that has more in its log, and from
-        the oldest document of which something published has not become a document yet."""
-        clock, settled = math.inf, self.settled()
-        if settled is not None:
-            times = [summary.times, *(commit.times for commit in self.table.commits(after=settled))]
-            clock = min((oldest for some in times for oldest, _ in some.values()), default=math.inf)
-        for id in self.home.stream_ids():
-            log, key = open_log(self.home.streams, id), str(id)
-            done = max(self.offsets.get(key, 0), summary.offsets.get(key, 0))
-            if log.head() > done and plan.keeps(sources_of(log.stream)):
-                clock = min(clock, self.times.get(key, -math.inf))
-        return clock
+    def _retain(
+        self,
+        summary: Summary,
+        plan: PlanInForce,
+        batch: int,
+        watched: Mapping[int, StreamDefinition],
+        published: Mapping[int, Published],
+    ) -> tuple[list[StateFile], int, Watermarks]:
+        """What is retained after a micro-batch for later documents to join, and the watermarks it is decided by. Where
+        it would be larger than its limit, less lateness is allowed, unless it was declared."""
+        before = self.table.newest()
+        kept = [name for name in summary.states if name.endswith(KEPT)]
+        offsets, now = {**self.offsets, **summary.offsets}, self.clock()
+        files = [*(StateFile(**file) for file in before.states), *(state_file(self.home.state, n) for n in sorted(kept))]
+        states = Retained(self.home.state, cached_plan(self.home.plan, plan.segments).stages, files, plan.dead)
+        level = max(0, before.level - 1) if states.bytes < self.state_limit / 2 else before.level
+        while True:
+            watermarks = self.event_time.watermarks(watched, offsets, published, self.troubled, now, level)
+            needed = states.needed(watermarks)
+            size = states.size(needed)
+            if size <= self.state_limit or level == len(LEVELS) - 1:
+                break
+            level += 1
+        if not files:
+            return [], level, watermarks
+        self.event_time.drop_by(watermarks)
+        whole = states.bytes > max(self.state_limit, WORTH_REWRITING * size)
+        return states.merged(batch, needed, whole), level, watermarks
 
     def _count(self, summary: Summary) -> None:
         for key, counted in summary.statistics.items():
@@ -194,6 +229,7 @@ class InlineJob:
         """Nothing is left running."""
 
     def step(self) -> bool:
+        self.batches.prepare()
         start = self.batches.offsets
         slices = slices_between(start, next_offsets(self.batches.home, start, self.batches.documents))
         if not slices:
@@ -201,6 +237,10 @@ class InlineJob:
         number = self.batches.table.next_batch()
         self.batches.run(number, InlineExecutor(spread(slices, self.parallelism), self.parallelism))
         return True
+
+
+def _finite(times: Mapping[int, float]) -> dict[str, float]:
+    return {str(stream): time for stream, time in times.items() if math.isfinite(time)}
 
 
 def load_statistics(home: Home) -> Statistics:

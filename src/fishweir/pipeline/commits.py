@@ -34,8 +34,14 @@ class Commit:
     seconds: float = 0.0
     states: list[dict[str, Any]] = field(default_factory=list)
     """What is retained after it for later documents to join (retained.StateFile)."""
-    times: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Of each stream the oldest and the newest timestamp in it."""
+    watermarks: dict[str, float] = field(default_factory=dict)
+    """How far each stream that joins read has come."""
+    dropped_by: dict[str, float] = field(default_factory=dict)
+    """By stream, the highest watermark that documents were ever dropped by."""
+    missed: dict[str, int] = field(default_factory=dict)
+    """Of each stream the documents in it that came later than allowed."""
+    level: int = 0
+    """How far the allowance for late items is cut to keep the state within its limit (lateness.LEVELS)."""
 
 
 class ResultsTable:
@@ -64,19 +70,25 @@ class ResultsTable:
     def commits(self, after: int = -1) -> list[Commit]:
         """All commits behind a batch, in order; a commit is read once."""
         names = sorted(path.name for path in self.commits_folder.glob("[0-9]*.json"))
-        for name in names:
-            if name not in self._read:
-                self._read[name] = Commit(**read_json(self.commits_folder / name, None))
-        return [self._read[name] for name in names if self._read[name].batch > after]
+        return [commit for commit in map(self._commit, names) if commit.batch > after]
 
     def rows(self, commit: Commit) -> pa.Table:
         """The result rows of a micro-batch."""
         return self._table(commit, ("match", "probe"), RESULT)
 
-    def newest_states(self) -> list[dict[str, Any]]:
-        """What the last micro-batch left for later ones."""
-        names = sorted(self.commits_folder.glob("[0-9]*.json"))
-        return Commit(**read_json(names[-1], None)).states if names else []
+    def newest(self) -> Commit:
+        """The last commit; an empty one where there is none."""
+        names = sorted(path.name for path in self.commits_folder.glob("[0-9]*.json"))
+        return self._commit(names[-1]) if names else Commit(-1, 0)
+
+    def of_batch(self, batch: int) -> Commit:
+        """The commit of a micro-batch, or an empty one."""
+        return self._commit(self._path(batch).name) if self.is_committed(batch) else Commit(-1, 0)
+
+    def _commit(self, name: str) -> Commit:
+        if name not in self._read:
+            self._read[name] = Commit(**read_json(self.commits_folder / name, None))
+        return self._read[name]
 
     def aside(self, commit: Commit) -> pa.Table:
         return self._table(commit, ("aside",), ASIDE)
@@ -87,14 +99,6 @@ class ResultsTable:
         for commit in self.commits():
             done |= commit.offsets
         return done
-
-    def newest_times(self) -> dict[str, float]:
-        """The newest timestamp that has been evaluated of each stream."""
-        newest: dict[str, float] = {}
-        for commit in self.commits():
-            for stream, (_, time) in commit.times.items():
-                newest[stream] = max(time, newest.get(stream, time))
-        return newest
 
     def _path(self, batch: int) -> Path:
         return self.commits_folder / f"{batch:09d}.json"

@@ -4,7 +4,7 @@ catalog.db        what is registered          streams/N/   definition and log of
 plan/             segments of the shared plan results/     results and commits by micro-batch
 checkpoint/       Spark's offsets             delivery/    what has been delivered
 state/            runs that joins retain      job.lock     held by the running job
-statistics.json   counted values
+statistics.json   counted values              by-arrival   there while some query needs the order of arrival
 """
 
 from __future__ import annotations

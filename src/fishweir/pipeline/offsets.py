@@ -6,8 +6,11 @@ gets it maps the log's file and reads the entries itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import heapq
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from fishweir.pipeline.home import Home, open_log
 
@@ -30,13 +33,50 @@ def heads(home: Home) -> Offsets:
 
 
 def next_offsets(home: Home, start: Mapping[str, int], documents: int | None) -> Offsets:
-    """Where a micro-batch ends that begins at `start`: streams with entries waiting share `documents` equally; None
-    takes all."""
+    """Where a micro-batch ends that begins at `start` and takes about so many entries; None takes all. Streams with
+    entries waiting share them equally, or they are taken in the order of arrival where that decides results."""
     waiting = {id: head for id, head in heads(home).items() if head > start.get(id, 0)}
-    if documents is None or not waiting:
+    if documents is None or sum(head - start.get(id, 0) for id, head in waiting.items()) <= documents:
         return {**start, **waiting}
+    if _by_arrival(home).exists():
+        return _first_arrived(home, start, waiting, documents)
     share = max(1, documents // len(waiting))
     return {**start, **{id: min(head, start.get(id, 0) + share) for id, head in waiting.items()}}
+
+
+def _first_arrived(home: Home, start: Mapping[str, int], waiting: Offsets, documents: int) -> Offsets:
+    """Those that arrived first, and all that arrived together with them."""
+    end, room, last = dict(start), documents, math.nan
+    arrivals = (_arrivals(home, id, start.get(id, 0), head) for id, head in waiting.items())
+    for arrival, id, upto in heapq.merge(*arrivals):
+        size = upto - end.get(id, 0)
+        if size > room and room < documents and arrival != last:
+            break
+        end[id], room, last = upto, room - size, arrival
+    return end
+
+
+def _arrivals(home: Home, id: str, after: int, upto: int) -> Iterator[tuple[float, str, int]]:
+    """When the entries behind one arrived, and the last number of those that arrived together."""
+    latest = -math.inf
+    for arrival, last in open_log(home.streams, int(id)).arrivals(after):
+        latest = max(latest, arrival)  # a clock that was set back changes no order within a stream
+        yield latest, id, min(last, upto)
+        if last >= upto:
+            return
+
+
+def mark_by_arrival(home: Home, is_by_arrival: bool) -> None:
+    """Says, for Spark's own process too, whether results of some query depend on what was there when an item came."""
+    marker = _by_arrival(home)
+    if is_by_arrival and not marker.exists():
+        marker.touch()
+    elif not is_by_arrival:
+        marker.unlink(missing_ok=True)
+
+
+def _by_arrival(home: Home) -> Path:
+    return home.path / "by-arrival"
 
 
 def slices_between(start: Mapping[str, int], end: Mapping[str, int]) -> list[LogSlice]:

@@ -8,12 +8,12 @@ file of which nothing is needed is dropped whole. What is needed is for each sta
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fishweir.evaluate.group import Needed, Stage
+from fishweir.evaluate.watermarks import Watermarks
 from fishweir.pipeline.states import KEPT, cached_states, write_states
 
 MERGE_FACTOR = 2
@@ -34,56 +34,66 @@ def state_file(folder: Path, name: str) -> StateFile:
     return StateFile(name, max(map(len, states.values()), default=0), (folder / name).stat().st_size)
 
 
-def retained(
-    folder: Path,
-    stages: Mapping[str, Stage],
-    batch: int,
-    old: Sequence[StateFile],
-    new: Sequence[str],
-    dropped: Collection[int] = (),
-    clock: float = math.inf,
-) -> list[StateFile]:
-    """The list after a micro-batch; `dropped` are queries whose windows count no more. Windows are measured from the
-    newest document, or from the `clock` where older ones are known to come."""
-    files = [*old, *(state_file(folder, name) for name in new)]
-    states = [cached_states(folder / file.name) for file in files]
-    needed: dict[str, Needed] = {}
-    for kind, stage in stages.items():
-        own = [some[kind] for some in states if kind in some]
-        if own:
-            needed[kind] = stage.needed(own, clock, dropped)
-    kept = [
-        file
-        for file, some in zip(files, states, strict=True)
-        if any(kind in needed and needed[kind].some(state) for kind, state in some.items())
-    ]
-    groups: list[list[StateFile]] = []
-    for file in kept:
-        groups.append([file])
-        while len(groups) > 1 and _size(groups[-2]) <= max(SMALL, MERGE_FACTOR * _size(groups[-1])):
-            last = groups.pop()
-            groups[-1] += last
-    return [
-        group[0] if len(group) == 1 else _merged(folder, stages, f"merged-{batch:09d}-{i:03d}{KEPT}", group, needed)
-        for i, group in enumerate(groups)
-    ]
+class Retained:
+    """The state files of a home, those of the last micro-batch included; `dropped` are queries whose windows count no
+    more."""
+
+    def __init__(
+        self, folder: Path, stages: Mapping[str, Stage], files: Sequence[StateFile], dropped: Collection[int] = ()
+    ) -> None:
+        self.folder, self.stages, self.files, self.dropped = folder, stages, list(files), dropped
+        self.states = [cached_states(folder / file.name) for file in files]
+        self.bytes = sum(file.bytes for file in files)
+
+    def needed(self, watermarks: Watermarks) -> dict[str, Needed]:
+        """By kind, what documents may still join that come after these files."""
+        needed: dict[str, Needed] = {}
+        for kind, stage in self.stages.items():
+            own = [some[kind] for some in self.states if kind in some]
+            if own:
+                needed[kind] = stage.needed(own, watermarks, self.dropped)
+        return needed
+
+    def size(self, needed: Mapping[str, Needed]) -> float:
+        """About how many bytes are left when everything else is dropped."""
+        return sum(
+            file.bytes * max((needed[kind].share(state) for kind, state in some.items() if kind in needed), default=0.0)
+            for file, some in zip(self.files, self.states, strict=True)
+        )
+
+    def merged(self, batch: int, needed: Mapping[str, Needed], whole: bool = False) -> list[StateFile]:
+        """The list after a micro-batch; with `whole`, one file without anything that is not needed."""
+        kept = [
+            file
+            for file, some in zip(self.files, self.states, strict=True)
+            if any(kind in needed and needed[kind].share(state) > 0 for kind, state in some.items())
+        ]
+        groups: list[list[StateFile]] = []
+        for file in kept:
+            groups.append([file])
+            while len(groups) > 1 and (
+                whole or _size(groups[-2]) <= max(SMALL, MERGE_FACTOR * _size(groups[-1]))
+            ):
+                last = groups.pop()
+                groups[-1] += last
+        return [
+            group[0] if len(group) == 1 and not whole else self._merged(f"merged-{batch:09d}-{i:03d}", group, needed)
+            for i, group in enumerate(groups)
+        ]
+
+    def _merged(self, name: str, group: Sequence[StateFile], needed: Mapping[str, Needed]) -> StateFile:
+        states = [cached_states(self.folder / file.name) for file in group]
+        merged = {
+            kind: self.stages[kind].merged([some[kind] for some in states if kind in some], needed[kind])
+            for kind in needed
+            if any(kind in some for some in states)
+        }
+        write_states(self.folder / f"{name}{KEPT}", merged)
+        return state_file(self.folder, f"{name}{KEPT}")
 
 
 def _size(group: Sequence[StateFile]) -> int:
     return sum(file.documents for file in group)
-
-
-def _merged(
-    folder: Path, stages: Mapping[str, Stage], name: str, group: Sequence[StateFile], needed: Mapping[str, Needed]
-) -> StateFile:
-    states = [cached_states(folder / file.name) for file in group]
-    merged = {
-        kind: stages[kind].merged([some[kind] for some in states if kind in some], needed[kind])
-        for kind in needed
-        if any(kind in some for some in states)
-    }
-    write_states(folder / name, merged)
-    return state_file(folder, name)
 
 
 def remove_others(folder: Path, files: Sequence[StateFile]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from fishweir.evaluate.statistics import PathStatistics, statistics_from_json
 from fishweir.evaluate.witnesses.counters import StreamCounters
+from fishweir.pipeline.lateness import Lateness
 
 
 @dataclass
@@ -21,8 +22,8 @@ class Summary:
     states: list[str] = field(default_factory=list)
     walked: dict[str, StreamCounters] = field(default_factory=dict)
     """By stream."""
-    times: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Of each stream the oldest and the newest timestamp."""
+    lateness: dict[str, Lateness] = field(default_factory=dict)
+    """Of each stream that joins read."""
 
     def dump(self) -> str:
         return json.dumps(vars(self), default=_to_json)
@@ -32,7 +33,8 @@ class Summary:
         raw = json.loads(text)
         loaded = {key: statistics_from_json(counted) for key, counted in raw.pop("statistics").items()}
         walked = {stream: StreamCounters.from_json(counted) for stream, counted in raw.pop("walked").items()}
-        return cls(**raw, statistics=loaded, walked=walked)
+        lateness = {stream: Lateness.from_json(observed) for stream, observed in raw.pop("lateness").items()}
+        return cls(**raw, statistics=loaded, walked=walked, lateness=lateness)
 
     def add(self, other: Summary) -> None:
         self.documents += other.documents
@@ -42,14 +44,13 @@ class Summary:
         self.states += other.states
         for stream, upto in other.offsets.items():
             self.offsets[stream] = max(upto, self.offsets.get(stream, 0))
-        for stream, (oldest, newest) in other.times.items():
-            known = self.times.get(stream, (oldest, newest))
-            self.times[stream] = min(known[0], oldest), max(known[1], newest)
+        for stream, observed in other.lateness.items():
+            self.lateness[stream] = self.lateness.get(stream, Lateness()).added(observed)
         for stream, walked in other.walked.items():
             self.walked.setdefault(stream, StreamCounters()).add(walked)
         for key, counted in other.statistics.items():
             self.statistics[key] = self.statistics.get(key, PathStatistics()).merge(counted)
 
 
-def _to_json(counted: PathStatistics | StreamCounters) -> dict[str, Any]:
+def _to_json(counted: PathStatistics | StreamCounters | Lateness) -> dict[str, Any]:
     return counted.to_json()

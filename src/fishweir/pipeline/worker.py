@@ -8,7 +8,7 @@ segments and the micro-batch.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from fishweir.evaluate.group import Batch, Kept
 from fishweir.evaluate.plan.plan import Plan, cached_plan, cached_source_plan, sources_of
 from fishweir.pipeline.chunks import read_chunk
 from fishweir.pipeline.home import open_log
+from fishweir.pipeline.lateness import Lateness, observe
 from fishweir.pipeline.offsets import LogSlice
 from fishweir.pipeline.states import CURRENT, KEPT, write_states
 from fishweir.pipeline.summary import Summary
@@ -37,6 +38,8 @@ class MatchTask:
     state: Path
     version: int
     batch: int
+    marks: Mapping[int, tuple[float, float]]
+    """Of the streams whose lateness is observed: how far they have come, and what is late (event_time.py)."""
 
     def __call__(self, partition: int, slices: Iterable[LogSlice]) -> Summary:
         task = _Partition(self, partition)
@@ -71,12 +74,17 @@ class _Partition:
             counted = plan.count(batch.witnesses, task.batch + start // size)
             done = Summary(len(batch), 0, len(chunk.aside), [], {str(part.stream): part.upto}, counted)
             done.walked[str(part.stream)] = plan.counters(len(batch), batch.witnesses)
-            if len(batch):
-                done.times[str(part.stream)] = float(batch.times.min()), float(batch.times.max())
+            if part.stream in task.marks:
+                done.lateness[str(part.stream)] = self._observed(part.stream, batch)
             self.summary.add(done)
             for rows in plan.rows(batch):
                 self.writer.write(rows)
             self._keep(batch)
+
+    def _observed(self, stream: int, batch: Batch) -> Lateness:
+        front, late = self.task.marks[stream]
+        before = self.summary.lateness.get(str(stream), Lateness())
+        return observe(batch.times, batch.arrivals, max(front, before.front), late)
 
     def _keep(self, batch: Batch) -> None:
         for kind, stage in self.plan.stages.items():

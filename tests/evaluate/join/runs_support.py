@@ -14,6 +14,7 @@ from fishweir.evaluate.join.operators import Joins
 from fishweir.evaluate.join.pairing import find_pairs
 from fishweir.evaluate.join.placement import is_movable
 from fishweir.evaluate.join.stage import JoinStage, batch_run
+from fishweir.evaluate.watermarks import Watermarks
 
 
 def tables_of(queries, statistics=None):
@@ -99,6 +100,13 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
             retained = merge(stage, retained)
     once = {number for number, (shape, _) in enumerate(queries) if has_several(shape)}
     return sorted([*(row for row in found if row[0] not in once), *{row for row in found if row[0] in once}])
+
+
+def what_is_needed(stage, runs):
+    """Of runs whose documents come in the order of time: what windows may still hold."""
+    reads = sorted({source for part in stage.parts for source in part.sources}, key=str)
+    reached = max(run.newest for run in runs)
+    return stage.needed(runs, Watermarks.at(reached, {stream: (source,) for stream, source in enumerate(reads)}))
 
 
 def _rows(queries, block, by_place, versions):

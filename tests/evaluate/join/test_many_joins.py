@@ -12,7 +12,7 @@ from fishweir.evaluate.join import pairs
 from fishweir.evaluate.join.many.candidates import ByQuery
 from fishweir.languages.script import parse_script
 from tests.evaluate.join.many_support import Home, expected, query_of
-from tests.evaluate.join.runs_support import parsed
+from tests.evaluate.join.runs_support import parsed, what_is_needed
 from tests.evaluate.join.test_sql_joins import batches_of, streams, windows
 
 COLUMNS = "abc"
@@ -110,7 +110,7 @@ def test_what_is_dropped_is_not_missed(some, stream):
     batches = batches_of(docs, stream[1])
 
     def merge(stage, runs):
-        return [stage.merged(runs, stage.needed_at(max(run.newest for run in runs), stage.reach(), runs))]
+        return [stage.merged(runs, what_is_needed(stage, runs))]
 
     home = Home(some, merge=merge)
     for batch in batches:
@@ -169,7 +169,7 @@ def test_rows_bound_the_state():
     sizes = []
 
     def merge(stage, runs):
-        merged = stage.merged(runs, stage.needed_at(max(run.newest for run in runs), stage.reach(), runs))
+        merged = stage.merged(runs, what_is_needed(stage, runs))
         sizes.append(len(merged))
         return [merged]
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fishweir.languages.script import parse_script
-from tests.evaluate.join.runs_support import expected, joined, parsed
+from tests.evaluate.join.runs_support import expected, joined, parsed, what_is_needed
 
 COLUMNS = ("a", "b", "c")
 values = st.none() | st.sampled_from(["0", "1", "2", "2.5", "x"])
@@ -85,7 +85,7 @@ def test_what_is_dropped_is_not_missed(some, stream):
     docs = parsed(stream[0])
 
     def merge(stage, runs):
-        needed = stage.needed_at(max(run.newest for run in runs), stage.reach(), runs)
+        needed = what_is_needed(stage, runs)
         return [stage.merged(runs, needed)]
 
     assert joined(some, batches_of(docs, stream[1]), merge=merge) == expected(some, docs)
@@ -97,7 +97,7 @@ def test_rows_bound_the_state():
     sizes = []
 
     def merge(stage, runs):
-        merged = stage.merged(runs, stage.needed_at(max(run.newest for run in runs), stage.reach(), runs))
+        merged = stage.merged(runs, what_is_needed(stage, runs))
         sizes.append(len(merged))
         return [merged]
 

@@ -13,7 +13,7 @@ from fishweir.evaluate.join.edges import EARLIER, LATER
 from fishweir.evaluate.join.rows import probing, row_views, stretches
 from fishweir.evaluate.join.rows.row_joins import row_joins
 from fishweir.languages.script import parse_script
-from tests.evaluate.join.runs_support import expected, joined, parsed, tables_of
+from tests.evaluate.join.runs_support import expected, joined, parsed, tables_of, what_is_needed
 
 CELLS = ("0", "1", "1.0", "2", "2.5", "-1", "x", None)
 """Numbers, equal ones in two spellings, a word and NULL."""
@@ -97,7 +97,7 @@ def test_merged_runs_and_segments_of_their_own(some, seed):
         at = end
 
     def merge(stage, runs):
-        return [stage.merged(runs, stage.needed_at(max(run.newest for run in runs), stage.reach(), runs))]
+        return [stage.merged(runs, what_is_needed(stage, runs))]
 
     assert joined(some, batches, merge=merge, apart=True) == expected(some, docs)
 

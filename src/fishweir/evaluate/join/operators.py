@@ -7,7 +7,7 @@ decided by edge sets (edges, pairs), other joins of two streams by rows (rows/),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Protocol
@@ -40,6 +40,16 @@ class RowSide:
     rows: Callable[[Mapping[Path, PathTable]], SideRows | None]
 
 
+@dataclass(frozen=True)
+class Waits:
+    """How long documents of one source wait for those of another: so many seconds, or until so many rows are newer."""
+
+    source: Source
+    other: Source
+    rows: bool
+    reach: float
+
+
 class JoinOperator(Protocol):
     """What the join stage asks of a strategy."""
 
@@ -57,8 +67,8 @@ class JoinOperator(Protocol):
     def row_sides(self) -> Sequence[RowSide]:
         """What it needs as rows."""
 
-    def longest(self, rows: bool, dead: Collection[int] = ()) -> float:
-        """The longest window of a living query in seconds, or in rows; -1 where there is none."""
+    def waits(self, dead: Collection[int] = ()) -> Iterable[Waits]:
+        """The longest windows of living queries."""
 
     def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
         """What the new documents join, among themselves and with the old ones; one `part` of `parts` of it."""
@@ -83,26 +93,28 @@ class Joins:
         return self._alone[plain]
 
     @cached_property
-    def _windows(self) -> dict[bool, tuple[Ints, NDArray[np.float64]]]:
-        """By whether they count rows, each query's number and its window, longest first."""
+    def _windows(self) -> dict[tuple[Source, Source, bool], tuple[Ints, NDArray[np.float64]]]:
+        """By source, the source it waits for and whether rows are counted: each query's number and its window, longest
+        first."""
+        parts: dict[tuple[Source, Source, bool], list[tuple[Ints, NDArray[np.float64]]]] = {}
+        for table in self.tables:
+            sides = range(len(table.sources))
+            for side, other in ((i, j) for i in sides for j in sides if i != j):
+                key = table.sources[side], table.sources[other], table.template.counts_rows[side]
+                parts.setdefault(key, []).append((table.numbers, np.maximum(table.reaches[side], 0.0)))
         found = {}
-        for rows in (False, True):
-            parts = [
-                (table.numbers, reach)
-                for table in self.tables
-                for is_rows, reach in zip(table.template.counts_rows, table.reaches, strict=True)
-                if is_rows == rows
-            ]
-            numbers = np.concatenate([np.empty(0, np.int64), *(numbers for numbers, _ in parts)])
-            reaches = np.concatenate([np.empty(0), *(reach for _, reach in parts)])
+        for key, some in parts.items():
+            numbers, reaches = (np.concatenate(columns) for columns in zip(*some, strict=True))
             order = np.argsort(-reaches, kind="stable")
-            found[rows] = numbers[order], reaches[order]
+            found[key] = numbers[order], reaches[order]
         return found
 
-    def longest(self, rows: bool, dead: Collection[int] = ()) -> float:
-        """The longest window of a living query in seconds, or in rows; -1 where there is none."""
-        numbers, reaches = self._windows[rows]
-        return next((float(reaches[i]) for i in range(len(numbers)) if int(numbers[i]) not in dead), -1.0)
+    def waits(self, dead: Collection[int] = ()) -> Iterator[Waits]:
+        """The longest windows of living queries."""
+        for (source, other, rows), (numbers, reaches) in self._windows.items():
+            living = next((i for i in range(len(numbers)) if int(numbers[i]) not in dead), None)
+            if living is not None:
+                yield Waits(source, other, rows, float(reaches[living]))
 
     @cached_property
     def sources(self) -> frozenset[Source]:

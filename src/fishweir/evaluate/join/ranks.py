@@ -65,13 +65,29 @@ class Ranks:
         return newest
 
 
-def newest_times(runs: Sequence[Run], rows: float) -> dict[int, float]:
-    """For each stream the time from which on its documents are among the newest `rows`, or as new as those."""
-    streams = np.concatenate([np.empty(0, np.int64), *(run.streams for run in runs)])
-    times = np.concatenate([np.empty(0), *(run.times for run in runs)])
-    found = {}
-    for stream in np.unique(streams).tolist():
-        own = times[streams == stream]
-        place = len(own) - int(min(rows, len(own)))
-        found[stream] = float(np.partition(own, place)[place])
-    return found
+def oldest_of_newest(runs: Sequence[Run], stream: int, reached: float, rows: float) -> float:
+    """The time from which on documents of a stream are among the newest `rows` at a time that is `reached`, or later
+    than that; where there are fewer, minus infinity."""
+    times = np.concatenate([np.empty(0), *(run.times[run.streams == stream] for run in runs)])
+    before = times[times <= reached]
+    if len(before) < rows:
+        return -np.inf
+    place = len(before) - int(rows)
+    return float(np.partition(before, place)[place])
+
+
+def arrival_blocks(times: Sequence[Times], arrivals: Sequence[Times]) -> list[list[NDArray[np.bool_]]]:
+    """The documents of some runs in blocks to be evaluated one after the other, as if each had been evaluated when it
+    arrived. What arrives later is in the same block as long as it is newer by its time too: it is in no window then."""
+    when, came = np.concatenate([np.empty(0), *times]), np.concatenate([np.empty(0), *arrivals])
+    stamps, group = np.unique(came, return_inverse=True)
+    oldest, newest = np.full(len(stamps), np.inf), np.full(len(stamps), -np.inf)
+    np.minimum.at(oldest, group, when)
+    np.maximum.at(newest, group, when)
+    block, front, of_stamp = 0, -np.inf, np.zeros(len(stamps), np.int64)
+    for stamp, (least, greatest) in enumerate(zip(oldest.tolist(), newest.tolist(), strict=True)):
+        if least <= front:
+            block, front = block + 1, -np.inf
+        of_stamp[stamp], front = block, max(front, greatest)
+    ends = np.cumsum([len(some) for some in arrivals])[:-1]
+    return [np.split(of_stamp[group] == number, ends) for number in range(block + 1 if len(stamps) else 0)]

@@ -18,12 +18,17 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.group import Batch, Kept, Stage, State
 from fishweir.evaluate.join.join_tables import Variable
-from fishweir.evaluate.join.operators import JoinOperator, RowSide
+from fishweir.evaluate.join.operators import JoinOperator, RowSide, Waits
 from fishweir.evaluate.join.pairing import RunContext
-from fishweir.evaluate.join.ranks import newest_times
+from fishweir.evaluate.join.ranks import arrival_blocks, oldest_of_newest
 from fishweir.evaluate.join.state import Hashes, Run, Versions, build_run, concatenated_rows, merge_runs, no_versions
 from fishweir.evaluate.results import ResultRows
+from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.path_tables import Path, hash_texts
+
+
+ROUNDING = 1e-9
+"""A window is a difference of times: what rounding may make of it is kept too."""
 
 
 class JoinStage(Stage):
@@ -41,19 +46,32 @@ class JoinStage(Stage):
     def probe(self, new: Sequence[Kept], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
         fresh = [kept.state for kept in new if isinstance(kept.state, Run)]
         before = [state for state in old if isinstance(state, Run)]
-        known = RunContext([*before, *fresh], self.rows > 0)
-        for run in fresh:
-            for operator in self.parts:
-                yield from operator.find(run, before, part, parts, known)
-            before = [*before, run]
+        for block in self._blocks(fresh):
+            known = RunContext([*before, *block], self.is_by_arrival)
+            for run in block:
+                for operator in self.parts:
+                    yield from operator.find(run, before, part, parts, known)
+                before = [*before, run]
+
+    def _blocks(self, fresh: Sequence[Run]) -> Iterator[list[Run]]:
+        """The documents of a micro-batch, those that arrived first before others where their order matters."""
+        if not self.is_by_arrival:
+            yield list(fresh)
+            return
+        for block in arrival_blocks([run.times for run in fresh], [run.arrivals for run in fresh]):
+            yield [run if chosen.all() else self.merged([run], lambda _, m=chosen: m)
+                   for run, chosen in zip(fresh, block, strict=True) if chosen.any()]
 
     def counted(self, sources: Sequence[Source]) -> tuple[list[Path], set[Path]]:
         return [path for path, valued in self.paths(sources).items() if valued], set()
 
-    def needed(self, states: Sequence[State], clock: float, dropped: Collection[int]) -> NeededDocuments:
+    def needed(
+        self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int] = ()
+    ) -> NeededDocuments:
         runs = [state for state in states if isinstance(state, Run)]
-        now = min(clock, max((run.newest for run in runs), default=0.0))
-        return self.needed_at(now, self.reach(dropped), runs)
+        waits = [wait for part in self.parts for wait in part.waits(dropped)]
+        streams = np.unique(np.concatenate([np.empty(0, np.int64), *(run.streams for run in runs)])).tolist()
+        return NeededDocuments({stream: _oldest_needed(stream, waits, watermarks, runs) for stream in streams})
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
         """What the documents of some sources are walked for, and whether the values are read."""
@@ -88,18 +106,10 @@ class JoinStage(Stage):
     def classes(self) -> Hashes:
         return np.array([side.key for side in self.row_sides], dtype=np.uint64)
 
-    def reach(self, dead: Collection[int] = ()) -> float:
-        """The longest window in seconds: what is older than that, and no longer counted by rows, meets nothing."""
-        return max((part.longest(False, dead) for part in self.parts), default=-1.0)
-
     @cached_property
-    def rows(self) -> float:
-        """The longest window in rows; 0 where none counts rows."""
-        return max([0.0, *(part.longest(True) for part in self.parts)])
-
-    def needed_at(self, now: float, reach: float, runs: Sequence[Run]) -> NeededDocuments:
-        """Which documents may still join others; of `runs`, all there are, the newest are kept for windows of rows."""
-        return NeededDocuments(now, reach, newest_times(runs, self.rows) if self.rows else {})
+    def is_by_arrival(self) -> bool:  # type: ignore[override]
+        """Whether some window counts rows: which ones it holds depends on what has arrived."""
+        return any(wait.rows for part in self.parts for wait in part.waits())
 
     def merged(self, runs: Sequence[Any], needed: Any = None) -> Run:
         """One run of several, without what no query needs any more."""
@@ -109,25 +119,35 @@ class JoinStage(Stage):
 
 @dataclass(frozen=True)
 class NeededDocuments:
-    """Documents that are at most `reach` seconds before `now`, and those of each stream from a time on."""
+    """Of each stream the documents from a time on."""
 
-    now: float
-    reach: float
-    counted: Mapping[int, float]
+    oldest: Mapping[int, float]
 
     def __call__(self, run: Run) -> NDArray[np.bool_]:
-        kept: NDArray[np.bool_] = self.now - run.times <= self.reach  # subtracted as in the join, to round alike
-        for stream, least in self.counted.items():
-            kept |= (run.streams == stream) & (run.times >= least)
-        return kept
+        streams, place = np.unique(run.streams, return_inverse=True)
+        oldest = np.array([self.oldest.get(stream, np.inf) for stream in streams.tolist()])
+        return np.asarray(run.times >= oldest[place], np.bool_)
 
-    def some(self, state: State) -> bool:
+    def share(self, state: State) -> float:
         assert isinstance(state, Run)
-        if len(state.versions):
-            return True
-        if not self.counted:
-            return len(state) > 0 and self.now - state.newest <= self.reach
-        return bool(self(state).any())
+        if not len(state):
+            return float(len(state.versions) > 0)
+        return max(float(self(state).mean()), 1e-9 if len(state.versions) else 0.0)
+
+
+def _oldest_needed(stream: int, waits: Sequence[Waits], watermarks: Watermarks, runs: Sequence[Run]) -> float:
+    """From when on a stream's documents may still join others: the watermarks of the streams they wait for have not
+    passed their windows, or not so many newer ones."""
+    oldest = np.inf
+    for wait in waits:
+        if wait.source not in watermarks.sources.get(stream, ()):
+            continue
+        reached = watermarks.least(wait.other, stream)
+        if wait.rows:
+            oldest = min(oldest, oldest_of_newest(runs, stream, reached, wait.reach))
+        elif reached < np.inf:
+            oldest = min(oldest, reached - wait.reach - ROUNDING * abs(reached))
+    return oldest
 
 
 def batch_run(stage: JoinStage, batch: Batch) -> Run:

@@ -98,8 +98,9 @@ class StreamTransformer(ScheduleTransformer):
     def split(self, keyword: Token, _on: Token, path: Token) -> Clause:
         return keyword, {"split": _path(path, element=True)}
 
-    def timestamp(self, keyword: Token, path: Token) -> Clause:
-        return keyword, {"timestamp": plain(path)}
+    def timestamp(self, keyword: Token, path: Token, *late: Any) -> Clause:
+        found: dict[str, Any] = {"timestamp": plain(path)}
+        return keyword, found | {"late": late[-1]} if late else found
 
     def conforms(self, keyword: Token, dtd: Token) -> Clause:
         if not plain(dtd).strip():

@@ -38,6 +38,7 @@ class SparkJob:
         self._late = 0
 
     def start(self) -> None:
+        self.batches.prepare()
         self.spark.dataSource.register(LogsSource)
         stream = self.spark.readStream.format(FORMAT).option("home", str(self.batches.home.path))
         stream = stream.option("documents", str(self.batches.documents))

@@ -25,6 +25,7 @@ from fishweir.evaluate.join.annotations.annotation_tables import AnnotationTable
 from fishweir.evaluate.join.annotations.items import Feature, Floats, Items, build_items, merge_items, place_of
 from fishweir.evaluate.join.state import Hashes
 from fishweir.evaluate.select.filters import match_filters
+from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.path_tables import Path
 
 KEPT = {
@@ -33,8 +34,6 @@ KEPT = {
     "<": ("number", "number"), "<=": ("number", "number"), ">": ("number", "number"), ">=": ("number", "number"),
 }  # fmt: skip
 """What of the values a comparison needs, of the item and of the window's."""
-
-LATE = 3600.0
 
 EQUALITIES = ("=", "shares-link", "references", "extends")
 """Those that hold where some feature is common to both."""
@@ -58,21 +57,22 @@ def compared(condition: AnnotationCondition) -> Compared:
 
 @dataclass(frozen=True)
 class NeededItems:
-    """What windows that reach so far, seen from `now`, may still hold."""
+    """What items may still meet that are not older than a time."""
 
-    now: float
+    reached: float
     reach: float
 
-    def some(self, state: State) -> bool:
-        return len(state) > 0 and self.now - state.newest <= self.reach
+    def share(self, state: State) -> float:
+        return float(len(state) > 0 and self.reached - state.newest <= self.reach)
 
 
 class AnnotationStage(Stage):
     """Made once per plan and process. Links are in the order of their tables, templates and queries."""
 
-    def __init__(self, tables: Sequence[AnnotationTable], late: float = LATE) -> None:
-        """`late`: how far behind the newest an item may come and still find its windows whole, in seconds."""
-        self.tables, self.late = tuple(tables), late
+    is_by_arrival = True
+
+    def __init__(self, tables: Sequence[AnnotationTable]) -> None:
+        self.tables = tuple(tables)
         self.conditions: dict[Compared, int] = {}
         self._variables: dict[tuple[int, tuple[Source, ...]], list[Feature]] = {}
         self._numbers: list[Ints] = [np.empty(0, np.int64)]
@@ -190,18 +190,18 @@ class AnnotationStage(Stage):
         primary, entering = batch_items(self, batch)
         return Kept(entering if len(entering) else None, primary if len(primary) else None)
 
-    def needed(self, states: Sequence[State], clock: float, dropped: Collection[int]) -> NeededItems:
-        return NeededItems(min(clock, max((state.newest for state in states), default=0.0)), self.reach)
-
-    @property
-    def reach(self) -> float:
-        """How long items are retained: the longest window; that of a window of items has no end."""
-        return float(self.seconds.max(initial=-1.0)) + self.late
+    def needed(
+        self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int] = ()
+    ) -> NeededItems:
+        """What the longest window may hold of an item that is not behind its stream's watermark; a window of items has
+        no end in time."""
+        reached = watermarks.slowest(plan.source for table in self.tables for plan in table.filters)
+        return NeededItems(reached, float(self.seconds.max(initial=-1.0)))
 
     def merged(self, states: Sequence[Any], needed: Any = None) -> Items:
         """One run of several, without what no window can hold any more."""
         variables = np.array([feature.key for feature in self.variables(1)], dtype=np.uint64)
-        keep = None if needed is None else lambda items: self._kept(items, needed.now)
+        keep = None if needed is None else lambda items: self._kept(items, needed.reached)
         return merge_items(states, variables, self.indexed, keep)
 
     def together(self, parts: Sequence[Any]) -> Items:
@@ -209,17 +209,17 @@ class AnnotationStage(Stage):
         variables = np.array([feature.key for feature in self.variables(0)], dtype=np.uint64)
         return merge_items(parts, variables, np.empty(0, np.uint64))
 
-    def _kept(self, items: Items, now: float) -> NDArray[np.bool_]:
-        """Which members an item that is at most so late can still meet: in reach by time, or, of a window of items,
-        among the newest of those that are not later than that."""
+    def _kept(self, items: Items, reached: float) -> NDArray[np.bool_]:
+        """Which members an item that is not older than what is `reached` can still meet: in reach by time, or, of a
+        window of items, among the newest of those that are not later than that."""
         owner = np.repeat(np.arange(len(items)), np.diff(items.member_starts))
         window = place_of(self.windows, items.members)
         by_time, by_items, most = (np.append(of, -1)[window] for of in (*self.longest, self.most))
         place = np.searchsorted(items.sides, items.members)
         rank = np.searchsorted(items.entries, place << 32 | owner)
-        recent = np.searchsorted(items.times, now - self.late, "right")
+        recent = np.searchsorted(items.times, reached, "right")
         newer = np.searchsorted(items.entries, place << 32 | recent) - 1 - rank
-        apart = now - self.late - items.times[owner]
+        apart = reached - items.times[owner]
         return (window >= 0) & ((apart <= by_time) | ((apart <= by_items) & (newer < most)))
 
 
@@ -242,7 +242,7 @@ def batch_items(stage: AnnotationStage, batch: Batch) -> tuple[Items, Items]:
     document, side = np.concatenate(documents), np.concatenate(sides)
     enters = stage.are_windows(side)
     none = np.empty(0, np.uint64)
-    known = batch.stream, batch.numbers, batch.times
+    known = batch.stream, batch.numbers, batch.times, batch.arrivals
     compared = [stage.variables(side, tuple(batch.sources)) for side in (0, 1)]
     return (
         build_items(*known, document[~enters], side[~enters], compared[0], none, batch.witnesses),

@@ -48,6 +48,7 @@ class Items:
     streams: Ints
     numbers: Ints
     times: Floats
+    arrivals: Floats
     variables: Hashes
     cells: Ints
     feature_starts: Ints
@@ -99,13 +100,14 @@ def place_of(ordered: Ints, keys: Ints) -> Ints:
 def no_items() -> Items:
     none, empty, zero = np.empty(0, np.uint64), np.empty(0, np.int64), np.zeros(1, np.int64)
     times = np.empty(0, np.float64)
-    return Items(empty, empty, times, none, zero, zero, none, zero, empty, none, empty, empty, empty)
+    return Items(empty, empty, times, times, none, zero, zero, none, zero, empty, none, empty, empty, empty)
 
 
 def build_items(
     stream: int,
     numbers: Ints,
     times: Floats,
+    arrivals: Floats,
     documents: Ints,
     members: Ints,
     variables: Sequence[Feature],
@@ -139,6 +141,7 @@ def build_items(
         streams=np.full(len(chosen), stream, np.int64),
         numbers=numbers[chosen],
         times=times[chosen],
+        arrivals=arrivals[chosen],
         variables=np.array([v.key for v in variables], np.uint64),
         cells=np.searchsorted(cell[by_cell], np.arange(size + 1)).astype(np.int64),
         feature_starts=np.append(0, np.cumsum(length[by_cell])).astype(np.int64),
@@ -165,6 +168,12 @@ def merge_items(
     return _with_index(whole, indexed)
 
 
+def some_items(items: Items, chosen: NDArray[np.bool_], indexed: Hashes) -> Items:
+    if chosen.all():
+        return items
+    return _with_index(_with_sides(_arranged(items, np.flatnonzero(chosen), items.variables)), indexed)
+
+
 def _arranged(items: Items, rows: Ints, variables: Hashes) -> Items:
     """Some items in some order, with some variables; without the indexes."""
     place = np.array([items.places.get(int(key), -1) for key in variables], dtype=np.int64)
@@ -179,6 +188,7 @@ def _arranged(items: Items, rows: Ints, variables: Hashes) -> Items:
         streams=items.streams[rows],
         numbers=items.numbers[rows],
         times=items.times[rows],
+        arrivals=items.arrivals[rows],
         variables=variables,
         cells=_starts(hi - lo),
         feature_starts=_starts(np.diff(items.feature_starts)[values]),
@@ -197,7 +207,7 @@ def _concatenated(parts: Sequence[Items], variables: Hashes) -> Items:
         return replace(no_items(), variables=variables)
     flat: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("streams", "numbers", "times", "features", "members")
+        for name in ("streams", "numbers", "times", "arrivals", "features", "members")
     }
     starts: dict[str, Any] = {
         name: _starts(np.concatenate([np.diff(getattr(part, name)) for part in parts]))

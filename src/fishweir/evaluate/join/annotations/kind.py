@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from fishweir.algebra.nodes import Constant
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import (
@@ -29,7 +31,8 @@ from fishweir.evaluate.join.annotations.annotation_tables import (
     merge_annotations,
 )
 from fishweir.evaluate.join.annotations.explain import describe_annotations, explain_annotation
-from fishweir.evaluate.join.annotations.items import Items, items_from_arrays
+from fishweir.evaluate.join.annotations.items import Items, items_from_arrays, some_items
+from fishweir.evaluate.join.ranks import arrival_blocks
 from fishweir.evaluate.results import ResultRows, result_batch, to_lists
 from fishweir.evaluate.statistics import Statistics
 
@@ -64,11 +67,18 @@ class CollectingStage(AnnotationStage):
     """Probes with the items of this micro-batch for what is in their windows."""
 
     def probe(self, new: Sequence[Kept], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
-        windows: list[Any] = [*old, *(kept.state for kept in new if kept.state is not None)]
-        for kept in new:
-            if isinstance(kept.current, Items):
-                for block in annotate(self, kept.current, windows, part, parts):
-                    yield annotated_rows(kept.current, block)
+        windows: list[Any] = list(old)
+        entering: list[Any] = [kept.state for kept in new if kept.state is not None]
+        primaries: list[Any] = [kept.current for kept in new if kept.current is not None]
+        every = [*entering, *primaries]
+        none = np.empty(0, np.uint64)
+        for block in arrival_blocks([items.times for items in every], [items.arrivals for items in every]):
+            there, asked = block[: len(entering)], block[len(entering) :]
+            windows += [some_items(*one, self.indexed) for one in zip(entering, there, strict=True) if one[1].any()]
+            for items, chosen in zip(primaries, asked, strict=True):
+                primary = some_items(items, chosen, none)
+                for found in annotate(self, primary, windows, part, parts):
+                    yield annotated_rows(primary, found)
 
 
 def annotated_rows(primary: Items, block: Annotated) -> ResultRows:

@@ -29,6 +29,7 @@ from fishweir.evaluate.join.stage import JoinStage, batch_run
 from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.select.boxes.matches import Numbers
 from fishweir.evaluate.select.boxes.regions import Boxes, key_floats
+from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.path_tables import tuple_tables
 from fishweir.languages.script import parse_script
 from fishweir.papers.spatialjoin.windows import ALL_ROWS, OPERATORS, Arrivals, JoinQueries, State, Triples
@@ -88,7 +89,8 @@ class StageJoin:
 
     def _keep(self, new: Run) -> None:
         runs = [*self.runs, new]
-        needed = self.stage.needed_at(max(run.newest for run in runs), self.stage.reach(), runs)
+        reached = max(run.newest for run in runs)
+        needed = self.stage.needed(runs, Watermarks.at(reached, {i: (own,) for i, own in enumerate(SOURCES)}))
         groups: list[list[Run]] = []
         for run in runs:
             if not needed(run).any():

@@ -1,0 +1,65 @@
+"""Watermarks: how far each stream has come, for whoever retains documents that later ones may join.
+
+A stream's watermark is the event time it has reached minus how late its items may be: no item within that allowance
+will be older. It is minus infinity as long as nobody knows how late a stream is. A document is needed by a join until
+the watermarks of the streams it waits for have passed its window.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from fishweir.algebra.nodes import Source
+
+
+@dataclass(frozen=True)
+class Watermarks:
+    """Of all streams: what queries call them, their watermarks, and those that are idle."""
+
+    sources: Mapping[int, tuple[Source, ...]]
+    reached: Mapping[int, float] = field(default_factory=dict)
+    idle: Mapping[int, float] = field(default_factory=dict)
+    """Streams from which nothing has come for long, with the time before which their next item is not expected."""
+
+    @classmethod
+    def at(cls, time: float, sources: Mapping[int, tuple[Source, ...]]) -> Watermarks:
+        """All streams have come equally far."""
+        return cls(sources, dict.fromkeys(sources, time))
+
+    @cached_property
+    def _streams(self) -> dict[Source, list[int]]:
+        found: dict[Source, list[int]] = {}
+        for stream, sources in self.sources.items():
+            for source in sources:
+                found.setdefault(source, []).append(stream)
+        return found
+
+    def streams(self, source: Source) -> list[int]:
+        """The streams that a source stands for: one by name, or all that conform to a DTD."""
+        return self._streams.get(source, [])
+
+    def least(self, source: Source, seen_from: int) -> float:
+        """How far the slowest stream of a source has come, for documents of a stream; infinity where there is none."""
+        return min((self._of(stream, self._own(seen_from)) for stream in self.streams(source)), default=math.inf)
+
+    def slowest(self, sources: Iterable[Source]) -> float:
+        """How far all streams of some sources have come."""
+        streams = {stream for source in sources for stream in self.streams(source)}
+        active = min((self._own(stream) for stream in streams - self.idle.keys()), default=math.inf)
+        return min((self._of(stream, active) for stream in streams), default=math.inf)
+
+    def seen(self) -> dict[int, float]:
+        """How far each stream has come in the eyes of those that go ahead."""
+        ahead = max((self._own(stream) for stream in self.sources), default=-math.inf)
+        return {stream: self._of(stream, ahead) for stream in self.sources}
+
+    def _own(self, stream: int) -> float:
+        return self.reached.get(stream, -math.inf)
+
+    def _of(self, stream: int, others: float) -> float:
+        """An idle stream keeps step with others, but not beyond what its next item may be."""
+        own = self._own(stream)
+        return max(own, min(others, self.idle[stream])) if stream in self.idle else own

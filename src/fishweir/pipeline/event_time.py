@@ -1,0 +1,125 @@
+"""Event time in the job: what has been observed of each stream, and the watermarks that documents are dropped by.
+
+In: what tasks observed of the streams that joins read. Out: watermarks. A stream that queries publish has come as far
+as the streams it is made of had when the last of its results that it holds were found: a result is never older than
+the document that completed it.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fishweir.algebra.nodes import StreamDefinition
+from fishweir.evaluate.plan.plan import Plan, sources_of
+from fishweir.evaluate.watermarks import Watermarks
+from fishweir.pipeline.commits import ResultsTable
+from fishweir.pipeline.home import Home, open_log, read_json, write_json
+from fishweir.pipeline.lateness import Lateness
+from fishweir.pipeline.offsets import Offsets
+
+logger = logging.getLogger("fishweir.time")
+
+IDLE = 3600.0
+"""Seconds without an item after which a stream holds nobody up any more."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A stream of published results: the micro-batch up to which it has them, and the streams they are made of."""
+
+    settled: int
+    inputs: tuple[int, ...]
+
+
+class EventTime:
+    """What is known of the streams that joins read, and of those that these are made of."""
+
+    def __init__(self, home: Home, table: ResultsTable, began: float, idle_after: float = IDLE) -> None:
+        """`began` is when the engine was opened: before that, nobody looked whether a stream was idle."""
+        self.home, self.table, self.began, self.idle_after = home, table, began, idle_after
+        self.known: dict[int, Lateness] = {}
+        self.dropped_by: dict[str, float] = table.newest().dropped_by
+        """By stream, the highest watermark that documents were dropped by: what is older is late."""
+        self._warned: set[int] = set()
+
+    def of(self, stream: int) -> Lateness:
+        if stream not in self.known:
+            self.known[stream] = load_lateness(self.home, stream)
+        return self.known[stream]
+
+    def watched(self, plan: Plan, published: Mapping[int, Published]) -> dict[int, StreamDefinition]:
+        """The streams that joins read, and those that these are made of."""
+        streams = {id: open_log(self.home.streams, id).stream for id in self.home.stream_ids()}
+        border = [id for id, stream in streams.items() if plan.keeps(sources_of(stream))]
+        found: dict[int, StreamDefinition] = {}
+        while border:
+            id = border.pop()
+            if id in streams and id not in found:
+                found[id] = streams[id]
+                border += published[id].inputs if id in published else ()
+        return found
+
+    def marks(self, streams: Iterable[int]) -> dict[int, tuple[float, float]]:
+        """What tasks need to observe streams: how far each has come, and what is late."""
+        return {id: (self.of(id).front, self.dropped_by.get(str(id), -math.inf)) for id in streams}
+
+    def add(self, observed: Mapping[str, Lateness]) -> None:
+        """Adds what a micro-batch observed."""
+        for key, lateness in observed.items():
+            id = int(key)
+            self.known[id] = self.of(id).added(lateness)
+            write_json(_file(self.home, id), self.known[id].to_json())
+            if lateness.missed and id not in self._warned:
+                self._warned.add(id)
+                name = open_log(self.home.streams, id).stream.name
+                logger.warning("stream %s: items come later than allowed; joins may miss results with them", name)
+
+    def watermarks(
+        self,
+        streams: Mapping[int, StreamDefinition],
+        offsets: Offsets,
+        published: Mapping[int, Published],
+        troubled: Collection[int],
+        now: float,
+        level: int,
+    ) -> Watermarks:
+        """How far streams have come. `troubled` are those whose source is known to fail: they are behind."""
+        reached, idle = {}, {}
+        for id, stream in streams.items():
+            waits = open_log(self.home.streams, id).head() > offsets.get(str(id), 0)
+            if id in published:
+                reached[id] = self._published(id, published[id], waits)
+            else:
+                reached[id] = self._reached(id, stream, level)
+            quiet = now - max(self.of(id).arrived, self.began)
+            if quiet > self.idle_after and not waits and id not in troubled:
+                idle[id] = now - max(self.of(id).usual_delay, stream.late or 0.0)
+        return Watermarks({id: sources_of(stream) for id, stream in streams.items()}, reached, idle)
+
+    def drop_by(self, watermarks: Watermarks) -> None:
+        """Documents are dropped by these watermarks from now on."""
+        for id, time in watermarks.seen().items():
+            if time > self.dropped_by.get(str(id), -math.inf):
+                self.dropped_by[str(id)] = time
+
+    def _reached(self, id: int, stream: StreamDefinition, level: int) -> float:
+        known = self.of(id)
+        return known.front - (known.allowance(level) if stream.late is None else stream.late)
+
+    def _published(self, id: int, own: Published, waits: bool) -> float:
+        """As far as its inputs had come; where some of its results wait, as far as was known before."""
+        then = self.table.newest() if waits else self.table.of_batch(own.settled)
+        inputs = (id,) if waits else own.inputs
+        return min((then.watermarks.get(str(one), -math.inf) for one in inputs), default=-math.inf)
+
+
+def load_lateness(home: Home, stream: int | str) -> Lateness:
+    return Lateness.from_json(read_json(_file(home, stream), {}))
+
+
+def _file(home: Home, stream: int | str) -> Path:
+    return home.streams / str(stream) / "lateness.json"
