@@ -21,7 +21,7 @@ from rich.progress import (
 from fishweir.engine.runner import Progress as RunProgress
 from fishweir.engine.weir import Weir
 from fishweir.errors import FishweirError
-from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH
+from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, STATE_LIMIT
 
 output, errors = (
     Console(soft_wrap=True, highlight=False, emoji=False),
@@ -38,13 +38,16 @@ def opened(
     must_exist: bool = False,
     documents_per_batch: int = DOCUMENTS_PER_BATCH,
     strategies: Sequence[str] = (),
+    state_limit: int = STATE_LIMIT,
 ) -> Iterator[Weir]:
     """A weir that is closed again; Fishweir's errors end the command with their message."""
     try:
         if must_exist and not (home / "catalog.db").exists():
             raise FishweirError(f"there is no home at {home}; say which with --home")
         asked = _parsed(strategies)
-        with Weir(home, documents_per_batch=documents_per_batch, strategies=asked) as weir:
+        with Weir(
+            home, documents_per_batch=documents_per_batch, strategies=asked, state_limit=state_limit
+        ) as weir:
             yield weir
     except FishweirError as error:
         errors.print(f"error: {error}", style="red", markup=False)

@@ -12,7 +12,7 @@ from fishweir.cli.common import DEFAULT_HOME, Home, RunBar, errors, opened
 from fishweir.engine.status import EngineStatus
 from fishweir.engine.weir import Weir
 from fishweir.errors import FishweirError
-from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH
+from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, STATE_LIMIT
 
 
 def run(
@@ -26,10 +26,14 @@ def run(
         list[str] | None,
         typer.Option(metavar="KIND=NAME", help="Evaluate by a published algorithm: selections=sj-batch. Repeatable."),
     ] = None,
+    state_limit: Annotated[
+        int, typer.Option(metavar="MIB", min=1, help="What joins may keep for late items, in MiB on disk.")
+    ] = STATE_LIMIT // 2**20,
     results: Annotated[Path | None, typer.Option(help="Write all results of the home here, as JSON Lines.")] = None,
 ) -> None:
     """Register the statements of SCRIPT and run the job, until idle or until interrupted."""
-    with opened(home, documents_per_batch=documents_per_batch, strategies=strategy or ()) as weir:
+    options = {"documents_per_batch": documents_per_batch, "state_limit": state_limit * 2**20}
+    with opened(home, strategies=strategy or (), **options) as weir:
         weir.execute(read_script(script))
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: weir.stop())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -12,6 +12,7 @@ import numpy as np
 from fishweir.algebra.intervals import interval_text
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
+from fishweir.engine.timeliness import Timeliness, timeliness
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.results import ResultReader
@@ -32,6 +33,12 @@ def firing(start: float | None, every: float) -> str:
     return f"on change ({', '.join(stored)}: stored, not acted upon yet)" if stored else "on change"
 
 
+def missing(missed: Mapping[str, int]) -> str:
+    """What a query may have missed."""
+    counts = ", ".join(f"{count:,} of {stream}" for stream, count in missed.items())
+    return f"{counts} came later than allowed: results with them may be missing"
+
+
 @dataclass(frozen=True)
 class QueryStatus:
     """One query: whether it lives, how often and when it fired, its schedule and action."""
@@ -49,6 +56,8 @@ class QueryStatus:
     expire: float | None
     action: str | None
     subscribers: tuple[Subscription, ...] = ()
+    missed: dict[str, int] = field(default_factory=dict)
+    """By stream, the items that came later than allowed: results with them may be missing."""
 
     def __str__(self) -> str:
         return (
@@ -56,6 +65,7 @@ class QueryStatus:
             f"  fired     {self.fired:,} micro-batches, last at {moment(self.last_fired)}\n"
             f"  schedule  {firing(self.start, self.every)}; expires {moment(self.expire)}\n"
             f"  action    {self.action or '-'}"
+            + (f"\n  late      {missing(self.missed)}" if self.missed else "")
             + "".join(f"\n  stored    {subscription}" for subscription in self.subscribers)
         )
 
@@ -72,6 +82,8 @@ class StreamStatus:
     """Elements in subtrees that no path of a query enters."""
     paths: int = 0
     """Distinct paths that its queries read, as of the last micro-batch."""
+    times: Timeliness | None = None
+    """How late its items are, if joins read it."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +116,8 @@ class EngineStatus:
             if s.elements:
                 walked = f"{s.elements - s.skipped:,} elements walked, {s.skipped:,} skipped"
                 lines.append(f"    {walked}, distinct paths: {s.paths:,}")
+            if s.times is not None:
+                lines.append(f"    {s.times}, watermark {moment(s.times.watermark)}")
         lines += [f"  subscription to {s.feed}: {s}" for s in self.subscriptions[:SHOWN]]
         if len(self.subscriptions) > SHOWN:
             lines.append(f"  and {len(self.subscriptions) - SHOWN:,} more subscriptions")
@@ -111,7 +125,11 @@ class EngineStatus:
 
 
 def query_status(
-    query: Query, table: ResultsTable, reader: ResultReader, subscribers: Sequence[Subscription] = ()
+    query: Query,
+    table: ResultsTable,
+    reader: ResultReader,
+    subscribers: Sequence[Subscription] = (),
+    missed: Mapping[str, int] | None = None,
 ) -> QueryStatus:
     """Counted from the results table; a query fires in a micro-batch that has a result for it."""
     results, fired, last = 0, [], None
@@ -138,6 +156,7 @@ def query_status(
         query.schedule.expire,
         action,
         tuple(subscribers),
+        dict(missed or {}),
     )
 
 
@@ -160,6 +179,7 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
             counted.elements,
             counted.skipped,
             counted.paths,
+            timeliness(home, table, name, id),
         )
     version, runs = catalog.version(), table.newest().states
     return EngineStatus(

@@ -24,6 +24,7 @@ from fishweir.engine.materialize import Materializer
 from fishweir.engine.register import Registration
 from fishweir.engine.runner import Feeder, Progress, Runner
 from fishweir.engine.status import EngineStatus, QueryStatus, engine_status, query_status
+from fishweir.engine.timeliness import joined_streams, missed_by, timeliness
 from fishweir.errors import HomeError, QueryError
 from fishweir.evaluate.group import Strategy
 from fishweir.evaluate.plan.plan import cached_segment
@@ -315,14 +316,27 @@ class Weir:
         if name is None:
             return explain_all(segments)
         walked = walked_by_source(self.home, self.catalog.streams().values())
-        return explain_query(self._query(name), segments, statistics, walked, self.catalog.subscribers(name))
+        query = self._query(name)
+        streams = joined_streams(self.catalog, query)
+        times = [timeliness(self.home, self.table, stream, id) for stream, id in streams.items()]
+        return explain_query(
+            query,
+            segments,
+            statistics,
+            walked,
+            self.catalog.subscribers(name),
+            [time for time in times if time is not None],
+            missed_by(self.catalog, self.table, query),
+        )
 
     def status(self, name: str | None = None) -> QueryStatus | EngineStatus:
         """Of a query: fired counts and times, schedule, action. Without a name: of the engine."""
         if name is None:
             troubles = self._runner.troubles if self._runner else {}
             return engine_status(self.home, self.catalog, self.table, troubles)
-        return query_status(self._query(name), self.table, self._reader, self.catalog.subscribers(name))
+        query = self._query(name)
+        missed = missed_by(self.catalog, self.table, query)
+        return query_status(query, self.table, self._reader, self.catalog.subscribers(name), missed)
 
     def close(self) -> None:
         """Stops what runs; Spark too, where this weir started it."""

@@ -241,6 +241,8 @@ class Kind(ABC):
     name: ClassVar[str]
     module: ClassVar[str] = ""
     """The module that registers the kind, if it is not built in: whoever reads a segment imports it first."""
+    misses_late: ClassVar[bool] = False
+    """Whether a document that comes later than allowed may miss results."""
 
     @abstractmethod
     def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]: ...

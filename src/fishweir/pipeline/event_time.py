@@ -93,8 +93,8 @@ class EventTime:
             waits = open_log(self.home.streams, id).head() > offsets.get(str(id), 0)
             if id in published:
                 reached[id] = self._published(id, published[id], waits)
-            else:
-                reached[id] = self._reached(id, stream, level)
+                continue
+            reached[id] = self._reached(id, stream, level)
             quiet = now - max(self.of(id).arrived, self.began)
             if quiet > self.idle_after and not waits and id not in troubled:
                 idle[id] = now - max(self.of(id).usual_delay, stream.late or 0.0)

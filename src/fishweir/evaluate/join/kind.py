@@ -24,7 +24,7 @@ JoinGroup = JoinTable | ManyTable
 
 
 class JoinKind(Kind):
-    name = "joins"
+    name, misses_late = "joins", True
 
     def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]:
         grouped: dict[JoinTemplate, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))

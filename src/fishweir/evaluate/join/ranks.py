@@ -76,18 +76,23 @@ def oldest_of_newest(runs: Sequence[Run], stream: int, reached: float, rows: flo
     return float(np.partition(before, place)[place])
 
 
-def arrival_blocks(times: Sequence[Times], arrivals: Sequence[Times]) -> list[list[NDArray[np.bool_]]]:
+def arrival_blocks(
+    times: Sequence[Times], arrivals: Sequence[Times], front: float | None = None
+) -> list[list[NDArray[np.bool_]]]:
     """The documents of some runs in blocks to be evaluated one after the other, as if each had been evaluated when it
-    arrived. What arrives later is in the same block as long as it is newer by its time too: it is in no window then."""
+    arrived. What arrives later is in the same block as long as it is newer by its time too: no window holds it then.
+    With `front`, the time of the newest document before these, it must be newer than all that came before: windows are
+    seen from old documents too."""
     when, came = np.concatenate([np.empty(0), *times]), np.concatenate([np.empty(0), *arrivals])
     stamps, group = np.unique(came, return_inverse=True)
     oldest, newest = np.full(len(stamps), np.inf), np.full(len(stamps), -np.inf)
     np.minimum.at(oldest, group, when)
     np.maximum.at(newest, group, when)
-    block, front, of_stamp = 0, -np.inf, np.zeros(len(stamps), np.int64)
+    block, of_stamp = 0, np.zeros(len(stamps), np.int64)
+    reached = -np.inf if front is None else front
     for stamp, (least, greatest) in enumerate(zip(oldest.tolist(), newest.tolist(), strict=True)):
-        if least <= front:
-            block, front = block + 1, -np.inf
-        of_stamp[stamp], front = block, max(front, greatest)
+        if stamp and least <= reached:
+            block, reached = block + 1, -np.inf if front is None else reached
+        of_stamp[stamp], reached = block, max(reached, greatest)
     ends = np.cumsum([len(some) for some in arrivals])[:-1]
     return [np.split(of_stamp[group] == number, ends) for number in range(block + 1 if len(stamps) else 0)]

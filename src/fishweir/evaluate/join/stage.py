@@ -46,21 +46,23 @@ class JoinStage(Stage):
     def probe(self, new: Sequence[Kept], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
         fresh = [kept.state for kept in new if isinstance(kept.state, Run)]
         before = [state for state in old if isinstance(state, Run)]
-        for block in self._blocks(fresh):
+        for block in self._blocks(fresh, max((run.newest for run in before), default=-np.inf)):
             known = RunContext([*before, *block], self.is_by_arrival)
             for run in block:
                 for operator in self.parts:
                     yield from operator.find(run, before, part, parts, known)
                 before = [*before, run]
 
-    def _blocks(self, fresh: Sequence[Run]) -> Iterator[list[Run]]:
+    def _blocks(self, fresh: Sequence[Run], front: float) -> Iterator[list[Run]]:
         """The documents of a micro-batch, those that arrived first before others where their order matters."""
         if not self.is_by_arrival:
             yield list(fresh)
             return
-        for block in arrival_blocks([run.times for run in fresh], [run.arrivals for run in fresh]):
-            yield [run if chosen.all() else self.merged([run], lambda _, m=chosen: m)
-                   for run, chosen in zip(fresh, block, strict=True) if chosen.any()]
+        for block in arrival_blocks([run.times for run in fresh], [run.arrivals for run in fresh], front):
+            yield [self._some(run, chosen) for run, chosen in zip(fresh, block, strict=True) if chosen.any()]
+
+    def _some(self, run: Run, chosen: NDArray[np.bool_]) -> Run:
+        return run if chosen.all() else self.merged([run], lambda _: chosen)
 
     def counted(self, sources: Sequence[Source]) -> tuple[list[Path], set[Path]]:
         return [path for path, valued in self.paths(sources).items() if valued], set()

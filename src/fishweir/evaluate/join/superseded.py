@@ -30,7 +30,8 @@ class Superseded:
             np.concatenate([getattr(part, name) for part in parts])
             for name in ("streams", "numbers", "arrivals", "keys")
         )
-        order = np.lexsort((numbers, keys, streams))
+        _, first = np.unique(_place(streams, numbers), return_index=True)  # parts of a run have all of its versions
+        order = first[np.lexsort((numbers[first], keys[first], streams[first]))]
         streams, numbers, arrivals, keys = streams[order], numbers[order], arrivals[order], keys[order]
         again = np.flatnonzero((streams[1:] == streams[:-1]) & (keys[1:] == keys[:-1]))
         places = _place(streams[again], numbers[again])

@@ -38,7 +38,7 @@ from fishweir.evaluate.statistics import Statistics
 
 
 class Annotations(Kind):
-    name = "annotations"
+    name, misses_late = "annotations", True
 
     def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]:
         return [build_annotations(rows, statistics)]

@@ -1,0 +1,103 @@
+"""How late streams are, for `status` and `explain`: what is allowed, and what came later than that."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+from fishweir.algebra.clauses import to_normals
+from fishweir.catalog.catalog import Catalog, Query
+from fishweir.evaluate.plan.plan import sources_of
+from fishweir.evaluate.plan.registry import KINDS
+from fishweir.pipeline.commits import ResultsTable
+from fishweir.pipeline.event_time import load_lateness
+from fishweir.pipeline.home import Home, open_log
+
+UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
+
+
+def about(seconds: float) -> str:
+    """A span of time as people say it: 1.5 hours."""
+    unit, size = next((found for found in UNITS if abs(seconds) >= 2 * found[1]), UNITS[-1])
+    return f"{seconds / size:.3g} {unit}"
+
+
+@dataclass(frozen=True)
+class Timeliness:
+    """How far a stream that joins read has come, how late its items may be, and how many were later."""
+
+    stream: str
+    front: float | None
+    watermark: float | None
+    allowed: float | None
+    """Seconds; None while too few items have come to know."""
+    declared: bool
+    missed: int
+    """Items that came later than allowed: joins may miss results with them."""
+    ahead: int
+    """Items whose time lay ahead of their arrival."""
+    published: bool = False
+
+    def __str__(self) -> str:
+        if self.published:
+            how = "as that of the streams it is made of"
+        elif self.allowed is None:
+            how = "not known yet, all is kept"
+        else:
+            how = f"{about(self.allowed)} ({'declared' if self.declared else 'learned'})"
+        later = f", {self.missed:,} items came later: joins may miss results with them" if self.missed else ""
+        early = f", {self.ahead:,} items from the future" if self.ahead else ""
+        return f"allowed lateness {how}{later}{early}"
+
+
+def timeliness(home: Home, table: ResultsTable, name: str, id: int) -> Timeliness | None:
+    """None for a stream that no join has read."""
+    known, stream = load_lateness(home, id), open_log(home.streams, id).stream
+    declared = stream.late
+    if not known.items:
+        return None
+    newest = table.newest()
+    allowed = known.allowance(newest.level) if declared is None else declared
+    return Timeliness(
+        name,
+        known.front if math.isfinite(known.front) else None,
+        newest.watermarks.get(str(id)),
+        allowed if math.isfinite(allowed) else None,
+        declared is not None,
+        known.missed,
+        known.ahead,
+        stream.virtual is not None,
+    )
+
+
+def joined_streams(catalog: Catalog, query: Query) -> dict[str, int]:
+    """The streams whose late items a query may miss results with, by name: those it joins, and those that the streams
+    it reads are made of by joins."""
+    streams = catalog.streams()
+    found: dict[str, int] = {}
+    border = [query]
+    while border:
+        one = border.pop()
+        sources = set(one.shape.sources)
+        joins = any(KINDS[normal.template.kind].misses_late for normal in to_normals(one.shape))
+        for name, (id, stream) in streams.items():
+            if not sources.intersection(sources_of(stream)) or name in found:
+                continue
+            if joins:
+                found[name] = id
+            made_of = None if stream.virtual is None else catalog.query(stream.virtual)
+            border += [made_of] if made_of is not None else []
+    return found
+
+
+def missed_by(catalog: Catalog, table: ResultsTable, query: Query) -> dict[str, int]:
+    """By stream, the items that came later than allowed since a query is there."""
+    streams = joined_streams(catalog, query)
+    if not streams:
+        return {}
+    counts: Counter[str] = Counter()
+    for commit in table.commits():
+        if commit.missed and commit.version >= query.added:
+            counts.update({name: commit.missed.get(str(id), 0) for name, id in streams.items()})
+    return {name: count for name, count in counts.items() if count}
