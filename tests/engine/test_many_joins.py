@@ -57,12 +57,12 @@ def documents_of(arrived) -> list[tuple[str, Document]]:
 
 
 def oracle(batches, text: str, since: int = 0, until: int | None = None) -> list[list[str]]:
-    """What each micro-batch completes, of documents that came since the query was there."""
+    """What each document completes when it comes, of those that came since the query was there."""
     (query,) = parse_script(text)
     come, found = [], []
-    for number, batch in enumerate(batches):
-        come += [(stream, document, number) for stream, document in batch]
-        fresh = {document.id for _, document in batch}
+    for number, (stream, document) in ((i, one) for i, batch in enumerate(batches) for one in batch):
+        come.append((stream, document, number))
+        fresh = {document.id}
         sides = [[d for s, d, _ in come if s == block.source.name] for block in query.shape.blocks]
         seen = {d.id for _, d, own in come if own >= since}
         if until is None or number < until:

@@ -94,16 +94,14 @@ LEVELS = """
 
 
 def arrivals(weir) -> list[Arrival]:
-    """All items of all streams, with the micro-batch that evaluated each."""
-    commits = weir.table.commits()
+    """All items of all streams, with the moment each came."""
     found = []
     for name, (id, _) in weir.catalog.streams().items():
         log = open_log(weir.home.streams, id)
         for number in range(1, log.head() + 1):
             entry = log.entry(number)
-            batch = next(commit.batch for commit in commits if commit.offsets.get(str(id), 0) >= number)
             document = Document(entry.id, entry.timestamp, parse_document(entry.body))
-            found.append(Arrival(Source(name), id, number, batch, document))
+            found.append(Arrival(Source(name), id, number, entry.arrival, document))
     return found
 
 

@@ -1,6 +1,6 @@
 """The naive evaluator of annotation joins: each item against all that is in the window. Obviously right, never fast.
 
-In: a selection with joins, its constants, the items of all sources with the micro-batch they arrived in. Out: the
+In: a selection with joins, its constants, the items of all sources with the moment they arrived at. Out: the
 items that are results, each with its annotation. The shared evaluation and the Spark job are compared with this.
 """
 
@@ -20,12 +20,12 @@ from fishweir.algebra.oracle import item_holds, values_compare
 
 @dataclass(frozen=True, eq=False)
 class Arrival:
-    """An item: its source, the source's place among all, its number there, the micro-batch it came in."""
+    """An item: its source, the source's place among all, its number there, and when it came."""
 
     source: Source
     stream: int
     number: int
-    batch: int
+    arrived: float
     document: Document
 
     @property
@@ -67,7 +67,7 @@ def window_of(
     there = [
         one
         for one in arrivals
-        if one is not item and one.batch <= item.batch and one.document.timestamp <= time
+        if one is not item and one.arrived <= item.arrived and one.document.timestamp <= time
         if any(_comes(part, constants, one) for part in join.filters)
     ]
     there.sort(key=lambda one: one.order)

@@ -26,8 +26,8 @@ RECENT = 1_000
 """The greatest lateness among the last one to two thousand items counts, however rare it is: a replay has begun."""
 LONGEST = 1e12
 """Seconds beyond which lateness is not told apart."""
-ENOUGH = 100
-"""Items before which nothing is known of a stream's lateness."""
+ENOUGH = 20
+"""Items before which nothing is known of a stream's lateness; up to some times as many the margin is wider."""
 MARGIN = 1.5
 LEVELS = (0.999, 0.99, 0.95, 0.8, 0.5, 0.0)
 """The share of items that the allowance covers: less where the state would become larger than its limit."""
@@ -109,7 +109,8 @@ class Lateness:
             return self.late.quantile(LEVELS[min(level, len(LEVELS) - 1)])
         if self.items < ENOUGH:
             return math.inf
-        return MARGIN * max(self.late.quantile(LEVELS[0]), self.greatest, self.before)
+        margin = MARGIN * (1 + ENOUGH / self.items)
+        return margin * max(self.late.quantile(LEVELS[0]), self.greatest, self.before)
 
     @property
     def usual_delay(self) -> float:
