@@ -140,6 +140,8 @@ class Counted:
 
 
 class Everything:
+    used: Mapping[int, float] = {}
+
     def share(self, state: State) -> float:
         return 1.0
 

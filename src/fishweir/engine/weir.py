@@ -106,6 +106,7 @@ class Weir:
         """Sources that a program opened for streams, by name."""
         self._spark = spark
         self._runner: Runner | None = None
+        self._warned: set[int] = set()
         self._background: Background | None = None
         self._stopped = threading.Event()
         for id, stream in self.catalog.streams().values():
@@ -223,7 +224,7 @@ class Weir:
             materializer.published,
             self.documents_per_batch,
             self.clock,
-            EventTime(self.home, self.table, self._opened, self.idle_after),
+            EventTime(self.home, self.table, self._opened, self.idle_after, self._warned),
             self.state_limit,
         )
         dispatcher = Dispatcher(self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed)

@@ -150,6 +150,10 @@ class Described:
 class Needed(Protocol):
     """What later documents may still join."""
 
+    @property
+    def used(self) -> Mapping[int, float]:
+        """By stream, the watermark it was decided by: documents that come and are older may miss results."""
+
     def share(self, state: State) -> float:
         """Which share of a state is, from 0 to 1."""
 

@@ -21,6 +21,9 @@ class Watermarks:
 
     sources: Mapping[int, tuple[Source, ...]]
     reached: Mapping[int, float] = field(default_factory=dict)
+    learned: Mapping[int, float] = field(default_factory=dict)
+    """How late items are allowed to be in the streams for which nobody declared it. Streams that are joined allow each
+    other what either of them needs: where old items are replayed into one, those of the other are on their way."""
     idle: Mapping[int, float] = field(default_factory=dict)
     """Streams from which nothing has come for long, with the time before which their next item is not expected."""
 
@@ -43,13 +46,15 @@ class Watermarks:
 
     def least(self, source: Source, seen_from: int) -> float:
         """How far the slowest stream of a source has come, for documents of a stream; infinity where there is none."""
-        return min((self._of(stream, self._own(seen_from)) for stream in self.streams(source)), default=math.inf)
+        late, own = self.learned.get(seen_from, 0.0), self._own(seen_from)
+        return min((self._of(stream, own, late) for stream in self.streams(source)), default=math.inf)
 
     def slowest(self, sources: Iterable[Source]) -> float:
         """How far all streams of some sources have come."""
         streams = {stream for source in sources for stream in self.streams(source)}
         active = min((self._own(stream) for stream in streams - self.idle.keys()), default=math.inf)
-        return min((self._of(stream, active) for stream in streams), default=math.inf)
+        late = max((self.learned.get(stream, 0.0) for stream in streams), default=0.0)
+        return min((self._of(stream, active, late) for stream in streams), default=math.inf)
 
     def seen(self) -> dict[int, float]:
         """How far each stream has come in the eyes of those that go ahead."""
@@ -59,7 +64,9 @@ class Watermarks:
     def _own(self, stream: int) -> float:
         return self.reached.get(stream, -math.inf)
 
-    def _of(self, stream: int, others: float) -> float:
+    def _of(self, stream: int, others: float, late: float = 0.0) -> float:
         """An idle stream keeps step with others, but not beyond what its next item may be."""
         own = self._own(stream)
+        if stream in self.learned and late > self.learned[stream]:
+            own -= late - self.learned[stream]
         return max(own, min(others, self.idle[stream])) if stream in self.idle else own

@@ -192,7 +192,8 @@ class MicroBatches:
             level += 1
         if not files:
             return [], level, watermarks
-        self.event_time.drop_by(watermarks)
+        for one in needed.values():
+            self.event_time.drop_by(one.used)
         whole = states.bytes > max(self.state_limit, WORTH_REWRITING * size)
         return states.merged(batch, needed, whole), level, watermarks
 

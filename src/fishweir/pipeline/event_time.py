@@ -38,13 +38,21 @@ class Published:
 class EventTime:
     """What is known of the streams that joins read, and of those that these are made of."""
 
-    def __init__(self, home: Home, table: ResultsTable, began: float, idle_after: float = IDLE) -> None:
-        """`began` is when the engine was opened: before that, nobody looked whether a stream was idle."""
+    def __init__(
+        self,
+        home: Home,
+        table: ResultsTable,
+        began: float,
+        idle_after: float = IDLE,
+        warned: set[int] | None = None,
+    ) -> None:
+        """`began` is when the engine was opened: before that, nobody looked whether a stream was idle. `warned` are the
+        streams that the log has named as late already."""
         self.home, self.table, self.began, self.idle_after = home, table, began, idle_after
         self.known: dict[int, Lateness] = {}
         self.dropped_by: dict[str, float] = table.newest().dropped_by
         """By stream, the highest watermark that documents were dropped by: what is older is late."""
-        self._warned: set[int] = set()
+        self._warned = set() if warned is None else warned
 
     def of(self, stream: int) -> Lateness:
         if stream not in self.known:
@@ -88,27 +96,26 @@ class EventTime:
         level: int,
     ) -> Watermarks:
         """How far streams have come. `troubled` are those whose source is known to fail: they are behind."""
-        reached, idle = {}, {}
+        reached, learned, idle = {}, {}, {}
         for id, stream in streams.items():
             waits = open_log(self.home.streams, id).head() > offsets.get(str(id), 0)
             if id in published:
                 reached[id] = self._published(id, published[id], waits)
                 continue
-            reached[id] = self._reached(id, stream, level)
-            quiet = now - max(self.of(id).arrived, self.began)
+            known = self.of(id)
+            if stream.late is None:
+                learned[id] = known.allowance(level)
+            reached[id] = known.front - (learned[id] if stream.late is None else stream.late)
+            quiet = now - max(known.arrived, self.began)
             if quiet > self.idle_after and not waits and id not in troubled:
-                idle[id] = now - max(self.of(id).usual_delay, stream.late or 0.0)
-        return Watermarks({id: sources_of(stream) for id, stream in streams.items()}, reached, idle)
+                idle[id] = now - max(known.usual_delay, stream.late or 0.0)
+        return Watermarks({id: sources_of(stream) for id, stream in streams.items()}, reached, learned, idle)
 
-    def drop_by(self, watermarks: Watermarks) -> None:
+    def drop_by(self, watermarks: Mapping[int, float]) -> None:
         """Documents are dropped by these watermarks from now on."""
-        for id, time in watermarks.seen().items():
+        for id, time in watermarks.items():
             if time > self.dropped_by.get(str(id), -math.inf):
                 self.dropped_by[str(id)] = time
-
-    def _reached(self, id: int, stream: StreamDefinition, level: int) -> float:
-        known = self.of(id)
-        return known.front - (known.allowance(level) if stream.late is None else stream.late)
 
     def _published(self, id: int, own: Published, waits: bool) -> float:
         """As far as its inputs had come; where some of its results wait, as far as was known before."""

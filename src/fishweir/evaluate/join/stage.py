@@ -73,7 +73,9 @@ class JoinStage(Stage):
         runs = [state for state in states if isinstance(state, Run)]
         waits = [wait for part in self.parts for wait in part.waits(dropped)]
         streams = np.unique(np.concatenate([np.empty(0, np.int64), *(run.streams for run in runs)])).tolist()
-        return NeededDocuments({stream: _oldest_needed(stream, waits, watermarks, runs) for stream in streams})
+        used: dict[int, float] = {}
+        oldest = {stream: _oldest_needed(stream, waits, watermarks, runs, used) for stream in streams}
+        return NeededDocuments(oldest, used)
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
         """What the documents of some sources are walked for, and whether the values are read."""
@@ -124,6 +126,7 @@ class NeededDocuments:
     """Of each stream the documents from a time on."""
 
     oldest: Mapping[int, float]
+    used: Mapping[int, float]
 
     def __call__(self, run: Run) -> NDArray[np.bool_]:
         streams, place = np.unique(run.streams, return_inverse=True)
@@ -137,14 +140,18 @@ class NeededDocuments:
         return max(float(self(state).mean()), 1e-9 if len(state.versions) else 0.0)
 
 
-def _oldest_needed(stream: int, waits: Sequence[Waits], watermarks: Watermarks, runs: Sequence[Run]) -> float:
-    """From when on a stream's documents may still join others: the watermarks of the streams they wait for have not
-    passed their windows, or not so many newer ones."""
+def _oldest_needed(
+    stream: int, waits: Sequence[Waits], watermarks: Watermarks, runs: Sequence[Run], used: dict[int, float]
+) -> float:
+    """From when on a stream's documents may still join others: the watermarks of the streams they wait for, which are
+    added to those `used`, have not passed their windows, or not so many newer ones."""
     oldest = np.inf
     for wait in waits:
         if wait.source not in watermarks.sources.get(stream, ()):
             continue
         reached = watermarks.least(wait.other, stream)
+        for other in watermarks.streams(wait.other):
+            used[other] = max(reached, used.get(other, -np.inf))
         if wait.rows:
             oldest = min(oldest, oldest_of_newest(runs, stream, reached, wait.reach))
         elif reached < np.inf:

@@ -8,8 +8,8 @@ their candidates are found once. Without an equality, a link or `similar` the wi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -61,6 +61,7 @@ class NeededItems:
 
     reached: float
     reach: float
+    used: Mapping[int, float] = field(default_factory=dict)
 
     def share(self, state: State) -> float:
         return float(len(state) > 0 and self.reached - state.newest <= self.reach)
@@ -195,8 +196,10 @@ class AnnotationStage(Stage):
     ) -> NeededItems:
         """What the longest window may hold of an item that is not behind its stream's watermark; a window of items has
         no end in time."""
-        reached = watermarks.slowest(plan.source for table in self.tables for plan in table.filters)
-        return NeededItems(reached, float(self.seconds.max(initial=-1.0)))
+        sources = {plan.source for table in self.tables for plan in table.filters}
+        reached = watermarks.slowest(sources)
+        used = {stream: reached for source in sources for stream in watermarks.streams(source)}
+        return NeededItems(reached, float(self.seconds.max(initial=-1.0)), used)
 
     def merged(self, states: Sequence[Any], needed: Any = None) -> Items:
         """One run of several, without what no window can hold any more."""
