@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tarfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,35 +15,13 @@ from fishweir.intake.sources import feed, fetch
 from fishweir.intake.sources.items import html_to_text, parse_feed
 from tests.conftest import DATA
 from tests.intake.feed_server import FeedServer, rss, serving
-from tests.intake.support import entries, opened, stream
+from tests.intake.support import entries, fetched, fields, opened, stream, titles
 
 
 @pytest.fixture
 def server() -> Iterator[FeedServer]:
     with serving() as running:
         yield running
-
-
-def fetched(source: Any, now: float) -> int:
-    """One fetch to its end; the number of new entries."""
-    ends = time.monotonic() + 20
-    while time.monotonic() < ends:
-        count = next(source.poll(now), 0)
-        if count or source._fetching is None:
-            return count
-        time.sleep(0.005)
-    raise AssertionError("the fetch does not end")
-
-
-def fields(body: bytes) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for child in etree.fromstring(body):
-        found.setdefault(child.tag, []).append(child.text or child.get("url"))
-    return found
-
-
-def titles(log: Any, after: int = 0) -> list[str]:
-    return [fields(entry.body)["title"][0] for entry in entries(log, after)]
 
 
 def test_rss_item() -> None:
@@ -209,9 +186,9 @@ def test_redirect_busy_slow_and_large(tmp_path: Path, server: FeedServer, monkey
     assert source._fetching is not None, "a poll does not wait"
     assert fetched(source, 1000) == 1
     with pytest.raises(fetch.FetchError, match=r"no answer within 0\.1 s"):
-        fetch.fetch(server.url(), {}, 0.1).result()
+        fetch.begin(fetch.fetch(server.url(), {}, 0.1)).result()
     with pytest.raises(fetch.FetchError, match="ConnectError"):
-        fetch.fetch("http://127.0.0.1:1/x", {}).result()
+        fetch.begin(fetch.fetch("http://127.0.0.1:1/x", {})).result()
 
 
 def test_a_crash_before_the_commit_loses_nothing(
