@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import tarfile
+import time
 from collections.abc import Iterator
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +140,38 @@ def test_not_modified(tmp_path: Path, server: FeedServer) -> None:
     assert server.asked[1][1]["if-none-match"] == '"v1"'
     assert server.asked[1][1]["if-modified-since"] == "Thu, 02 Jan 2025 00:00:00 GMT"
     assert log.head() == 1
+
+
+def test_a_new_version_without_new_entries_is_kept(tmp_path: Path, server: FeedServer) -> None:
+    definition = stream(path=server.url(), format="feed", every=1.0)
+    log, source = opened(tmp_path, definition)
+    for n in range(5):
+        server.pages["/feed"] = (200, {"ETag": f'"v{n}"'}, rss("a"))
+        assert fetched(source, float(2 * n)) == (1 if n == 0 else 0)
+        assert fetched(source, float(2 * n + 1)) == 0
+    log, source = opened(tmp_path, definition)
+    assert (fetched(source, 0), server.asked[-1][1]["if-none-match"]) == (0, '"v4"')
+    assert len(list(log.folder.glob("*.cursor"))) == 1, "a feed that is polled for a year does not fill the disk"
+    server.pages["/feed"] = (200, {"ETag": '"v5"'}, rss("a", "b"))
+    assert fetched(source, 1) == 1
+    log, source = opened(tmp_path, definition)
+    assert (fetched(source, 0), server.asked[-1][1]["if-none-match"]) == (0, '"v5"')
+    assert titles(log) == ["a", "b"]
+
+
+def test_retry_after_may_be_a_date(tmp_path: Path, server: FeedServer) -> None:
+    _, source = opened(tmp_path, stream(path=server.url(), format="feed", every=5.0))
+    server.pages["/feed"] = (503, {"Retry-After": formatdate(time.time() + 7200, usegmt=True)}, b"")
+    assert fetched(source, 0) == 0
+    server.pages["/feed"] = rss("a")
+    assert fetched(source, 3600) == 0
+    assert len(server.asked) == 1, "it waits as long as the server asks for"
+    assert fetched(source, 7300) == 1
+    for date in (formatdate(0, usegmt=True), "next week"):
+        server.pages["/feed"] = (503, {"Retry-After": date}, b"")
+        _, source = opened(tmp_path, stream(path=server.url(), format="feed"))
+        assert fetched(source, 0) == 0
+        assert source._due == 30, "a date that has passed, or is none, is no wish"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
