@@ -40,11 +40,15 @@ class Document:
 
 
 def new_parser(comments: bool = False, encoding: str | None = None) -> etree.XMLParser:
-    """A parser that expands no external entity, reaches no network and loads no DTD."""
+    """A parser that expands no external entity, reaches no network and loads no DTD.
+
+    It collects no ids: an `xml:id` that occurs twice is not valid, but well-formed.
+    """
     return etree.XMLParser(
         resolve_entities="internal",  # type: ignore[arg-type]  # the stubs do not know it yet
         no_network=True,
         load_dtd=False,
+        collect_ids=False,
         huge_tree=False,
         remove_comments=not comments,
         remove_pis=not comments,
@@ -112,8 +116,7 @@ def values_at(root: Element, path: tuple[Step, ...]) -> list[str]:
     found = [root]
     for step in path:
         if step.axis == "attribute":
-            chosen = [(element, attribute_named(element, step.name)) for element in found]
-            return [str(element.attrib[key]) for element, key in chosen if key is not None]
+            return [str(element.attrib[key]) for element in found for key in attributes_named(element, step.name)]
         children = [child for element in found for child in element.iterchildren(etree.Element)]
         found = [child for child in children if local_name(child.tag) == step.name]
     values = [string_value(element) for element in found]
@@ -123,11 +126,26 @@ def values_at(root: Element, path: tuple[Step, ...]) -> list[str]:
     return values
 
 
-def attribute_named(element: Element, name: str) -> str | None:
-    """The one attribute that a name without a namespace means: that in none, else the first in any."""
-    if name in element.attrib:
-        return name
-    return next((key for key in map(str, element.attrib) if local_name(key) == name), None)
+def attributes_named(element: Element, name: str) -> list[str]:
+    """The attributes that a name without a namespace means: that in none, then those in any, in order."""
+    keys = [key for key in map(str, element.attrib) if local_name(key) == name]
+    return sorted(keys, key=lambda key: key != name)
+
+
+ATTRIBUTE, MOST_ATTRIBUTES = 1 << 25, 64
+"""Where an element has several attributes of one local name, the number of the i-th as a node is its element's number
+plus i times the first, which is more than a document has elements. There are fewer than the second, or the last
+ones count as one."""
+
+
+def attribute_at(element: Element, name: str, node: int) -> str:
+    """The attribute of this local name that a node's number means."""
+    return attributes_named(element, name)[node // ATTRIBUTE]
+
+
+def attribute_id(element: int, key: str, place: int) -> str:
+    """An attribute's id in results; with its namespace where another one of its name comes before."""
+    return f"{element}@{key if place else local_name(key)}"
 
 
 def tuple_to_document(stream: str, row: Mapping[str, Any]) -> Element:
@@ -194,9 +212,8 @@ def first_value(root: Element, path: SimplePath) -> str | None:
             continue
         if attribute is None:
             return string_value(element)
-        for key, value in element.attrib.items():
-            if local_name(str(key)) == attribute:
-                return str(value)
+        for key in attributes_named(element, attribute):
+            return str(element.attrib[key])
     return None
 
 

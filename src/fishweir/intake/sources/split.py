@@ -132,7 +132,13 @@ def _pull_parser(events: tuple[str, ...], tags: list[str] | None = None) -> Any:
     """As careful as algebra.documents.new_parser, for text that comes in chunks; comments are kept."""
     pull_parser: Any = etree.XMLPullParser  # the stubs do not know resolve_entities="internal"
     return pull_parser(
-        events=events, tag=tags, resolve_entities="internal", no_network=True, load_dtd=False, huge_tree=False
+        events=events,
+        tag=tags,
+        resolve_entities="internal",
+        no_network=True,
+        load_dtd=False,
+        collect_ids=False,
+        huge_tree=False,
     )
 
 
