@@ -261,3 +261,18 @@ def test_vanished_folder(weir, tmp_path, caplog):
     weir.stop()
     assert all_outputs(weir) == [("f", "F-1", "1"), ("f", "F-2", "2"), ("s", "S-1", "good")]
     assert len([r for r in caplog.records if str(tmp_path / "in") in r.getMessage()]) == 1, "said once"
+
+
+def test_an_id_that_occurs_twice_is_well_formed(weir, tmp_path):
+    twice = "<r><a xml:id='x'>1</a><a xml:id='x'>2</a></r>"
+    write_files(tmp_path, {"split.xml": twice})
+    weir.execute("""
+        create stream S;
+        create stream Split from 'split.xml' split on //a;
+        create query both as S//a[. > 1];
+        create query parts as Split//a;
+    """)
+    weir.publish("S", [twice])
+    weir.run(until_idle=True)
+    assert not aside(weir)
+    assert (len(outputs(weir, "both")), len(outputs(weir, "parts"))) == (1, 2)

@@ -96,7 +96,8 @@ def test_a_password_is_in_no_result(weir, caplog):
         server.pages["/a"], url = rss("a"), server.url("/a").replace("http://", "http://ann:secret@")
         with pytest.raises(QueryError, match="has a password, and would be the name of the feed"):
             weir.execute(f"create feed Direct from '{url}'")
-        weir.execute(f"register feed {url} as Web; register feed {url}/gone as Gone; create feed All from (Web | Gone);")
+        weir.execute(f"register feed {url} as Web; register feed {url}/gone as Gone")
+        weir.execute("create feed All from (Web | Gone)")
         weir.run(until_idle=True)
         (result,) = weir.results("All")
         assert server.asked[0][1]["authorization"].startswith("Basic ")

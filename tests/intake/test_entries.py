@@ -33,7 +33,8 @@ def of_first(feed: Feed, name: str) -> list[str]:
 
 def test_entries_without_guid_that_share_a_link() -> None:
     episodes = [
-        f"<item><title>Episode {n}</title><link>http://h.org/show</link><pubDate>{n:02d} Jan 2025 10:00:00 GMT</pubDate></item>"
+        f"<item><title>Episode {n}</title><link>http://h.org/show</link>"
+        f"<pubDate>{n:02d} Jan 2025 10:00:00 GMT</pubDate></item>"
         for n in range(1, 16)
     ]
     assert len(parsed(*episodes).items) == 15
@@ -60,7 +61,8 @@ def test_a_title_inside_is_not_that_of_the_entry(nested: str) -> None:
 
 
 def test_titles_in_atom_and_with_markup() -> None:
-    atom = b"""<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>1</id><title type="html">&lt;b&gt;Own&lt;/b&gt;</title>
+    atom = b"""<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>1</id>
+      <title type="html">&lt;b&gt;Own&lt;/b&gt;</title>
       <source><title>Whence</title><id>2</id></source><image><title>Logo</title></image></entry></feed>"""
     feed = parse_feed(atom, URL)
     assert (of_first(feed, "title"), of_first(feed, "guid")) == (["Own"], ["1"])

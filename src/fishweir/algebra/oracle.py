@@ -32,7 +32,6 @@ from fishweir.algebra.predicates import constant_at, place_of
 from fishweir.algebra.texts import date_part
 from fishweir.algebra.values import COMPARE, satisfies, to_number
 
-
 Order = tuple[int, int, str]
 """An element's number, and of an attribute its place among those of its local name, and that name."""
 

@@ -112,7 +112,11 @@ def to_item(entry: dict[str, Any], channel: Mapping[str, Any], url: str, own: Wr
 def corrected(entry: dict[str, Any], own: Written) -> dict[str, Any]:
     """The entry with its own title only, its guid as it is written, and without a link made of a guid that is none."""
     wrong = set() if own.has_title else {"title"}
-    if not own.link and entry.get("link") == entry.get("id") and not own.guid.lower().startswith(("http://", "https://")):
+    if (
+        not own.link
+        and entry.get("link") == entry.get("id")
+        and not own.guid.lower().startswith(("http://", "https://"))
+    ):
         wrong.add("link")
     return {name: value for name, value in entry.items() if name not in wrong} | {"id": own.guid}
 
