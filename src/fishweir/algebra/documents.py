@@ -39,22 +39,21 @@ class Document:
     context: tuple[str, ...] = ()
 
 
-def new_parser(comments: bool = False, encoding: str | None = None) -> etree.XMLParser:
-    """A parser that expands no external entity, reaches no network and loads no DTD.
-
-    It collects no ids: an `xml:id` that occurs twice is not valid, but well-formed.
-    """
+def new_parser(comments: bool = False, encoding: str | None = None, recover: bool = False) -> etree.XMLParser:
+    """A parser that expands no external entity, reaches no network and loads no DTD."""
     return etree.XMLParser(
         resolve_entities="internal",  # type: ignore[arg-type]  # the stubs do not know it yet
         no_network=True,
         load_dtd=False,
-        collect_ids=False,
         huge_tree=False,
         remove_comments=not comments,
         remove_pis=not comments,
         encoding=encoding,
+        recover=recover,
     )
 
+
+ABOUT_IDS = {etree.ErrorTypes.DTD_ID_REDEFINED, etree.ErrorTypes.DTD_XMLID_VALUE}
 
 PARSERS = {comments: new_parser(comments) for comments in (False, True)}
 """Made once: a new parser for each document costs more than parsing a small one."""
@@ -69,7 +68,21 @@ def parse_document(body: bytes, comments: bool = False) -> Element:
     try:
         return etree.fromstring(body, PARSERS[comments])
     except (etree.XMLSyntaxError, LookupError, ValueError) as error:
+        if getattr(error, "code", None) in ABOUT_IDS:
+            parser = new_parser(comments, recover=True)
+            root = etree.fromstring(body, parser)
+            if is_well_formed(parser.error_log):
+                return root
         raise BadDocument(syntax_reason(error)) from error
+
+
+def is_well_formed(errors: Any) -> bool:
+    """Whether all that libxml2 found wrong is ids: given twice, or not as ids must be. That is a matter of validity.
+
+    A parser with `collect_ids=False` does not look at ids, but loads DTDs.
+    """
+    found = {error.type for error in errors}
+    return bool(found) and found <= ABOUT_IDS
 
 
 def syntax_reason(error: Exception) -> str:
