@@ -17,7 +17,7 @@ from fishweir.intake.sources.fetch import FetchError, begin
 from fishweir.intake.sources.items import Feed
 from fishweir.intake.sources.parser_process import HEAD, packed
 
-LONGEST, IDLE, AT_ONCE = 60.0, 60.0, 2
+LONGEST, IDLE, AT_ONCE = 300.0, 60.0, 2
 """Seconds that parsing one feed may take, and that a process without work is kept. Processes at a time."""
 
 COMMAND = ("-P", "-m", "fishweir.intake.sources.parser_process")
