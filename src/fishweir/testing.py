@@ -99,9 +99,14 @@ class Weir(EngineWeir):
         return InlineJob(batches, self.parallelism)
 
     def step(self) -> bool:
-        """One round: what the sources have, one micro-batch, delivery. Whether anything moved."""
+        """One round: what the sources have, one micro-batch, delivery. Whether anything moved.
+
+        Feeds are fetched and parsed to the end first, so that a step depends on nothing but its input.
+        """
         with self.home.job_lock():
-            return self._new_runner(threading.Event()).step()
+            runner = self._new_runner(threading.Event())
+            runner.fetch()
+            return runner.step()
 
     def feed(self, stream: str, items: Sequence[Any]) -> MarkedSource:
         """Makes items and marks the source of a pushed stream."""

@@ -261,3 +261,20 @@ def test_vanished_folder(weir, tmp_path, caplog):
     weir.stop()
     assert all_outputs(weir) == [("f", "F-1", "1"), ("f", "F-2", "2"), ("s", "S-1", "good")]
     assert len([r for r in caplog.records if str(tmp_path / "in") in r.getMessage()]) == 1, "said once"
+
+
+def test_an_id_that_occurs_twice_is_well_formed(weir, tmp_path):
+    twice = "<r><a xml:id='x'>1</a><a xml:id='x'>2</a></r>"
+    declared = "<!DOCTYPE r SYSTEM 'no.dtd' [<!ATTLIST a i ID #IMPLIED>]><r><a i='x'/><a i='x'>3</a></r>"
+    broken = twice.replace("</r>", "</s>")
+    write_files(tmp_path, {"split.xml": twice})
+    weir.execute("""
+        create stream S;
+        create stream Split from 'split.xml' split on //a;
+        create query both as S//a[. > 1];
+        create query parts as Split//a;
+    """)
+    weir.publish("S", [twice, declared, "<r><a xml:id='1 2'>4</a></r>", broken])
+    weir.run(until_idle=True)
+    assert [entry.document for entry in weir.set_aside()] == ["S-4"], "what is broken beside that is broken"
+    assert (len(outputs(weir, "both")), len(outputs(weir, "parts"))) == (3, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +34,8 @@ def outputs(weir, name):
 def test_registered_feeds_are_fetched_and_read(weir, tmp_path):
     Path("local.xml").write_bytes(rss("Rockfile", "Jazz"))
     with serving() as server:
-        server.pages["/a"] = rss("Muse", "News", News='See &lt;a href="http://muse.mu/tour"&gt;this&lt;/a&gt;')
+        linked = 'See &lt;a href="http://muse.mu/tour"&gt;this&lt;/a&gt;'
+        server.pages["/a"] = rss("Muse", "News", News=linked)
         server.pages["/c"] = rss("Url")
         script = f"""
             register feed {server.url("/a")} as Web;
@@ -50,7 +52,7 @@ def test_registered_feeds_are_fetched_and_read(weir, tmp_path):
         assert sorted(ids(weir, "Recent")) == ["Same-2", "Web-2"]
         assert [id.rpartition("-")[2] for id in ids(weir, "Direct")] == ["1"]
         assert [r.timestamp for r in weir.results("Linked")] == [1735898400.0]
-        server.pages["/a"] = rss("Muse", "News", "Later")
+        server.pages["/a"] = rss("Muse", "News", "Later", News=linked)
         assert weir.execute(script) == ["Linked", "Recent", "Direct"], "word for word: passed over"
         weir.run(until_idle=True)
         assert sorted(ids(weir, "Recent")) == ["Same-2", "Web-2", "Web-3"], "what is new, once"
@@ -61,6 +63,49 @@ def test_registered_feeds_are_fetched_and_read(weir, tmp_path):
         weir.execute(f"register feed {server.url('/a')} as Web; create feed Again from Web;")
         weir.run(until_idle=True)
         assert ids(weir, "Again") == ["Web-1", "Web-2", "Web-3"], "a new stream under the old name"
+
+
+def test_a_step_takes_feeds_to_the_end(weir):
+    weir.execute("create stream S; create feed Pushed from S;")
+    Path("local.xml").write_bytes(rss("a"))
+    weir.execute("register feed local.xml as Local; create feed All from Local;")
+    weir.publish("S", [item("pushed")])
+    assert weir.step()
+    assert (ids(weir, "Pushed"), ids(weir, "All")) == (["S-1"], ["Local-1"])
+    assert not weir.step()
+    Path("local.xml").write_bytes(rss("a", "b"))
+    assert weir.step()
+    assert ids(weir, "All") == ["Local-1", "Local-2"]
+
+
+def test_a_fifo_among_feeds(weir, caplog):
+    os.mkfifo("pipe.xml")
+    Path("local.xml").write_bytes(rss("a"))
+    weir.execute("""
+        create stream Pipe from 'pipe.xml' format feed;
+        register feed local.xml as Local;
+        create feed All from (Pipe | Local);
+    """)
+    weir.run(until_idle=True)
+    assert ids(weir, "All") == ["Local-1"]
+    assert f"feed Pipe: {os.path.abspath('pipe.xml')}: it is a FIFO, not a regular file" in caplog.text
+
+
+def test_a_password_is_in_no_result(weir, caplog):
+    with serving() as server:
+        server.pages["/a"], url = rss("a"), server.url("/a").replace("http://", "http://ann:secret@")
+        with pytest.raises(QueryError, match="has a password, and would be the name of the feed"):
+            weir.execute(f"create feed Direct from '{url}'")
+        weir.execute(f"register feed {url} as Web; register feed {url}/gone as Gone")
+        weir.execute("create feed All from (Web | Gone)")
+        weir.run(until_idle=True)
+        (result,) = weir.results("All")
+        assert server.asked[0][1]["authorization"].startswith("Basic ")
+        assert "secret" not in str(result)
+        assert f"feed Gone: {server.url('/a')}/gone: the server answers 404" in caplog.text
+        assert "secret" not in caplog.text
+        assert "secret" not in str(weir.status())
+        assert "secret" not in weir.explain()
 
 
 def test_materialised_with_a_stylesheet(weir):

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fishweir.algebra.documents import Document, parse_document
+from fishweir.algebra.documents import ATTRIBUTE, Document, parse_document
 from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import to_normal
 from fishweir.algebra.oracle import evaluate
@@ -25,7 +25,7 @@ def expected(queries, docs):
         nodes = dict(to_normal(shape).variables)
         for i, document in enumerate(docs):
             for binding in evaluate(shape, constants, document):
-                ids = {nodes[name]: int(node.id.partition("@")[0]) for name, node in binding.items()}
+                ids = {nodes[name]: node.number for name, node in binding.items()}
                 found.add((number, i, tuple(ids.values())))
     return found
 
@@ -85,10 +85,11 @@ def test_segments_survive_their_file(tmp_path_factory, queries, texts):
     assert matched(segments, docs) == expected(queries, docs)
 
 
-def test_a_name_alone_means_the_attribute_without_namespace_or_else_the_first():
+def test_a_name_alone_means_the_attributes_of_all_namespaces():
     texts = ['<a xmlns:p="u" xmlns:q="v" p:k="2" k="3"/>', '<a xmlns:p="u" xmlns:q="v" q:k="3" p:k="2"/>']
     docs = [Document(str(i), 0.0, parse_document(t.encode())) for i, t in enumerate(texts)]
     made = parsed(*(f"create Q where <a k=$v></> in 'S', $v = {n} construct $v" for n in (2, 3)))
     queries = [(s.shape, s.constants) for s in made]
-    assert expected(queries, docs) == {(1, 0, (0,)), (1, 1, (0,))}
+    second = ATTRIBUTE
+    assert expected(queries, docs) == {(0, 0, (second,)), (1, 0, (0,)), (0, 1, (second,)), (1, 1, (0,))}
     assert matched([planned_segment("1", build_groups(rows(queries), {}), {})], docs) == expected(queries, docs)

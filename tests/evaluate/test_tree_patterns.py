@@ -58,9 +58,7 @@ def by_oracle(queries: Sequence[CreateQuery], documents: Sequence[Document]) -> 
         assert isinstance(query.shape, Shape)
         for i, document in enumerate(documents):
             for binding in evaluate(query.shape, query.constants, document):
-                ids = [
-                    int(binding[n].id.partition("@")[0]) if n in binding else -1 for n in query.shape.output_variables
-                ]
+                ids = [binding[n].number if n in binding else -1 for n in query.shape.output_variables]
                 found.add((number, i, tuple(ids)))
     return found
 

@@ -54,14 +54,23 @@ def serving() -> Iterator[FeedServer]:
 
 
 def rss(*titles: str, **more: str) -> bytes:
-    """An RSS feed, the newest item first, one a day from the second of January 2025 on."""
+    """An RSS feed, the newest item first, one a day from the second of January 2025 on.
+
+    Items `a`, `b`, ... and `t0`, `t1`, ... keep their days, whatever else is in the feed.
+    """
     items = [
         f"<item><title>{title}</title><guid>{title}</guid><link>http://h.org/{title}</link>"
         f"<description>{more.get(title, 'About ' + title)}</description>"
-        f"<pubDate>{n:02d} Jan 2025 10:00:00 GMT</pubDate></item>"
+        f"<pubDate>{_day(title, n):02d} Jan 2025 10:00:00 GMT</pubDate></item>"
         for n, title in enumerate(titles, 2)
     ]
     return (
         '<?xml version="1.0"?><rss version="2.0"><channel><title>Chan</title><language>en</language>'
         f"{''.join(reversed(items))}</channel></rss>"
     ).encode()
+
+
+def _day(title: str, place: int) -> int:
+    if title[1:].isdecimal():
+        return int(title[1:]) + 2
+    return ord(title) - ord("a") + 2 if len(title) == 1 else place

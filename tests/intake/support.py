@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
+
+from lxml import etree
 
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.intake import Entry, Source, StreamLog, open_source
@@ -38,3 +41,25 @@ def bodies(found: list[Entry]) -> list[str]:
 
 def problems(found: list[Entry]) -> list[str]:
     return [entry.problem for entry in found if entry.problem is not None]
+
+
+def fetched(source: Any, now: float) -> int:
+    """One fetch to its end; the number of new entries."""
+    ends = time.monotonic() + 20
+    while time.monotonic() < ends:
+        count = next(source.poll(now), 0)
+        if count or source._fetching is None:
+            return count
+        time.sleep(0.005)
+    raise AssertionError("the fetch does not end")
+
+
+def fields(body: bytes) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for child in etree.fromstring(body):
+        found.setdefault(child.tag, []).append(child.text or child.get("url"))
+    return found
+
+
+def titles(log: Any, after: int = 0) -> list[str]:
+    return [fields(entry.body)["title"][0] for entry in entries(log, after)]

@@ -6,6 +6,7 @@ import os
 import tarfile
 import time
 from collections.abc import Iterator
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +17,13 @@ from fishweir.intake.sources import feed, fetch
 from fishweir.intake.sources.items import html_to_text, parse_feed
 from tests.conftest import DATA
 from tests.intake.feed_server import FeedServer, rss, serving
-from tests.intake.support import entries, opened, stream
+from tests.intake.support import entries, fetched, fields, opened, stream, titles
 
 
 @pytest.fixture
 def server() -> Iterator[FeedServer]:
     with serving() as running:
         yield running
-
-
-def fetched(source: Any, now: float) -> int:
-    """One fetch to its end; the number of new entries."""
-    ends = time.monotonic() + 20
-    while time.monotonic() < ends:
-        count = next(source.poll(now), 0)
-        if count or source._fetching is None:
-            return count
-        time.sleep(0.005)
-    raise AssertionError("the fetch does not end")
-
-
-def fields(body: bytes) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for child in etree.fromstring(body):
-        found.setdefault(child.tag, []).append(child.text or child.get("url"))
-    return found
-
-
-def titles(log: Any, after: int = 0) -> list[str]:
-    return [fields(entry.body)["title"][0] for entry in entries(log, after)]
 
 
 def test_rss_item() -> None:
@@ -163,6 +142,38 @@ def test_not_modified(tmp_path: Path, server: FeedServer) -> None:
     assert log.head() == 1
 
 
+def test_a_new_version_without_new_entries_is_kept(tmp_path: Path, server: FeedServer) -> None:
+    definition = stream(path=server.url(), format="feed", every=1.0)
+    log, source = opened(tmp_path, definition)
+    for n in range(5):
+        server.pages["/feed"] = (200, {"ETag": f'"v{n}"'}, rss("a"))
+        assert fetched(source, float(2 * n)) == (1 if n == 0 else 0)
+        assert fetched(source, float(2 * n + 1)) == 0
+    log, source = opened(tmp_path, definition)
+    assert (fetched(source, 0), server.asked[-1][1]["if-none-match"]) == (0, '"v4"')
+    assert len(list(log.folder.glob("*.cursor"))) == 1, "a feed that is polled for a year does not fill the disk"
+    server.pages["/feed"] = (200, {"ETag": '"v5"'}, rss("a", "b"))
+    assert fetched(source, 1) == 1
+    log, source = opened(tmp_path, definition)
+    assert (fetched(source, 0), server.asked[-1][1]["if-none-match"]) == (0, '"v5"')
+    assert titles(log) == ["a", "b"]
+
+
+def test_retry_after_may_be_a_date(tmp_path: Path, server: FeedServer) -> None:
+    _, source = opened(tmp_path, stream(path=server.url(), format="feed", every=5.0))
+    server.pages["/feed"] = (503, {"Retry-After": formatdate(time.time() + 7200, usegmt=True)}, b"")
+    assert fetched(source, 0) == 0
+    server.pages["/feed"] = rss("a")
+    assert fetched(source, 3600) == 0
+    assert len(server.asked) == 1, "it waits as long as the server asks for"
+    assert fetched(source, 7300) == 1
+    for date in (formatdate(0, usegmt=True), "next week"):
+        server.pages["/feed"] = (503, {"Retry-After": date}, b"")
+        _, source = opened(tmp_path, stream(path=server.url(), format="feed"))
+        assert fetched(source, 0) == 0
+        assert source._due == 30, "a date that has passed, or is none, is no wish"  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     ("page", "words"),
     [
@@ -209,9 +220,9 @@ def test_redirect_busy_slow_and_large(tmp_path: Path, server: FeedServer, monkey
     assert source._fetching is not None, "a poll does not wait"
     assert fetched(source, 1000) == 1
     with pytest.raises(fetch.FetchError, match=r"no answer within 0\.1 s"):
-        fetch.fetch(server.url(), {}, 0.1).result()
+        fetch.begin(fetch.fetch(server.url(), {}, 0.1)).result()
     with pytest.raises(fetch.FetchError, match="ConnectError"):
-        fetch.fetch("http://127.0.0.1:1/x", {}).result()
+        fetch.begin(fetch.fetch("http://127.0.0.1:1/x", {})).result()
 
 
 def test_a_crash_before_the_commit_loses_nothing(

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
-from fishweir.algebra.documents import Element, attribute_named, local_name, values_at
+from fishweir.algebra.documents import Element, attributes_named, local_name, values_at
 from fishweir.algebra.feeds import ColumnsOutput
 from fishweir.algebra.formula import RelativePath
 from fishweir.algebra.nodes import AllColumnsOutput, ColumnOutput, ElementOutput, Output, TextOutput, VariableOutput
@@ -108,5 +108,5 @@ def value_of(node: Bound) -> str:
     element, attribute = node
     if attribute is None:
         return str(element.xpath("string()"))
-    key = attribute if attribute[0] == "{" else attribute_named(element, attribute)
-    return element.get(key, "") if key is not None else ""
+    key = next(iter(attributes_named(element, attribute)), attribute) if attribute[0] != "{" else attribute
+    return element.get(key, "")

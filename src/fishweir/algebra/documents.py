@@ -39,7 +39,7 @@ class Document:
     context: tuple[str, ...] = ()
 
 
-def new_parser(comments: bool = False, encoding: str | None = None) -> etree.XMLParser:
+def new_parser(comments: bool = False, encoding: str | None = None, recover: bool = False) -> etree.XMLParser:
     """A parser that expands no external entity, reaches no network and loads no DTD."""
     return etree.XMLParser(
         resolve_entities="internal",  # type: ignore[arg-type]  # the stubs do not know it yet
@@ -49,8 +49,11 @@ def new_parser(comments: bool = False, encoding: str | None = None) -> etree.XML
         remove_comments=not comments,
         remove_pis=not comments,
         encoding=encoding,
+        recover=recover,
     )
 
+
+ABOUT_IDS = {etree.ErrorTypes.DTD_ID_REDEFINED, etree.ErrorTypes.DTD_XMLID_VALUE}
 
 PARSERS = {comments: new_parser(comments) for comments in (False, True)}
 """Made once: a new parser for each document costs more than parsing a small one."""
@@ -65,7 +68,21 @@ def parse_document(body: bytes, comments: bool = False) -> Element:
     try:
         return etree.fromstring(body, PARSERS[comments])
     except (etree.XMLSyntaxError, LookupError, ValueError) as error:
+        if getattr(error, "code", None) in ABOUT_IDS:
+            parser = new_parser(comments, recover=True)
+            root = etree.fromstring(body, parser)
+            if is_well_formed(parser.error_log):
+                return root
         raise BadDocument(syntax_reason(error)) from error
+
+
+def is_well_formed(errors: Any) -> bool:
+    """Whether all that libxml2 found wrong is ids: given twice, or not as ids must be. That is a matter of validity.
+
+    A parser with `collect_ids=False` does not look at ids, but loads DTDs.
+    """
+    found = {error.type for error in errors}
+    return bool(found) and found <= ABOUT_IDS
 
 
 def syntax_reason(error: Exception) -> str:
@@ -112,8 +129,7 @@ def values_at(root: Element, path: tuple[Step, ...]) -> list[str]:
     found = [root]
     for step in path:
         if step.axis == "attribute":
-            chosen = [(element, attribute_named(element, step.name)) for element in found]
-            return [str(element.attrib[key]) for element, key in chosen if key is not None]
+            return [str(element.attrib[key]) for element in found for key in attributes_named(element, step.name)]
         children = [child for element in found for child in element.iterchildren(etree.Element)]
         found = [child for child in children if local_name(child.tag) == step.name]
     values = [string_value(element) for element in found]
@@ -123,11 +139,26 @@ def values_at(root: Element, path: tuple[Step, ...]) -> list[str]:
     return values
 
 
-def attribute_named(element: Element, name: str) -> str | None:
-    """The one attribute that a name without a namespace means: that in none, else the first in any."""
-    if name in element.attrib:
-        return name
-    return next((key for key in map(str, element.attrib) if local_name(key) == name), None)
+def attributes_named(element: Element, name: str) -> list[str]:
+    """The attributes that a name without a namespace means: that in none, then those in any, in order."""
+    keys = [key for key in map(str, element.attrib) if local_name(key) == name]
+    return sorted(keys, key=lambda key: key != name)
+
+
+ATTRIBUTE, MOST_ATTRIBUTES = 1 << 25, 64
+"""Where an element has several attributes of one local name, the number of the i-th as a node is its element's number
+plus i times the first, which is more than a document has elements. There are fewer than the second, or the last
+ones count as one."""
+
+
+def attribute_at(element: Element, name: str, node: int) -> str:
+    """The attribute of this local name that a node's number means."""
+    return attributes_named(element, name)[node // ATTRIBUTE]
+
+
+def attribute_id(element: int, key: str, place: int) -> str:
+    """An attribute's id in results; with its namespace where another one of its name comes before."""
+    return f"{element}@{key if place else local_name(key)}"
 
 
 def tuple_to_document(stream: str, row: Mapping[str, Any]) -> Element:
@@ -194,9 +225,8 @@ def first_value(root: Element, path: SimplePath) -> str | None:
             continue
         if attribute is None:
             return string_value(element)
-        for key, value in element.attrib.items():
-            if local_name(str(key)) == attribute:
-                return str(value)
+        for key in attributes_named(element, attribute):
+            return str(element.attrib[key])
     return None
 
 

@@ -18,7 +18,7 @@ from fishweir.algebra.column_joins import combination_holds
 from fishweir.algebra.documents import Document
 from fishweir.algebra.joins import named, row_variables
 from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot
-from fishweir.algebra.oracle import NOWHERE, Node, embeddings, holds
+from fishweir.algebra.oracle import NOWHERE, Node, Order, embeddings, holds
 
 Binding = Mapping[str, Node]
 
@@ -81,7 +81,7 @@ def _results(
     if shape.formula is not None and not combination_holds(shape.formula, constants, roots):
         return
     over = result_variables(shape)
-    found: dict[tuple[tuple[int, str], ...], Binding] = {}
+    found: dict[tuple[Order, ...], Binding] = {}
     for part, *bindings in zip(parts(shape), *sides, strict=True):
         for some in product(*bindings):
             whole = {name: node for binding in some for name, node in binding.items()}

@@ -13,7 +13,17 @@ from itertools import product
 from lxml import etree
 
 from fishweir.algebra.alternatives import parts
-from fishweir.algebra.documents import Document, Element, attribute_named, elements, local_name, string_value, values_at
+from fishweir.algebra.documents import (
+    ATTRIBUTE,
+    Document,
+    Element,
+    attribute_id,
+    attributes_named,
+    elements,
+    local_name,
+    string_value,
+    values_at,
+)
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or, Part
 from fishweir.algebra.nodes import LAST, Comparison, Constant, PatternNode, Shape, Slot, Source, Step
@@ -22,28 +32,34 @@ from fishweir.algebra.predicates import constant_at, place_of
 from fishweir.algebra.texts import date_part
 from fishweir.algebra.values import COMPARE, satisfies, to_number
 
+Order = tuple[int, int, str]
+"""An element's number, and of an attribute its place among those of its local name, and that name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An element or attribute of a document; `order` sorts in document order, `is_named` is false of an
-    attribute where another is meant by its name alone."""
+    """An element or attribute of a document; `order` sorts in document order."""
 
     id: str
-    order: tuple[int, str]
+    order: Order
     value: str
     element: Element
-    is_named: bool = True
+
+    @property
+    def number(self) -> int:
+        """As the evaluator numbers nodes."""
+        return self.order[0] + self.order[1] * ATTRIBUTE
 
 
 Binding = Mapping[str, Node]
-NOWHERE = (-1, "")
+NOWHERE = (-1, 0, "")
 """Where a variable comes in the order of results that does not bind any node."""
 
 
 def evaluate(shape: Shape, constants: Sequence[Constant], document: Document) -> list[Binding]:
     """The distinct bindings of the output variables for which all conditions hold, by any of the alternatives."""
     variables = shape.output_variables
-    found: dict[tuple[tuple[int, str], ...], Binding] = {}
+    found: dict[tuple[Order, ...], Binding] = {}
     for part in parts(shape):
         (block,) = part.blocks
         for binding in embeddings(block.pattern, document, constants):
@@ -148,8 +164,7 @@ def _below(pattern: PatternNode, place: TreePlace, constants: Sequence[Constant]
     if pattern.step.is_attribute:
         for owner in place.walk() if pattern.step.is_deep else (place,):
             for name, namespace, node in owner.attributes:
-                meant = pattern.step.namespace is not None or node.is_named or pattern.step.name == "*"
-                if meant and pattern.step.accepts(name, namespace):
+                if pattern.step.accepts(name, namespace):
                     yield from _bound(pattern, TreePlace(name, namespace, node, ()), constants)
         return
     for parent in place.walk() if pattern.step.is_deep else (place,):
@@ -187,13 +202,14 @@ def _choices(
 def _place(element: Element, ids: dict[Element, int]) -> TreePlace:
     id = ids[element]
     attributes = [(str(key), *_split(str(key)), str(value)) for key, value in element.attrib.items()]
+    places = [attributes_named(element, name).index(key) for key, name, _, _ in attributes]
     return TreePlace(
         *_split(element.tag),
-        Node(str(id), (id, ""), string_value(element), element),
+        Node(str(id), (id, 0, ""), string_value(element), element),
         tuple(_place(child, ids) for child in element.iterchildren(etree.Element)),
         tuple(
-            (n, ns, Node(f"{id}@{n}", (id, n), value, element, key == attribute_named(element, n)))
-            for key, n, ns, value in attributes
+            (n, ns, Node(attribute_id(id, key, place), (id, place, n), value, element))
+            for (key, n, ns, value), place in zip(attributes, places, strict=True)
         ),
     )
 

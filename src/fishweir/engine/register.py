@@ -30,7 +30,7 @@ from fishweir.algebra.nodes import (
     Statement,
     StreamDefinition,
 )
-from fishweir.algebra.views import Publication, reads
+from fishweir.algebra.views import FeedError, Publication, reads
 from fishweir.catalog.change import Change, bound_shape
 from fishweir.delivery.actions import Actions
 from fishweir.engine.dated import dated_slots, time_text
@@ -41,7 +41,7 @@ from fishweir.engine.places import refused
 from fishweir.engine.published import Published
 from fishweir.engine.registering import FeedRegistration
 from fishweir.errors import QueryError
-from fishweir.intake import check_source, is_url
+from fishweir.intake import check_source, is_url, without_credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +260,9 @@ class Registration:
             return True
         if not is_url(name):
             return False
+        if (shown := without_credentials(name)) != name:
+            reason = f"the URL {shown} has a password, and would be the name of the feed"
+            raise FeedError(f"{reason}; write: register feed URL as NAME", name)
         stream = StreamDefinition(name, path=name, format="feed")
         self._add_stream(CreateStream(stream, text=f"register feed '{name}' as '{name}'"))
         return True

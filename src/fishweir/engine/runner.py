@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.dispatcher import Dispatcher
 from fishweir.engine.materialize import Materializer
-from fishweir.intake import Source, open_source
+from fishweir.intake import Fetching, Source, open_source
 from fishweir.pipeline.batch import Job, MicroBatches
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import heads
@@ -93,6 +93,8 @@ class Runner:
             self.job.stop()
             for feeder in list(self.feeders.values()):
                 feeder.stop()
+            for source in self.sources.values():
+                _close(source)
             self.delivered += self.dispatcher.pending()
             self.materializer.pending()
 
@@ -106,6 +108,15 @@ class Runner:
             if self.stopped.wait(0.02):
                 break
         return self.idle_rounds >= enough
+
+    def fetch(self) -> None:
+        """Lets the sources that fetch do so, and waits for them: the next step takes what they have."""
+        self._open_sources()
+        fetching = [source for source in self.sources.values() if isinstance(source, Fetching)]
+        for source in fetching:
+            source.begin(self.clock())
+        for source in fetching:
+            source.wait()
 
     def step(self) -> bool:
         """One round; whether anything moved."""
@@ -130,7 +141,7 @@ class Runner:
         self.version = version
         living = self.catalog.streams().values()
         for id in self.sources.keys() - {id for id, _ in living}:
-            del self.sources[id]
+            _close(self.sources.pop(id))
             self.troubles.pop(id, None)
         for id, stream in living:
             self.home.add_stream(id, stream)
@@ -167,3 +178,8 @@ class Runner:
     def _progress(self, idle: bool) -> Progress:
         arrived, evaluated = sum(heads(self.home).values()), sum(self.batches.offsets.values())
         return Progress(arrived, evaluated, self.delivered, self.batches.queries, idle)
+
+
+def _close(source: Source) -> None:
+    if isinstance(source, Fetching):
+        source.close()

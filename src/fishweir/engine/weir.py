@@ -31,7 +31,7 @@ from fishweir.evaluate.plan.plan import cached_segment
 from fishweir.evaluate.plan.planner import Planner
 from fishweir.evaluate.plan.segments import Segment
 from fishweir.evaluate.statistics import Statistics
-from fishweir.intake import Source, StreamLog, documents_batch
+from fishweir.intake import Source, StreamLog, documents_batch, without_credentials
 from fishweir.languages.bulk import render_rows, to_rows
 from fishweir.languages.script import parse_script
 from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, STATE_LIMIT, Job, MicroBatches, PlanInForce, load_statistics
@@ -169,7 +169,8 @@ class Weir:
             self._make_streams()
         id, log = self._log(name)
         if log.stream.path is not None:
-            raise QueryError(f"stream {name} reads {log.stream.path}: a DataFrame cannot be attached to it")
+            place = without_credentials(log.stream.path)
+            raise QueryError(f"stream {name} reads {place}: a DataFrame cannot be attached to it")
         self.feeders[name] = Feeder(frame, log, self.home.streams / str(id) / "feeder")
 
     def publish(

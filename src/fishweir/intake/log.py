@@ -7,12 +7,14 @@ are nowhere in a file's content. A segment's metadata hold its number of rows an
 one, a JSON *cursor*: entries and progress are committed by the same link.
 
 Progress without entries (a file that yields no document) is a small file `<head>-<k>.cursor` beside the
-segments, committed in the same way: it takes no number, so an empty segment never blocks a name.
+segments, committed in the same way: it takes no number, so an empty segment never blocks a name. A source whose
+cursors are whole may replace such files, so that progress without entries does not pile up.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 import uuid
@@ -124,26 +126,40 @@ class StreamLog:
         good = self.stream.is_tuples and row["problem"] is None
         return Entry(number, given or f"{self.stream.name}-{number}", values=values if good else None, **row)
 
+    def replace_cursor(self, cursor: dict[str, Any]) -> None:
+        """Commit progress without entries, in place of any that was committed behind the newest entry before."""
+        before = [path for head, _, path in self._idle() if head == self.head()]
+        self._append_cursor(cursor)
+        for path in before:
+            path.unlink(missing_ok=True)
+
     def cursors(self, after: int = 0) -> Iterator[dict[str, Any]]:
         """The cursors committed with or behind entries whose number is greater than `after`, oldest first."""
-        self.head()
-        idle = [(int(p.name[:15]), int(p.name[16:22]), p) for p in self.folder.glob("*.cursor")]
-        segments = [(first - 1, 10**6, self._path(first)) for first in self._firsts]
-        for head, _, path in sorted(idle + segments):
-            if head < after:
-                continue
-            text = path.read_bytes() if path.suffix == ".cursor" else self._metadata(head + 1).get(b"cursor")
+        for head, path in self._committed():
+            text = None if head < after else self._cursor(head, path)
             if text is not None:
                 yield json.loads(text)
 
     def newest(self, key: str) -> Any:
-        """What the newest cursor of a segment that has this key says under it, or None."""
-        self.head()
-        for first in reversed(self._firsts):
-            cursor = json.loads(self._metadata(first).get(b"cursor", b"{}"))
+        """What the newest cursor that has this key says under it, or None."""
+        for head, path in reversed(self._committed()):
+            cursor = json.loads(self._cursor(head, path) or b"{}")
             if key in cursor:
                 return cursor[key]
         return None
+
+    def _committed(self) -> list[tuple[int, Path]]:
+        """Segments and cursors in order, each with the number of the newest entry before it."""
+        self.head()
+        segments = [(first - 1, math.inf, self._path(first)) for first in self._firsts]
+        return [(head, path) for head, _, path in sorted(self._idle() + segments)]
+
+    def _idle(self) -> list[tuple[int, float, Path]]:
+        """The files of progress without entries: the newest entry before each, its place behind it."""
+        return [(int(p.name[:15]), int(p.stem[16:]), p) for p in self.folder.glob("*.cursor")]
+
+    def _cursor(self, head: int, path: Path) -> bytes | None:
+        return path.read_bytes() if path.suffix == ".cursor" else self._metadata(head + 1).get(b"cursor")
 
     def _path(self, first: int) -> Path:
         return self.folder / f"{first:015d}.arrow"
@@ -180,12 +196,12 @@ class StreamLog:
                 continue
 
     def _append_cursor(self, cursor: dict[str, Any]) -> None:
-        temporary, k, head = self._temporary(), 0, self.head()
+        temporary, head = self._temporary(), self.head()
         with temporary.open("w") as file:
             json.dump(cursor, file)
             file.flush()
             os.fsync(file.fileno())
-        k = len(list(self.folder.glob(f"{head:015d}-*.cursor")))
+        k = int(max((place + 1 for before, place, _ in self._idle() if before == head), default=0))
         while True:
             try:
                 os.link(temporary, self.folder / f"{head:015d}-{k:06d}.cursor")

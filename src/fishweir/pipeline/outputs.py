@@ -17,6 +17,7 @@ from lxml import etree
 from fishweir.algebra.alternatives import ABSENT, output_places, steps_of
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.construct import Bound, construct, element_text, joined_columns, select_columns, value_of
+from fishweir.algebra.documents import ATTRIBUTE, attribute_at, attribute_id
 from fishweir.algebra.feeds import WHOLE, Selection
 from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import Constant, Shape
@@ -57,10 +58,12 @@ def _bound(shape: Shape, documents: Sequence[TakenDocument], places: Mapping[str
     steps = steps_of(shape)
     for name, position in places.items():
         side, step = steps[name]
-        attribute = f"{{{step.namespace}}}{step.name}" if step.namespace else step.name
-        bound[name] = (documents[side].nodes[position], attribute if step.is_attribute else None)
+        number = position % ATTRIBUTE
+        element = documents[side].nodes[number]
+        attribute = attribute_at(element, step.name, position) if step.is_attribute else None
+        bound[name] = (element, attribute)
         if name[0] != "_":
-            shown = f"{position}@{step.name}" if step.is_attribute else position
+            shown = number if attribute is None else attribute_id(number, attribute, position // ATTRIBUTE)
             bindings[name] = {"document": documents[side].id, "node": shown, "value": value_of(bound[name])}
     return bindings, construct(shape.output, bound)
 

@@ -1,4 +1,4 @@
-"""Where a feed is: on the web, or in a file."""
+"""Where a feed is: on the web, or in a file. A URL may have a user and a password, which nobody else is shown."""
 
 from __future__ import annotations
 
@@ -12,3 +12,18 @@ def is_url(place: str) -> bool:
 def file_of(place: str) -> str:
     """The path of a file URL, or the path as it is."""
     return unquote(urlsplit(place).path) if place.lower().startswith("file:") else place
+
+
+def credentials(place: str) -> tuple[str, str] | None:
+    """The user and the password of a URL, or None."""
+    given, at, _ = urlsplit(place).netloc.rpartition("@") if is_url(place) else ("", "", "")
+    user, _, password = given.partition(":")
+    return (unquote(user), unquote(password)) if at else None
+
+
+def without_credentials(place: str) -> str:
+    """A URL as it may be shown and stored."""
+    if credentials(place) is None:
+        return place
+    url = urlsplit(place)
+    return url._replace(netloc=url.netloc.rpartition("@")[2]).geturl()

@@ -1,33 +1,54 @@
 """A feed on the web, or in a file, that is fetched at an interval: its new entries are the arrivals.
 
-What has been seen is kept by the digests of the entries' ids: those in the feed now, and a bounded history
-of others. They are committed in the segment that holds the entries, with the version (ETag, time of
-change) that the feed had: after a crash the feed is fetched again and nothing is lost or doubled. A
-feed that cannot be read is tried again, later each time.
+What has been seen is kept by the keys of the entries: those in the feed now, and a bounded history of others. They
+are committed in the segment that holds the entries, with the version (ETag, time of change) that the feed had: after
+a crash the feed is fetched again and nothing is lost or doubled. A new version without new entries is committed on
+its own. A feed that cannot be read is tried again, later each time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from pathlib import Path
 
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import log_batch, logger
-from fishweir.intake.sources.addresses import file_of, is_url
-from fishweir.intake.sources.fetch import FetchError, Response, fetch
-from fishweir.intake.sources.items import Item, parse_feed
+from fishweir.intake.sources.addresses import file_of, is_url, without_credentials
+from fishweir.intake.sources.fetch import FetchError, begin, fetch
+from fishweir.intake.sources.items import Item
+from fishweir.intake.sources.parsers import parse
 
 EVERY, SOON, LONGEST = 600.0, 30.0, 86_400.0
 """Seconds: between two fetches, before the first new trial, and between trials at most."""
 
 HISTORY = 1_000
-"""Ids that are remembered beside those that are in the feed now."""
+"""Keys that are remembered beside those of the entries that are in the feed now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The entries of a feed and its version; no entries where the version is as before."""
+
+    items: tuple[Item, ...]
+    version: dict[str, str]
+
+
+async def fetch_items(place: str, version: dict[str, str]) -> Fetched:
+    """Fetches and parses a feed, or FetchError."""
+    response = await fetch(place, version)
+    if response.body is None:
+        return Fetched((), response.version)
+    feed = await parse(response.body, response.url or place, response.content_type)
+    if feed.problem is not None:
+        raise FetchError(feed.problem)
+    return Fetched(feed.items, response.version)
 
 
 class FeedSource:
-    """The new entries of one feed. `poll` never raises for bad input and never waits for a server."""
+    """The new entries of one feed. `poll` never raises for bad input and never waits for a server or a parser."""
 
     def __init__(self, stream: StreamDefinition, log: StreamLog, base: Path) -> None:
         self.stream, self.log = stream, log
@@ -39,7 +60,7 @@ class FeedSource:
         cursor = log.newest("feed") or {"version": {}, "seen": []}
         self._version: dict[str, str] = cursor["version"]
         self._seen: dict[str, None] = dict.fromkeys(cursor["seen"])
-        self._fetching: Future[Response] | None = None
+        self._fetching: Future[Fetched] | None = None
         self._failures = 0
         self._due = float("-inf")
 
@@ -48,11 +69,8 @@ class FeedSource:
 
         `working` until the first fetch is over, whatever came of it.
         """
-        if self._fetching is None:
-            if now < self._due:
-                return
-            self._fetching = fetch(self.place, self._version)
-        if not self._fetching.done():
+        self.begin(now)
+        if self._fetching is None or not self._fetching.done():
             return
         fetched, self._fetching = self._fetching, None
         try:
@@ -64,21 +82,31 @@ class FeedSource:
         if count:
             yield count
 
-    def _take(self, response: Response, now: float) -> int:
-        """Commits what is new in a response; how many entries."""
-        items: tuple[Item, ...] = ()
-        if response.body is not None:
-            feed = parse_feed(response.body, response.url or self.place, response.content_type)
-            if feed.problem is not None:
-                raise FetchError(feed.problem)
-            items = feed.items
+    def begin(self, now: float) -> None:
+        if self._fetching is None and now >= self._due:
+            self._fetching = begin(fetch_items(self.place, self._version))
+
+    def wait(self) -> None:
+        if self._fetching is not None:
+            wait([self._fetching])
+
+    def close(self) -> None:
+        if self._fetching is not None:
+            self._fetching.cancel()
+            self._fetching = None
+
+    def _take(self, fetched: Fetched, now: float) -> int:
+        """Commits what is new; how many entries."""
         self.trouble, self._failures, self._due = None, 0, now + self.every
-        new = [item for item in items if item.key not in self._seen]
+        new = [item for item in fetched.items if item.key not in self._seen]
         if new:
-            self._remember(items)
-            cursor = {"version": response.version, "seen": list(self._seen)}
-            self.log.append(log_batch(self.stream, len(new), now, self._columns(new)), {"feed": cursor})
-        self._version = response.version
+            self._remember(fetched.items)
+        cursor = {"feed": {"version": fetched.version, "seen": list(self._seen)}}
+        if new:
+            self.log.append(log_batch(self.stream, len(new), now, self._columns(new)), cursor)
+        elif fetched.version != self._version:
+            self.log.replace_cursor(cursor)
+        self._version = fetched.version
         return len(new)
 
     def _columns(self, new: list[Item]) -> dict[str, list[object]]:
@@ -95,7 +123,7 @@ class FeedSource:
         self._failures += 1
         again = min(min(self.every, SOON) * 2.0 ** (self._failures - 1), LONGEST)
         self._due = now + max(again, min(wait, LONGEST))
-        trouble = f"feed {self.stream.name}: {self.place}: {reason}"
+        trouble = f"feed {self.stream.name}: {without_credentials(self.place)}: {reason}"
         if trouble != self.trouble:
             logger.warning("%s; it is tried again", trouble)
         self.trouble = trouble

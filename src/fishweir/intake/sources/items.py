@@ -11,6 +11,7 @@ from __future__ import annotations
 import calendar
 import hashlib
 import io
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ import feedparser
 from lxml import etree
 
 from fishweir.algebra.documents import xml_name
+from fishweir.intake.sources.addresses import without_credentials
+from fishweir.intake.sources.written import Written, written_entries
 
 BLOCKS = frozenset((
     "address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "figure", "footer", "h1", "h2",
@@ -36,11 +39,18 @@ KNOWN = frozenset((
 HTML = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
 _UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SPACE = re.compile(r"\s+")
+_MARKUP = re.compile(r"</\w+>|&#?\w+;")
+_ADDRESS = re.compile(r" ?\(https?://\S*\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An entry: `key` says whether it is new, `timestamp` is None where the feed gives no time."""
+    """An entry: `key` says whether it is new, `timestamp` is None where the feed gives no time.
+
+    Entries with the same guid, title, link, description and date have the same key. So a changed entry is new, and
+    entries without a guid that share a link are told apart. Addresses within the description do not count, and the
+    link counts as it is written: both depend on where the feed was found.
+    """
 
     key: str
     timestamp: float | None
@@ -57,10 +67,15 @@ class Feed:
 
 def parse_feed(body: bytes, url: str = "", content_type: str = "") -> Feed:
     """The items of a feed; never raises."""
-    headers = {"content-location": url} | ({"content-type": content_type} if content_type else {})
     try:
+        url = without_credentials(url)
+        headers = {"content-location": url} | ({"content-type": content_type} if content_type else {})
         parsed = feedparser.parse(io.BytesIO(body), response_headers=headers)
-        entries = [to_item(dict(entry), dict(parsed.get("feed", {})), url) for entry in parsed.entries]
+        written: list[Any] = written_entries(body, parsed.get("encoding"))
+        if len(written) != len(parsed.entries):  # broken beyond comparison
+            written = [None] * len(parsed.entries)
+        channel = dict(parsed.get("feed", {}))
+        entries = [to_item(dict(e), channel, url, own) for e, own in zip(parsed.entries, written, strict=True)]
     except Exception as error:  # a parser of anything that people write: what it trips over is the feed's fault
         return Feed((), f"it cannot be read: {type(error).__name__}: {error}")
     if not entries and not parsed.get("version"):
@@ -72,20 +87,38 @@ def parse_feed(body: bytes, url: str = "", content_type: str = "") -> Feed:
     return Feed(tuple({item.key: item for item in entries}.values()))
 
 
-def to_item(entry: Mapping[str, Any], channel: Mapping[str, Any], url: str) -> Item:
+def to_item(entry: dict[str, Any], channel: Mapping[str, Any], url: str, own: Written | None) -> Item:
+    if own is not None:
+        entry = corrected(entry, own)
     seconds = next((s for name in DATES if (s := _seconds(entry.get(f"{name}_parsed"))) is not None), None)
     root = etree.Element("item")
+    found: dict[str, str] = {}
     for name, value in attributes(entry, channel, url, seconds):
         child = etree.SubElement(root, name)
         if isinstance(value, str):
             child.text = value
+            found.setdefault(name, value)
         else:
             for key, text in value.items():
                 child.set(key, text)
     body: bytes = etree.tostring(root, encoding="utf-8")
-    identity = str(entry.get("id") or entry.get("link") or "")
-    key = hashlib.blake2b(identity.encode("utf-8", "replace") or body, digest_size=8).hexdigest()
-    return Item(key, seconds, body)
+    link = own.link if own is not None else found.get("link", "")
+    known = [found.get("guid", ""), found.get("title", ""), link, found.get("pubdate", "")]
+    known.append(_ADDRESS.sub("", found.get("description", "")))
+    identity = json.dumps(known).encode() if any(known) else body
+    return Item(hashlib.blake2b(identity, digest_size=8).hexdigest(), seconds, body)
+
+
+def corrected(entry: dict[str, Any], own: Written) -> dict[str, Any]:
+    """The entry with its own title only, its guid as it is written, and without a link made of a guid that is none."""
+    wrong = set() if own.has_title else {"title"}
+    if (
+        not own.link
+        and entry.get("link") == entry.get("id")
+        and not own.guid.lower().startswith(("http://", "https://"))
+    ):
+        wrong.add("link")
+    return {name: value for name, value in entry.items() if name not in wrong} | {"id": own.guid}
 
 
 def attributes(
@@ -126,8 +159,13 @@ def attributes(
 
 
 def _text(part: Mapping[str, Any], name: str) -> str | None:
-    value = part.get(name)
-    return None if not isinstance(value, str) else _plain(part.get(f"{name}_detail") or {"value": value})
+    """The detail may be that of an element further inside, with another value."""
+    value, detail = part.get(name), part.get(f"{name}_detail") or {}
+    if not isinstance(value, str):
+        return None
+    if detail.get("value", value) != value:
+        return html_to_text(value) if _MARKUP.search(value) else value
+    return _plain({"value": value, **detail})
 
 
 def _plain(detail: Mapping[str, Any]) -> str:

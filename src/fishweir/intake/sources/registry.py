@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from fishweir.algebra.documents import parse_path
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import SourceError
 from fishweir.intake.log import StreamLog
-from fishweir.intake.sources.addresses import file_of, is_url
+from fishweir.intake.sources.addresses import file_of, is_url, without_credentials
 from fishweir.intake.sources.changing import ChangingSource
 from fishweir.intake.sources.files import READERS, FileSource, is_glob
 
@@ -32,6 +32,20 @@ class Source(Protocol):
         The caller may stop after any of them; the next poll goes on there. It never raises for bad
         input: that becomes problem entries, and `trouble` if nothing can be read at all.
         """
+
+
+@runtime_checkable
+class Fetching(Protocol):
+    """A source that gets what is new outside of the caller's thread; `poll` begins that and takes what came of it."""
+
+    def begin(self, now: float) -> None:
+        """Begins to fetch, if it is time and nothing is being fetched."""
+
+    def wait(self) -> None:
+        """Waits until nothing is being fetched. The source limits the time."""
+
+    def close(self) -> None:
+        """Gives up what is being fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +111,7 @@ def check_source(stream: StreamDefinition, base: Path) -> None:
 
 
 def _check_definition(stream: StreamDefinition) -> None:
-    start = f"stream {stream.name} from '{stream.path}':"
+    start = f"stream {stream.name} from '{without_credentials(stream.path or '')}':"
     if stream.format == "feed":
         return
     if stream.format is not None and stream.format not in (*READERS, "kafka"):

@@ -20,6 +20,7 @@ from fishweir.algebra.documents import (
     Element,
     SimplePath,
     at_path,
+    is_well_formed,
     local_name,
     parse_path,
     syntax_reason,
@@ -119,7 +120,7 @@ def split_elements(path: Path, split: SimplePath) -> Iterator[tuple[Element, str
             try:
                 parser.feed(chunk) if chunk else parser.close()
             except UNREADABLE as error:
-                broken = error
+                broken = None if is_well_formed(parser.feed_error_log) else error
             yield from tree.completed(parser.read_events())
             if not chunk:
                 break
@@ -132,7 +133,12 @@ def _pull_parser(events: tuple[str, ...], tags: list[str] | None = None) -> Any:
     """As careful as algebra.documents.new_parser, for text that comes in chunks; comments are kept."""
     pull_parser: Any = etree.XMLPullParser  # the stubs do not know resolve_entities="internal"
     return pull_parser(
-        events=events, tag=tags, resolve_entities="internal", no_network=True, load_dtd=False, huge_tree=False
+        events=events,
+        tag=tags,
+        resolve_entities="internal",
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from fishweir.algebra.documents import BadDocument, Element, parse_document
+from fishweir.algebra.documents import BadDocument, Element, attribute_id, attributes_named, local_name, parse_document
 from fishweir.algebra.values import satisfies
 from fishweir.evaluate.witnesses.automaton.automaton import PathAutomaton
 from fishweir.evaluate.witnesses.automaton.batch import Batch
@@ -92,9 +92,13 @@ def lxml_nodes(root: Element, text: str, namespaces: dict[str, str] | None = Non
     number = {element: i for i, element in enumerate(root.iter(etree.Element))}
     found = etree.XPath(text, namespaces=namespaces)(root.getroottree())
     return sorted(
-        f"{number[n.getparent()]}@{n.attrname.rpartition('}')[2]}" if hasattr(n, "attrname") else str(number[n])
+        shown_attribute(number[n.getparent()], n.getparent(), n.attrname) if hasattr(n, "attrname") else str(number[n])
         for n in found  # type: ignore[union-attr]
     )
+
+
+def shown_attribute(number: int, element: Element, key: str) -> str:
+    return attribute_id(number, key, attributes_named(element, local_name(key)).index(key))
 
 
 def found_nodes(batch: Batch, path: int, document: int = 0) -> list[str]:
@@ -116,7 +120,7 @@ def naive_chains(root: Element, pattern: Pattern) -> list[tuple[str, ...]]:
     number = {element: i for i, element in enumerate(root.iter(etree.Element))}
 
     def shown(node: Node) -> str:
-        return f"{number[node[0]]}" if node[1] is None else f"{number[node[0]]}@{node[1].rpartition('}')[2]}"
+        return f"{number[node[0]]}" if node[1] is None else shown_attribute(number[node[0]], node[0], node[1])
 
     return [tuple(map(shown, chain)) for chain in _embed(None, root, pattern.steps)]
 

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from fishweir.algebra.documents import ATTRIBUTE, attribute_id
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.witnesses.automaton.compiled import Compiled
 from fishweir.evaluate.witnesses.automaton.evaluate import embeddings, end_rows
@@ -25,7 +26,8 @@ from fishweir.evaluate.witnesses.automaton.rows import Rows
 class Witnesses:
     """Line i: document, the node bound to each step (the last column is the result), the batch's row.
 
-    A node is its element's position; `Batch.node_id` names attributes, `Batch.texts` gives values.
+    A node is its element's position, of a second attribute of one local name with its place (`ATTRIBUTE`);
+    `Batch.node_id` names attributes, `Batch.texts` gives values.
     """
 
     documents: Ints
@@ -133,6 +135,5 @@ class Batch:
 
     def node_id(self, row: int) -> str:
         """A row's node as results show it: `17`, `17@id`."""
-        name = self.rows.name_of(row)
-        position = self.rows.positions[row]
-        return f"{position}" if name is None else f"{position}@{name.rpartition('}')[2]}"
+        name, position = self.rows.name_of(row), int(self.rows.positions[row])
+        return f"{position}" if name is None else attribute_id(position % ATTRIBUTE, name, position // ATTRIBUTE)

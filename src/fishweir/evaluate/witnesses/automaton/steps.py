@@ -10,10 +10,8 @@ import numpy as np
 
 from fishweir.evaluate.witnesses.automaton.elements import Names
 from fishweir.evaluate.witnesses.automaton.states import State, States
-from fishweir.evaluate.witnesses.automaton.trie import OTHER
 from fishweir.evaluate.witnesses.automaton.walk_kernels import (
     BY_ELEMENT,
-    BY_OTHER,
     CLOSED,
     MATCHED,
     NOWHERE,
@@ -45,7 +43,7 @@ class Steps:
             target = own[text]
         else:
             assert own.attributes is not None
-            target = own.attributes[OTHER + text if kind == BY_OTHER else text]
+            target = own.attributes[text]
         if 2 * self._known >= len(self.keys):
             self._grow()
         put_step(self.keys, self.targets, state, kind, name, NOWHERE if target is None else target.id)

@@ -16,9 +16,6 @@ from fishweir.evaluate.witnesses.automaton.pattern import NameTest, PathStep
 ROOT = 0
 """The document itself, above its element."""
 
-OTHER = "!"
-"""Before the name of an attribute in a namespace where its local name alone means another attribute."""
-
 
 class Kind(NamedTuple):
     deep: bool
@@ -82,11 +79,8 @@ class Trie:
         """The tests that a tag passes, of those in use: at most four."""
         tests = self._tests_of.get((attribute, tag))
         if tests is None:
-            full = tag.removeprefix(OTHER)
-            space, _, local = full[1:].rpartition("}") if full[0] == "{" else ("", "", full)
+            space, _, local = tag[1:].rpartition("}") if tag[0] == "{" else ("", "", tag)
             passed = [NameTest(name, uri) for name in (local, None) for uri in (space, None)]
-            if full != tag:
-                passed.remove(NameTest(local, None))
             found = (self._tests.get((attribute, test)) for test in passed)
             tests = self._tests_of[attribute, tag] = tuple(t for t in found if t is not None)
         return tests

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from fishweir.algebra.documents import ATTRIBUTE, MOST_ATTRIBUTES
 from fishweir.evaluate.jit import inlined, lean_kernel
 
 MATCHED, VALUED, CLOSED, READS_ATTRIBUTES = 1, 2, 4, 8
 """Flags of a state."""
 
-BY_ELEMENT, BY_ATTRIBUTE, BY_OTHER = 0, 1, 2
-"""Kinds of transitions; the last by an attribute whose local name alone means another one."""
+BY_ELEMENT, BY_ATTRIBUTE = 0, 1
+"""Kinds of transitions."""
 
 NOWHERE, NOT_KNOWN = -1, -2
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -66,16 +67,14 @@ def find_step(keys: Any, targets: Any, state: int, kind: int, name: int) -> int:
 
 
 @inlined
-def _kind_of(attributes: Any, locals_: Any, first: int, last: int, at: int) -> int:
-    """Whether an attribute is the one that its local name means: that in no namespace, else the first."""
-    own = locals_[attributes[at, 0]]
-    if own >= 0:
-        return BY_ATTRIBUTE
-    for k in range(first, last):
-        other = locals_[attributes[k, 0]]
-        if other == -own or (other == own and k < at):
-            return BY_OTHER
-    return BY_ATTRIBUTE
+def _place_of(attributes: Any, locals_: Any, first: int, last: int, at: int) -> int:
+    """How many attributes of the same local name come before: that in no namespace, then the others in order."""
+    own, place = locals_[attributes[at, 0]], 0
+    if own < 0:
+        for k in range(first, last):
+            other = locals_[attributes[k, 0]]
+            place += other == -own or (other == own and k < at)
+    return min(place, MOST_ATTRIBUTES - 1)
 
 
 @inlined
@@ -140,9 +139,8 @@ def walk_elements(
             known = state != NOT_KNOWN
             at = own
             while known and reads and at < others:
-                kind = _kind_of(attributes, locals_, own, others, at)
-                missing[0], missing[1], missing[2] = state, kind, attributes[at, 0]
-                known = find_step(keys, targets, state, kind, attributes[at, 0]) != NOT_KNOWN
+                missing[0], missing[1], missing[2] = state, BY_ATTRIBUTE, attributes[at, 0]
+                known = find_step(keys, targets, state, BY_ATTRIBUTE, attributes[at, 0]) != NOT_KNOWN
                 at += 1
             if not known:
                 totals[0], totals[1], totals[2], totals[3], totals[4] = document, element, row, skipped, root_above
@@ -153,15 +151,19 @@ def walk_elements(
                 begin, end = (elements[element, 4], elements[element, 5]) if valued else (-1, -1)
                 row = _add_row(rows, row, (state << shift) + position, head, -1, begin, end)
                 head = row - 1
-            if reads:
+            round_, rounds = 0, 1 if reads else 0
+            while round_ < rounds:  # first those that come first of their local name
                 for k in range(own, others):
-                    name = attributes[k, 0]
-                    kind = _kind_of(attributes, locals_, own, others, k)
-                    target = find_step(keys, targets, state, kind, name)
-                    if target >= 0:
+                    name, place = attributes[k, 0], _place_of(attributes, locals_, own, others, k)
+                    if place > 0:
+                        rounds = 2
+                    target = find_step(keys, targets, state, BY_ATTRIBUTE, name)
+                    if target >= 0 and (place > 0) == (round_ > 0):
                         valued = flags[target] & VALUED != 0
                         begin, end = (attributes[k, 1], attributes[k, 2]) if valued else (-1, -1)
-                        row = _add_row(rows, row, (target << shift) + position, head, name, begin, end)
+                        at_place = (target << shift) + position + place * ATTRIBUTE
+                        row = _add_row(rows, row, at_place, head, name, begin, end)
+                round_ += 1
             states[element], above[element] = state, head
             if flags[state] & CLOSED:
                 skipped += elements[element, 2] - element - 1

@@ -1,0 +1,134 @@
+"""Parsing feeds in processes of their own: it is slow Python code, and a thread of it would hold up all others.
+
+In: the body of a feed. Out: its items. Processes are started when they are needed, used again, and ended when they
+have had nothing to do for a while. One that takes too long is killed. All functions run in the thread that fetches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import pickle
+import sys
+from functools import lru_cache
+
+from fishweir.intake.sources.fetch import FetchError, begin
+from fishweir.intake.sources.items import Feed
+from fishweir.intake.sources.parser_process import HEAD, packed
+
+LONGEST, IDLE, AT_ONCE = 300.0, 60.0, 2
+"""Seconds that parsing one feed may take, and that a process without work is kept. Processes at a time."""
+
+COMMAND = ("-P", "-m", "fishweir.intake.sources.parser_process")
+
+
+class Parser:
+    """One process; it answers one request after the other."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.retiring: asyncio.TimerHandle | None = None
+
+    @classmethod
+    async def start(cls) -> Parser:
+        """In a session of its own: it is not interrupted from the keyboard."""
+        paths = os.pathsep.join(map(os.path.abspath, sys.path))
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *COMMAND,
+            stdin=pipe,
+            stdout=pipe,
+            env={**os.environ, "PYTHONPATH": paths},
+            start_new_session=True,
+        )
+        _running.add(parser := cls(process))
+        return parser
+
+    async def ask(self, body: bytes, url: str, content_type: str) -> Feed:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(packed((body, url, content_type)))
+        await self.process.stdin.drain()
+        length = int.from_bytes(await self.process.stdout.readexactly(HEAD), "big")
+        found: Feed = pickle.loads(await self.process.stdout.readexactly(length))
+        return found
+
+    def keep(self) -> None:
+        """It has work again, or has ended: no time of idleness runs."""
+        if self.retiring is not None:
+            self.retiring.cancel()
+
+    async def end(self) -> None:
+        self.keep()
+        _running.discard(self)
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.wait()
+
+
+_running: set[Parser] = set()
+_free: list[Parser] = []
+
+
+async def parse(body: bytes, url: str, content_type: str) -> Feed:
+    """The items of a feed, or FetchError."""
+    async with _limit():
+        try:
+            parser = _taken() or await Parser.start()
+        except OSError as error:
+            raise FetchError(f"no process to parse it can be started: {error.strerror or error}") from None
+        try:
+            async with asyncio.timeout(LONGEST):
+                found = await parser.ask(body, url, content_type)
+        except TimeoutError:
+            await parser.end()
+            raise FetchError(f"it takes more than {LONGEST:g} s to parse") from None
+        except (OSError, EOFError):
+            await parser.end()
+            raise FetchError("the process that parses it has ended") from None
+        except BaseException:
+            await parser.end()
+            raise
+        _give_back(parser)
+        return found
+
+
+def _taken() -> Parser | None:
+    """A process that waits for work, if there is one."""
+    while _free:
+        parser = _free.pop()
+        parser.keep()
+        if parser.process.returncode is None:
+            return parser
+        _running.discard(parser)
+    return None
+
+
+def _give_back(parser: Parser) -> None:
+    _free.append(parser)
+    parser.retiring = asyncio.get_running_loop().call_later(IDLE, _retire, parser)
+
+
+def _retire(parser: Parser) -> None:
+    _free.remove(parser)
+    task = asyncio.get_running_loop().create_task(parser.end())
+    _ending.add(task)
+    task.add_done_callback(_ending.discard)
+
+
+_ending: set[asyncio.Task[None]] = set()
+"""The loop itself keeps no reference to its tasks."""
+
+
+@lru_cache(maxsize=1)
+def _limit() -> asyncio.Semaphore:
+    """Called within the loop. The first call of the program also sees to the end of all processes."""
+    atexit.register(lambda: begin(end_all()).result(10.0))
+    return asyncio.Semaphore(AT_ONCE)
+
+
+async def end_all() -> None:
+    _free.clear()
+    await asyncio.gather(*(parser.end() for parser in list(_running)))
