@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +42,7 @@ BY_ARRIVAL = {
     "several": "select R.v as r, S.v as s, T.v as t from R [rows 2], S [rows 3], T [range 20 minutes] where R.k = S.k"
     " and S.k = T.k",
     "Recent": "create feed Recent from A join last 30 minutes on (B | C) with [k = window.k]",
+    "changing": "F//row->x[k->a] JOIN{a = b, 2 hours} B//i->y[k->b]",
     "Newest": "create feed Newest from A join last 3 items on B with [k = window.k]",
 }
 OTHERS = [
@@ -74,13 +74,15 @@ def items(seed: int, size: int = 100) -> list[Item]:
     for number in range(size):
         time = START + round(draw.random() * 6 * HOUR)
         delay = draw.choice([0.0, 1.0, draw.random() * LATE * 0.99])
-        found.append(Item(draw.choice("ABCRSTRS"), number, time, time + delay, draw.randrange(2)))
+        found.append(Item(draw.choice("ABCRSTRSF"), number, time, time + delay, draw.randrange(2)))
     return sorted(found, key=lambda item: item.arrival)
 
 
 def statements(queries: dict[str, str]) -> str:
-    own = {name: text if text.startswith("create") or "publish" in text else f"create query {name} as {text}" for name, text in queries.items()}
-    return ";".join(own.values())
+    named = {"create", "publish"}
+    return ";".join(
+        text if named.intersection(text.split()) else f"create query {name} as {text}" for name, text in queries.items()
+    )
 
 
 @dataclass
@@ -93,7 +95,9 @@ class Story:
     limit: int = 20_000
 
     def __post_init__(self) -> None:
-        self.weir = self._open()
+        self.weir, self.rows, self.file = self._open(), {}, self.home.with_suffix(".xml")
+        self.file.write_text("<rows/>")
+        self.weir.execute(f"create stream F from '{self.file}' rows //row key @id every 0;")
         self.weir.execute(STREAMS + statements(self.queries))
 
     def _open(self):
@@ -102,8 +106,20 @@ class Story:
     def arrive(self, some: list[Item]) -> None:
         for item in some:
             self.clock.now = max(self.clock.now, item.arrival)
-            self.weir.publish(item.stream, [item.body])
+            if item.stream == "F":
+                self._change(item)
+            else:
+                self.weir.publish(item.stream, [item.body])
             self.clock.advance(1e-3)
+
+    def _change(self, item: Item) -> None:
+        """A row of the file comes, changes or goes. A file that changes twice before it is looked at changed once."""
+        self.rows[item.key] = item.number
+        if item.number % 5 == 0:
+            del self.rows[item.key]
+        rows = "".join(f"<row id='{id}' n='{number}'><k>{number % 2}</k></row>" for id, number in self.rows.items())
+        self.file.write_text(f"<rows>{rows}</rows>")
+        self.settle()
 
     def settle(self) -> None:
         while self.weir.step():

@@ -113,9 +113,7 @@ def test_lateness_is_learned(home, clock):
     """Items that are up to two hours late find theirs, although the window is five minutes; state does not grow."""
     home.execute(STREAMS + "A//i->x[k->a] JOIN{a = b, 5 minutes} B//i->y[k->b] publish j;")
     draw, sizes, size = random.Random(1), [], 300
-    some = sorted(
-        (START + i * 120 + draw.random() ** 3 * 2 * HOUR, stream, i) for i in range(size) for stream in "AB"
-    )
+    some = sorted((START + i * 120 + draw.random() ** 3 * 2 * HOUR, stream, i) for i in range(size) for stream in "AB")
     for number, (arrival, stream, i) in enumerate(some):
         clock.now = arrival
         home.publish(stream, [item(i, START + i * 120)])

@@ -45,9 +45,7 @@ def opened(
         if must_exist and not (home / "catalog.db").exists():
             raise FishweirError(f"there is no home at {home}; say which with --home")
         asked = _parsed(strategies)
-        with Weir(
-            home, documents_per_batch=documents_per_batch, strategies=asked, state_limit=state_limit
-        ) as weir:
+        with Weir(home, documents_per_batch=documents_per_batch, strategies=asked, state_limit=state_limit) as weir:
             yield weir
     except FishweirError as error:
         errors.print(f"error: {error}", style="red", markup=False)

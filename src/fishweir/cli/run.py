@@ -32,8 +32,12 @@ def run(
     results: Annotated[Path | None, typer.Option(help="Write all results of the home here, as JSON Lines.")] = None,
 ) -> None:
     """Register the statements of SCRIPT and run the job, until idle or until interrupted."""
-    options = {"documents_per_batch": documents_per_batch, "state_limit": state_limit * 2**20}
-    with opened(home, strategies=strategy or (), **options) as weir:
+    with opened(
+        home,
+        documents_per_batch=documents_per_batch,
+        strategies=strategy or (),
+        state_limit=state_limit * 2**20,
+    ) as weir:
         weir.execute(read_script(script))
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: weir.stop())

@@ -27,9 +27,9 @@ from fishweir.algebra.output_streams import keeps_items
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.stylesheets import BadItem, Stylesheet
 from fishweir.errors import QueryError
+from fishweir.evaluate.plan.plan import sources_of
 from fishweir.intake import StreamLog, log_batch
 from fishweir.intake.schema import column_name
-from fishweir.evaluate.plan.plan import sources_of
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.event_time import Published
 from fishweir.pipeline.home import Home, open_log, read_json, write_json

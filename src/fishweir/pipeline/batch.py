@@ -75,7 +75,7 @@ class Job(Protocol):
 class MicroBatches:
     """What micro-batches share: the plan in force, statistics, how far each stream has been evaluated.
 
-    `newest` gives the plan for the statistics so far, `published` the streams of published results and how far they are.
+    `newest` gives the plan for the statistics so far, `published` the streams of published results and how far each is.
     """
 
     def __init__(
@@ -180,7 +180,10 @@ class MicroBatches:
         before = self.table.newest()
         kept = [name for name in summary.states if name.endswith(KEPT)]
         offsets, now = {**self.offsets, **summary.offsets}, self.clock()
-        files = [*(StateFile(**file) for file in before.states), *(state_file(self.home.state, n) for n in sorted(kept))]
+        files = [
+            *(StateFile(**file) for file in before.states),
+            *(state_file(self.home.state, n) for n in sorted(kept)),
+        ]
         states = Retained(self.home.state, cached_plan(self.home.plan, plan.segments).stages, files, plan.dead)
         level = max(0, before.level - 1) if states.bytes < self.state_limit / 2 else before.level
         while True:

@@ -71,9 +71,7 @@ class Retained:
         groups: list[list[StateFile]] = []
         for file in kept:
             groups.append([file])
-            while len(groups) > 1 and (
-                whole or _size(groups[-2]) <= max(SMALL, MERGE_FACTOR * _size(groups[-1]))
-            ):
+            while len(groups) > 1 and (whole or _size(groups[-2]) <= max(SMALL, MERGE_FACTOR * _size(groups[-1]))):
                 last = groups.pop()
                 groups[-1] += last
         return [

@@ -15,6 +15,7 @@ from fishweir.evaluate.join.annotations.annotation_stage import AnnotationStage,
 from fishweir.evaluate.join.annotations.annotation_tables import build_annotations
 from fishweir.evaluate.join.annotations.items import no_items
 from fishweir.evaluate.plan.segments import planned_segment, read_segment, write_segment
+from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.pipeline.states import cached_states, write_states
 
@@ -54,13 +55,13 @@ def through_files(folder: Path, table):
     return read_segment(folder, "x").groups[0]
 
 
-def found_by(tables, items, parts=1, merge=None, folder=None, late=3600.0):
+def found_by(tables, items, parts=1, merge=None, folder=None):
     """The same by runs; `merge` may replace the retained ones."""
-    stage, retained, found = AnnotationStage(tables, late), [], []
-    for batch in range(max((one.batch for one in items), default=-1) + 1):
+    stage, retained, found = AnnotationStage(tables), [], []
+    for batch in range(max((one.arrived for one in items), default=-1) + 1):
         primary, entering = [], []
         for stream, name in enumerate(SOURCES):
-            own = [one for one in items if one.batch == batch and one.stream == stream]
+            own = [one for one in items if one.arrived == batch and one.stream == stream]
             source, shared = Source(name), SharedPaths()
             shared.hold({str(i): table.paths([source]) for i, table in enumerate(tables)})
             walk = shared.start()
@@ -81,6 +82,12 @@ def found_by(tables, items, parts=1, merge=None, folder=None, late=3600.0):
         if merge is not None:
             retained = merge(stage, retained)
     return sorted(found)
+
+
+def still_needed(stage, runs, late=0.0):
+    """What windows may still hold where items are at most so late."""
+    newest = max((run.newest for run in runs), default=0.0)
+    return stage.needed(runs, Watermarks.at(newest - late, {i: (Source(name),) for i, name in enumerate(SOURCES)}))
 
 
 def rows_of(primary, block):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 import numpy as np
@@ -14,7 +13,15 @@ from fishweir.algebra.feeds import Annotation, FeedWindow, Filter, Selection
 from fishweir.algebra.formula import And, Atom, Not, Or, to_dnf
 from fishweir.algebra.nodes import Slot, Source, Step
 from fishweir.evaluate.join.annotations.annotation_tables import merge_annotations
-from tests.evaluate.join.annotation_support import SOURCES, arrivals, expected, found_by, table_of, through_files
+from tests.evaluate.join.annotation_support import (
+    SOURCES,
+    arrivals,
+    expected,
+    found_by,
+    still_needed,
+    table_of,
+    through_files,
+)
 
 TITLE, LINK, ITEM = (Step("title"),), (Step("link"),), ()
 WORDS = ["rock", "Muse", "live"]
@@ -160,9 +167,9 @@ def test_merged_tables_runs_and_files(tmp_path_factory, some, arrived, late):
     merged = merge_annotations([through_files(folder, table_of(some[:-1])), alone], np.empty(0, np.int64), {})
 
     def merge(stage, runs):
-        return [stage.merged(runs, stage.needed(runs, math.inf, ()))]
+        return [stage.merged(runs, still_needed(stage, runs, late))]
 
-    found = found_by([through_files(folder, merged)], arrived, merge=merge, folder=folder, late=late)
+    found = found_by([through_files(folder, merged)], arrived, merge=merge, folder=folder)
     assert _in_time(found, arrived, late) == _in_time(expected(some, arrived), arrived, late)
 
 
@@ -170,7 +177,7 @@ def _in_time(found, arrived, late):
     """Results of items that are at most so much older than the newest of the micro-batches before theirs."""
     chosen = set()
     for one in arrived:
-        before = [other.document.timestamp for other in arrived if other.batch < one.batch]
+        before = [other.document.timestamp for other in arrived if other.arrived < one.arrived]
         if one.document.timestamp >= max(before, default=0.0) - late:
             chosen.add(one.document.id)
     return [row for row in found if row[1] in chosen]
@@ -197,11 +204,11 @@ def test_windows_over_the_same_items_are_one():
     held = []
 
     def merge(stage, runs):
-        merged = stage.merged(runs, stage.needed(runs, math.inf, ()))
+        merged = stage.merged(runs, still_needed(stage, runs))
         held.append(np.diff(merged.member_starts).tolist())
         return [merged]
 
-    found = found_by([table_of(some)], arrived, merge=merge, late=0.0)
+    found = found_by([table_of(some)], arrived, merge=merge)
     assert found == expected(some, arrived)
     assert found
     assert {count for counts in held for count in counts} == {1}
@@ -227,11 +234,11 @@ def test_what_no_window_holds_is_left_out():
     sizes = []
 
     def merge(stage, runs):
-        merged = stage.merged(runs, stage.needed(runs, math.inf, ()))
+        merged = stage.merged(runs, still_needed(stage, runs))
         sizes.append(len(merged))
         return [merged]
 
-    assert found_by([table_of([query])], arrived, merge=merge, late=0.0) == expected([query], arrived)
+    assert found_by([table_of([query])], arrived, merge=merge) == expected([query], arrived)
     assert max(sizes) <= 4 + 4
 
 

@@ -26,7 +26,6 @@ from fishweir.evaluate.results import ResultRows
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.path_tables import Path, hash_texts
 
-
 ROUNDING = 1e-9
 """A window is a difference of times: what rounding may make of it is kept too."""
 
@@ -67,9 +66,7 @@ class JoinStage(Stage):
     def counted(self, sources: Sequence[Source]) -> tuple[list[Path], set[Path]]:
         return [path for path, valued in self.paths(sources).items() if valued], set()
 
-    def needed(
-        self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int] = ()
-    ) -> NeededDocuments:
+    def needed(self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int] = ()) -> NeededDocuments:
         runs = [state for state in states if isinstance(state, Run)]
         waits = [wait for part in self.parts for wait in part.waits(dropped)]
         streams = np.unique(np.concatenate([np.empty(0, np.int64), *(run.streams for run in runs)])).tolist()

@@ -191,9 +191,7 @@ class AnnotationStage(Stage):
         primary, entering = batch_items(self, batch)
         return Kept(entering if len(entering) else None, primary if len(primary) else None)
 
-    def needed(
-        self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int] = ()
-    ) -> NeededItems:
+    def needed(self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int] = ()) -> NeededItems:
         """What the longest window may hold of an item that is not behind its stream's watermark; a window of items has
         no end in time."""
         sources = {plan.source for table in self.tables for plan in table.filters}
