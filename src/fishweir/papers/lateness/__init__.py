@@ -1,0 +1,1 @@
+"""What late items cost: joins over news as it was published, and as it arrives."""
