@@ -63,7 +63,7 @@ def test_an_item_from_the_future_stops_nothing(tmp_path, clock, late):
     with testing.open(tmp_path / "home", clock) as weir:
         assert len(pairs(weir)) == 50
         assert weir.status().streams["A"].times.ahead == 1
-        assert "1 items from the future" in str(weir.status())
+        assert "1 item from the future" in str(weir.status())
         put(weir, "B", (2, START + 70 * 365 * DAY + 5))
         assert len(pairs(weir)) == 51
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.catalog.catalog import Query
 from fishweir.catalog.subscribers import Subscription
-from fishweir.engine.status import firing, missing
-from fishweir.engine.timeliness import Timeliness
+from fishweir.engine.status import firing
+from fishweir.engine.timeliness import Timeliness, missing
 from fishweir.evaluate.group import Explained, Placed
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.segments import Segment

@@ -12,7 +12,7 @@ import numpy as np
 from fishweir.algebra.intervals import interval_text
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
-from fishweir.engine.timeliness import Timeliness, timeliness
+from fishweir.engine.timeliness import Timeliness, missing, timeliness
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.results import ResultReader
@@ -31,12 +31,6 @@ def firing(start: float | None, every: float) -> str:
     stored = [f"start {moment(start)}"] if start is not None else []
     stored += [f"every {interval_text(every)}"] if every else []
     return f"on change ({', '.join(stored)}: stored, not acted upon yet)" if stored else "on change"
-
-
-def missing(missed: Mapping[str, int]) -> str:
-    """What a query may have missed."""
-    counts = ", ".join(f"{count:,} of {stream}" for stream, count in missed.items())
-    return f"{counts} came later than allowed: results with them may be missing"
 
 
 @dataclass(frozen=True)

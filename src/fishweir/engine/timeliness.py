@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fishweir.algebra.clauses import to_normals
@@ -46,9 +47,23 @@ class Timeliness:
             how = "not known yet, all is kept"
         else:
             how = f"{about(self.allowed)} ({'declared' if self.declared else 'learned'})"
-        later = f", {self.missed:,} items came later: joins may miss results with them" if self.missed else ""
-        early = f", {self.ahead:,} items from the future" if self.ahead else ""
+        misses = f", {_items(self.missed)} came later: joins may miss results with {_them(self.missed)}"
+        later, early = misses if self.missed else "", f", {_items(self.ahead)} from the future" if self.ahead else ""
         return f"allowed lateness {how}{later}{early}"
+
+
+def missing(missed: Mapping[str, int]) -> str:
+    """What a query may have missed, by stream."""
+    counts = ", ".join(f"{count:,} of {stream}" for stream, count in missed.items())
+    return f"{counts} came later than allowed: results with {_them(sum(missed.values()))} may be missing"
+
+
+def _items(count: int) -> str:
+    return f"{count:,} item{'' if count == 1 else 's'}"
+
+
+def _them(count: int) -> str:
+    return "it" if count == 1 else "them"
 
 
 def timeliness(home: Home, table: ResultsTable, name: str, id: int) -> Timeliness | None:
