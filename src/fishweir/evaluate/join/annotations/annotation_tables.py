@@ -143,11 +143,13 @@ class _Inputs:
         return found
 
     def _read(self, template: AnnotationTemplate) -> list[int]:
-        if template not in self.known:
+        known = self.known.get(template)
+        if known is None:
             roles = map(template.role, range(len(template.windows)))
             predicates = (tuple(side.predicate for side in template.of_role(role)) for role in roles)
-            self.known[template] = [self.predicates.setdefault(one, len(self.predicates)) for one in predicates]
-        return self.known[template]
+            known = [self.predicates.setdefault(one, len(self.predicates)) for one in predicates]
+            self.known[template] = known
+        return known
 
 
 def _lists(parts: Sequence[Sequence[Any]], kind: Any) -> tuple[Ints, Any]:
