@@ -5,13 +5,16 @@ reads them, and explains them. Which *strategy* evaluates which groups is decide
 *operator* of the groups it takes. A *stage* is all operators of one kind in the plan in force: it matches a batch of
 documents, keeps what later documents may join, probes what was kept, and says what is still needed of it. Kinds are
 listed in plan/registry.py. A stage that matches nothing by itself, or keeps nothing, inherits the empty answers.
+
+A kind may let another one match for it. It gives that kind *sides* (matches.py) as rows beside the queries' own, so a
+source has one plan, whoever reads it. A batch is matched once; its stages keep what they keep by the sides found.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
@@ -20,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.matches import NO_SIDES, Matches, SideMatches, all_sides
 from fishweir.evaluate.results import ResultRows
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.watermarks import Watermarks
@@ -29,7 +32,7 @@ from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 QueryRow = tuple[int, Any, Sequence[Constant]]
 """A query as the plan sees it: its number, its template, its constants in the template's order. A query may be several
-rows: one for each of its alternatives."""
+rows: one for each of its alternatives. Of a side, the number is that of its member."""
 
 Paths = dict[Path, bool]
 """Paths that documents are walked for, with whether their values are read."""
@@ -51,6 +54,8 @@ class Batch:
     """Of a changing file: number, arrival and key of each row that was inserted, updated or deleted."""
     origins: Sequence[int] = ()
     """Which documents those are that a published query passed on, -1 for new ones."""
+    sides: SideMatches = NO_SIDES
+    """What has been matched for kinds that let others match for them."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -71,6 +76,10 @@ class Batch:
         came = own if arrivals is None else np.asarray(arrivals, np.float64)
         return cls(stream, tuple(sources), np.asarray(numbers, np.int64), own, witnesses, came, **more)
 
+    def matched(self, sides: Iterable[SideMatches]) -> Batch:
+        """The same documents, once they are matched."""
+        return replace(self, sides=all_sides(sides))
+
 
 class Group(Protocol):
     """Queries of one kind that are evaluated together; immutable, written to and mapped from a segment file."""
@@ -78,11 +87,12 @@ class Group(Protocol):
     kind: ClassVar[str]
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """How many queries it holds; sides are not counted."""
 
     @property
     def members(self) -> Ints:
-        """The query at each position; slices of result rows count positions."""
+        """The query or side at each position; slices of result rows count positions."""
 
     def paths(self, sources: Sequence[Source]) -> Paths:
         """What documents of some sources are walked for."""
@@ -251,9 +261,17 @@ class Kind(ABC):
     @abstractmethod
     def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]: ...
 
+    def side_rows(self, rows: Iterable[QueryRow]) -> Iterable[QueryRow]:
+        """What kinds before it in the registry match for some queries: sides, as rows of those kinds."""
+        return ()
+
+    def sides(self, group: Any) -> Ints:
+        """The sides that a group's queries read; those that no group of a segment reads any more are dropped."""
+        return np.empty(0, np.int64)
+
     @abstractmethod
     def merge(self, groups: Sequence[Any], dropped: Ints, statistics: Statistics) -> list[Group]:
-        """The groups of several segments as those of one, without the dropped queries."""
+        """The groups of several segments as those of one, without the dropped members."""
 
     @abstractmethod
     def read(self, header: Any, arrays: Mapping[str, Any]) -> Group: ...

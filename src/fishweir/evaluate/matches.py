@@ -1,14 +1,43 @@
-"""Matches: what the queries of a group select from a batch of documents."""
+"""Matches: what the queries of a group select from a batch of documents, and which sides the documents are of.
+
+A *side* is documents that a query of another kind asks for: an annotation join, for one, has a side for the items to
+annotate and one for each window, and both are matched among the filters of their source. A group's members are query
+numbers and sides; a side is a negative member, so that neither is taken for the other.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
+
+Numbers = TypeVar("Numbers", int, Ints)
+
+
+@dataclass(frozen=True)
+class SideMatches:
+    """Pairs of a document's place in the batch and a side that it is of."""
+
+    documents: Ints
+    sides: Ints
+
+    def __len__(self) -> int:
+        return len(self.sides)
+
+
+NO_SIDES = SideMatches(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def all_sides(parts: Iterable[SideMatches]) -> SideMatches:
+    some = [part for part in parts if len(part)]
+    if len(some) < 2:
+        return some[0] if some else NO_SIDES
+    return SideMatches(*(np.concatenate([getattr(part, name) for part in some]) for name in ("documents", "sides")))
 
 
 @dataclass(frozen=True)
@@ -21,6 +50,18 @@ class Matches:
     slices: Ints
     member_offsets: Ints
     members: NDArray[np.integer[Any]]
+    sides: SideMatches = NO_SIDES
+    """Of all documents of the batch, also of those that are in no row."""
 
     def __len__(self) -> int:
         return len(self.documents)
+
+
+def to_members(sides: Numbers) -> Numbers:
+    """A side, or many, as members of a group."""
+    return ~sides
+
+
+def to_sides(members: Ints) -> Ints:
+    """The inverse of `to_members`, of members that are sides."""
+    return ~members

@@ -20,9 +20,9 @@ from fishweir.algebra.joins import Edge, JoinTemplate, to_join
 from fishweir.algebra.nodes import Constant, Shape
 from fishweir.algebra.normal import Template
 from fishweir.algebra.values import COMPARE
-from fishweir.evaluate.join.join_tables import kept_nodes, side_paths
-from fishweir.evaluate.join.many.many_tables import build_many, is_hashed
+from fishweir.evaluate.join.join_tables import is_hashed, side_tables, to_columns
 from fishweir.evaluate.join.rows.side_rows import values_at
+from fishweir.evaluate.join.variables import kept_nodes, side_paths
 from fishweir.evaluate.select.match import match_table
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
@@ -63,7 +63,7 @@ def _results(
     template: JoinTemplate, constants: Sequence[Constant], documents: Sequence[TakenDocument]
 ) -> Iterator[tuple[int, ...]]:
     """The output nodes of all sides, for each way the patterns lie over the documents and all edges hold."""
-    tables = build_many(template, [0], [constants]).sides
+    tables = side_tables(template, np.zeros(1, np.int64), to_columns(template, [constants]))
     ends = [end for e in template.edges for end in ((e.left_side, e.left), (e.right_side, e.right))]
     compared = [tuple(dict.fromkeys(n for end, n in ends if end == side)) for side in range(len(template.sides))]
     rows = [

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fishweir.evaluate.group import Batch, Kept
-from fishweir.evaluate.plan.plan import Plan, cached_plan, cached_source_plan, sources_of
+from fishweir.evaluate.plan.plan import Plan, SourcePlan, cached_plan, cached_source_plan, selection_rows, sources_of
 from fishweir.pipeline.chunks import read_chunk
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.lateness import Lateness, observe
@@ -77,9 +77,16 @@ class _Partition:
             if part.stream in task.marks:
                 done.lateness[str(part.stream)] = self._observed(part.stream, batch)
             self.summary.add(done)
-            for rows in plan.rows(batch):
-                self.writer.write(rows)
-            self._keep(batch)
+            self._keep(self._matched(plan, batch))
+
+    def _matched(self, plan: SourcePlan, batch: Batch) -> Batch:
+        """Writes what queries select, and adds to the batch what is matched for others to keep."""
+        sides = []
+        for segment, group, matches in plan.match(batch.witnesses):
+            sides.append(matches.sides)
+            if len(matches):
+                self.writer.write(selection_rows(batch, segment, group, matches))
+        return batch.matched(sides)
 
     def _observed(self, stream: int, batch: Batch) -> Lateness:
         front, late = self.task.marks[stream]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from fishweir.algebra.annotation_oracle import Arrival, annotate
 from fishweir.algebra.annotations import to_annotation
 from fishweir.algebra.clauses import constants_of
@@ -12,11 +14,10 @@ from fishweir.algebra.nodes import Source
 from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.annotations import annotating
 from fishweir.evaluate.join.annotations.annotation_stage import AnnotationStage, batch_items
-from fishweir.evaluate.join.annotations.annotation_tables import build_annotations
 from fishweir.evaluate.join.annotations.items import no_items
-from fishweir.evaluate.plan.segments import planned_segment, read_segment, write_segment
+from fishweir.evaluate.plan.plan import plan_of
+from fishweir.evaluate.plan.segments import build_groups, merge_segments, planned_segment, read_segment, write_segment
 from fishweir.evaluate.watermarks import Watermarks
-from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.pipeline.states import cached_states, write_states
 
 SOURCES = ("A", "B", "C")
@@ -42,33 +43,45 @@ def expected(queries, items):
     )
 
 
-def table_of(queries):
+def segment_of(queries):
     rows = []
     for number, (selection, constants) in enumerate(queries):
         normal = to_annotation(selection)
         rows.append((number, normal.template, constants_of(normal, constants)))
-    return build_annotations(rows, {})
+    return planned_segment("x", build_groups(rows, {}), {})
 
 
-def through_files(folder: Path, table):
-    write_segment(folder, planned_segment("x", (table,), {}))
-    return read_segment(folder, "x").groups[0]
+def merged(segments, dead=()):
+    return planned_segment("x", merge_segments(segments, np.array(dead, np.int64), {}), {})
 
 
-def found_by(tables, items, parts=1, merge=None, folder=None):
+def through_files(folder: Path, segment):
+    write_segment(folder, segment)
+    return read_segment(folder, segment.id)
+
+
+def annotations_in(segment):
+    """The group of annotation joins; the others are the filters of the sources."""
+    (table,) = (group for group in segment.groups if group.kind == "annotations")
+    return table
+
+
+def found_by(segment, items, parts=1, merge=None, folder=None):
     """The same by runs; `merge` may replace the retained ones."""
-    stage, retained, found = AnnotationStage(tables), [], []
+    stage, retained, found = AnnotationStage([annotations_in(segment)]), [], []
     for batch in range(max((one.arrived for one in items), default=-1) + 1):
         primary, entering = [], []
         for stream, name in enumerate(SOURCES):
             own = [one for one in items if one.arrived == batch and one.stream == stream]
-            source, shared = Source(name), SharedPaths()
-            shared.hold({str(i): table.paths([source]) for i, table in enumerate(tables)})
-            walk = shared.start()
+            source = Source(name)
+            plan = plan_of([segment], [source])
+            walk = plan.start()
             for i, one in enumerate(own):
                 walk.add(i, one.document.root)
             numbers, times = [one.number for one in own], [one.document.timestamp for one in own]
-            both = batch_items(stage, Batch.of(stream, (source,), numbers, times, walk.tables()))
+            batch_of_one = Batch.of(stream, (source,), numbers, times, walk.tables())
+            sides = [matches.sides for _, _, matches in plan.match(batch_of_one.witnesses)]
+            both = batch_items(stage, batch_of_one.matched(sides))
             primary.append(both[0])
             entering.append(both[1])
         new, items_to_annotate = stage.merged(entering), stage.together(primary)

@@ -11,9 +11,9 @@ from fishweir.algebra.clauses import constants_of, has_several, to_normals
 from fishweir.algebra.join_oracle import evaluate_join
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.group import Batch
-from fishweir.evaluate.join.many.many_tables import build_many
+from fishweir.evaluate.join.join_tables import build_join, merge_joins
 from fishweir.evaluate.join.many.mjoin import find_many
-from fishweir.evaluate.join.operators import Joins
+from fishweir.evaluate.join.operators import MultiwayJoins
 from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.stage import JoinStage, batch_run
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
@@ -33,7 +33,7 @@ def tables_of(queries):
             numbers, rows = grouped.setdefault(normal.template, ([], []))
             numbers.append(number)
             rows.append(constants_of(normal, constants))
-    return [build_many(template, *both) for template, both in grouped.items()]
+    return [build_join(template, *both, {}) for template, both in grouped.items()]
 
 
 def expected(queries, batches, in_force=lambda ids: True):
@@ -68,14 +68,14 @@ class Home:
 
     def stage(self):
         half = len(self.tables) // 2
-        return JoinStage([Joins(self.tables[:half]), Joins(self.tables[half:])])
+        return JoinStage([MultiwayJoins(self.tables[:half]), MultiwayJoins(self.tables[half:])])
 
     def merge_tables(self, dead=()):
         """As segments are merged: tables of one template become one."""
         grouped = {}
         for table in self.tables:
             grouped.setdefault(table.template, []).append(table)
-        merged = [first.merged(others, np.array(dead, np.int64)) for first, *others in grouped.values()]
+        merged = [merge_joins(tables, np.array(dead, np.int64)) for tables in grouped.values()]
         self.tables = [table for table in merged if table is not None]
 
     def run(self, stage, batch, version):

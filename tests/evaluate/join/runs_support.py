@@ -10,10 +10,10 @@ from fishweir.algebra.join_oracle import evaluate_join, join_results
 from fishweir.algebra.joins import row_variables, to_join
 from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.join_tables import build_join
-from fishweir.evaluate.join.operators import Joins
 from fishweir.evaluate.join.pairing import find_pairs
 from fishweir.evaluate.join.placement import is_movable
 from fishweir.evaluate.join.stage import JoinStage, batch_run
+from fishweir.evaluate.plan.segments import planned_segment
 from fishweir.evaluate.watermarks import Watermarks
 
 
@@ -26,6 +26,12 @@ def tables_of(queries, statistics=None):
             numbers.append(number)
             rows.append(constants_of(normal, constants))
     return [build_join(template, *both, statistics or {}) for template, both in grouped.items()]
+
+
+def stage_of(parts):
+    """The stage of some tables, as if each part were a segment."""
+    segments = [planned_segment(str(i), tables, {}) for i, tables in enumerate(parts) if tables]
+    return JoinStage([operator for segment in segments for operator in segment.operators["joins"]])
 
 
 def parsed(streams):
@@ -68,7 +74,7 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
     if above:
         tables = [replace(table, above=is_movable(table.template)) for table in tables]
     half = len(tables) // 2
-    stage = JoinStage([Joins([table]) for table in tables] if apart else [Joins(tables[:half]), Joins(tables[half:])])
+    stage = stage_of([[table] for table in tables] if apart else [tables[:half], tables[half:]])
     sources = sorted({block.source.name for shape, _ in queries for block in shape.blocks})
     by_place, versions, retained, found = {}, {}, [], []
     for version, batch in enumerate(batches):

@@ -12,14 +12,15 @@ from fishweir.algebra.column_joins import in_block
 from fishweir.algebra.feeds import Annotation, FeedWindow, Filter, Selection
 from fishweir.algebra.formula import And, Atom, Not, Or, to_dnf
 from fishweir.algebra.nodes import Slot, Source, Step
-from fishweir.evaluate.join.annotations.annotation_tables import merge_annotations
 from tests.evaluate.join.annotation_support import (
     SOURCES,
+    annotations_in,
     arrivals,
     expected,
     found_by,
+    merged,
+    segment_of,
     still_needed,
-    table_of,
     through_files,
 )
 
@@ -154,7 +155,7 @@ def queries(draw):
 @settings(max_examples=100, deadline=None)
 @given(st.lists(queries(), min_size=1, max_size=5), items(), st.sampled_from([1, 3]))
 def test_equal_to_the_oracle(some, arrived, parts):
-    assert found_by([table_of(some)], arrived, parts) == expected(some, arrived)
+    assert found_by(segment_of(some), arrived, parts) == expected(some, arrived)
 
 
 @settings(max_examples=40, deadline=None)
@@ -162,14 +163,13 @@ def test_equal_to_the_oracle(some, arrived, parts):
 def test_merged_tables_runs_and_files(tmp_path_factory, some, arrived, late):
     """Runs merged after each micro-batch, without what left the windows; items that are not too late miss nothing."""
     folder = tmp_path_factory.mktemp("files")
-    last = table_of(some)
-    alone = merge_annotations([last], np.arange(len(some) - 1), {})
-    merged = merge_annotations([through_files(folder, table_of(some[:-1])), alone], np.empty(0, np.int64), {})
+    alone = merged([segment_of(some)], range(len(some) - 1))
+    whole = merged([through_files(folder, segment_of(some[:-1])), alone])
 
     def merge(stage, runs):
         return [stage.merged(runs, still_needed(stage, runs, late))]
 
-    found = found_by([through_files(folder, merged)], arrived, merge=merge, folder=folder)
+    found = found_by(through_files(folder, whole), arrived, merge=merge, folder=folder)
     assert _in_time(found, arrived, late) == _in_time(expected(some, arrived), arrived, late)
 
 
@@ -204,21 +204,21 @@ def test_windows_over_the_same_items_are_one():
     held = []
 
     def merge(stage, runs):
-        merged = stage.merged(runs, still_needed(stage, runs))
-        held.append(np.diff(merged.member_starts).tolist())
-        return [merged]
+        left = stage.merged(runs, still_needed(stage, runs))
+        held.append(np.diff(left.member_starts).tolist())
+        return [left]
 
-    found = found_by([table_of(some)], arrived, merge=merge)
+    found = found_by(segment_of(some), arrived, merge=merge)
     assert found == expected(some, arrived)
     assert found
     assert {count for counts in held for count in counts} == {1}
-    table = table_of(some)
+    segment = segment_of(some)
     for dead in range(len(some)):
         left = [row for row in found if row[0] >= dead]
-        assert found_by([table], arrived) == left
-        assert len(np.unique(table.windows)) == 1
-        table = merge_annotations([table], np.array([dead]), {})
-    assert table is None
+        assert found_by(segment, arrived) == left
+        assert len(np.unique(annotations_in(segment).windows)) == 1
+        segment = merged([segment], [dead])
+    assert not segment.groups
 
 
 def test_what_no_window_holds_is_left_out():
@@ -234,11 +234,11 @@ def test_what_no_window_holds_is_left_out():
     sizes = []
 
     def merge(stage, runs):
-        merged = stage.merged(runs, still_needed(stage, runs))
-        sizes.append(len(merged))
-        return [merged]
+        left = stage.merged(runs, still_needed(stage, runs))
+        sizes.append(len(left))
+        return [left]
 
-    assert found_by([table_of([query])], arrived, merge=merge) == expected([query], arrived)
+    assert found_by(segment_of([query]), arrived, merge=merge) == expected([query], arrived)
     assert max(sizes) <= 4 + 4
 
 
@@ -248,6 +248,6 @@ def test_a_title_without_words_is_contained_in_none():
     query = Selection((Filter(Source("A"), And(), (0,)),), joins=joins), ()
     titles = [("B", "", 0.0), ("B", "...", 0.0), ("B", "rock", 0.0), ("A", "a rock concert", 1.0), ("A", "", 1.0)]
     arrived = arrivals([(source, f"<item><title>{title}</title></item>", at) for source, title, at in titles], [5])
-    found = found_by([table_of([query])], arrived)
+    found = found_by(segment_of([query]), arrived)
     assert found == expected([query], arrived)
     assert len(found) == 1

@@ -69,6 +69,28 @@ def test_through_spark(name: str, tmp_path: Path, spark) -> None:  # type: ignor
     assert play(on_spark(tmp_path / name, {"filters": name}, spark), history(7)) == expected
 
 
+JOINED = """create stream Blog;
+create feed j0 from News as $n join last 50 seconds on (Blog as $b) with $n[title similar window.title]
+    where $b[title contains 'rock'] and $n[price < 5];
+create feed j1 from Blog as $b join last 3 items on News with $b[price = window.price];
+create feed j2 from News as $n join last 9 seconds on (News as $m) with $n[price = window.price]
+    where $m[title contains 'rock' or title contains 'live'];"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sides_of_annotation_joins_are_planned_with_the_filters(name: str, tmp_path: Path) -> None:
+    def on(stream: str, seed: int, start: float) -> Publish:
+        some = items(random.Random(seed), start)
+        return Publish(stream, some.items, some.timestamps)
+
+    story = history(5)
+    story[2:2] = [Execute(JOINED), on("Blog", 1, 0.0)]
+    story += [on("Blog", 2, 205.0), Execute("drop feed j2;"), REOPEN, on("News", 3, 210.0), on("Blog", 4, 215.0)]
+    expected = play(inline(tmp_path / "default", {}), story)
+    assert {"j0", "j1", "j2"} <= {result["query"] for result in expected}
+    assert play(inline(tmp_path / name, {"filters": name}), story) == expected
+
+
 SHARED = """create stream News;
 create feed a from News as $n where $n[title contains 'rock' and title contains 'live'];
 create feed b from News as $n where $n[title contains 'rock' and title contains 'tour'];"""

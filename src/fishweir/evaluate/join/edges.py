@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.join.join_tables import JoinTable, Variable, variables_of
+from fishweir.evaluate.join.join_tables import JoinTable, variables_of
 from fishweir.evaluate.join.state import Hashes, Run
 from fishweir.evaluate.join.value_views import EQUAL, LEFT_EXISTS, RIGHT_EXISTS, View, view_of
+from fishweir.evaluate.join.variables import Variable
 
 VIEWS = 64
 """Runs that a segment's sets keep a view of."""

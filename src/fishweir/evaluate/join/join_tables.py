@@ -1,66 +1,36 @@
-"""A join table: the queries of one join template behind one anchor edge.
+"""A join table: the queries of one join template, with any number of sides.
 
-In: the query numbers and constants of one join template. Out: how far each query's window reaches, the constant
-tables of its two sides, and the variables (source and path) that its documents must be kept by. The anchor is the
-equality that is enumerated, the most selective by the statistics of the moment (-1: there is no equality).
+In: the query numbers and constants of one join template. Out: how far each query's windows reach, the constant tables
+of the sides, and what the sides keep of documents. Of a join of two, the anchor is the equality that is enumerated, the
+most selective by the statistics of the moment (-1: there is none). Which strategy evaluates a table is for the rules to
+say (plan/rules.py); what a strategy makes of it is its own: EdgeSets, RowJoin (rows/), MultiwayJoin (many/).
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Protocol
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fishweir.algebra.codec import to_json
-from fishweir.algebra.joins import JoinTemplate
+from fishweir.algebra.codec import from_json, to_json
+from fishweir.algebra.joins import Edge, JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template, dotted
 from fishweir.evaluate.arrays import Column, Ints, take, to_column
 from fishweir.evaluate.join.placement import Check, checks_of, is_better_above
+from fishweir.evaluate.join.variables import Variable, kept_nodes, key_of, side_paths, together, variables_in
 from fishweir.evaluate.select.anchors import Anchor, choose_anchor
-from fishweir.evaluate.select.constant_tables import Table, build_table, concatenated, template_paths
+from fishweir.evaluate.select.constant_tables import Table, build_table, concatenated
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
 from fishweir.evaluate.witnesses.path_tables import Path
 
-
-@dataclass(frozen=True)
-class Variable:
-    """What a value or node of a document is kept under: equal definitions are one variable."""
-
-    source: Source
-    path: Path
-    columns: bool = False
-
-    @cached_property
-    def key(self) -> int:
-        steps = [f"{step.axis} {step.name} {step.namespace!r}{step.position or ''}" for step in self.path]
-        return key_of("\t".join([repr(self.source.name), str(self.source.dtd), str(self.columns), *steps]))
-
-    def __hash__(self) -> int:
-        return self.key
-
-
-@lru_cache(maxsize=100_000)
-def variables_in(template: Template) -> tuple[Variable, ...]:
-    """The variable of each node of a side."""
-    return tuple(Variable(template.source, template.path(i), template.columns) for i in range(len(template.nodes)))
-
-
-@lru_cache(maxsize=100_000)
-def kept_nodes(template: Template) -> tuple[int, ...]:
-    """The nodes that decide whether, and how often, a pattern lies over a document."""
-    return tuple(sorted({*template.leaves, *template.referred}))
-
-
-def key_of(text: str) -> int:
-    """A number that is the same in every process."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+Value = tuple[int, bool]
+"""A node of a side whose value edges compare, and whether by its hash, or else as a number."""
 
 
 class Numbered:
@@ -82,25 +52,9 @@ class Numbered:
         return np.flatnonzero(self.numbers == number)
 
 
-def side_paths(template: Template, kept: Iterable[int], compared: Iterable[int]) -> dict[Path, bool]:
-    """The paths that a side's documents are walked for, and whether their values are read."""
-    found = template_paths(template)
-    found |= {template.path(node): found.get(template.path(node), False) for node in kept}
-    return found | {template.path(node): True for node in compared}
-
-
-def together(paths: Iterable[Mapping[Path, bool]]) -> dict[Path, bool]:
-    """The paths of several sides; values are read where any reads them."""
-    found: dict[Path, bool] = {}
-    for own in paths:
-        for path, valued in own.items():
-            found[path] = found.get(path, False) or valued
-    return found
-
-
 @dataclass(frozen=True)
 class JoinTable(Numbered):
-    """`numbers` and `columns` have one row per query, in registration order."""
+    """`numbers` and `columns` have one row per query, by number."""
 
     template: JoinTemplate
     anchor: int
@@ -113,25 +67,33 @@ class JoinTable(Numbered):
     def sources(self) -> tuple[Source, ...]:
         return self.template.sources
 
+    @property
+    def is_of_two(self) -> bool:
+        return len(self.template.sides) == 2
+
     @cached_property
-    def keys(self) -> tuple[int, int]:
-        """What the rows of its two sides are kept under, in whatever segment its queries are."""
-        key = key_of(json.dumps([to_json(self.template), self.anchor, *(["above"] if self.above else [])]))
-        return key & ~1, key | 1
+    def keys(self) -> tuple[int, ...]:
+        """What the rows of its sides are kept under, in whatever segment its queries are. Of a join of more than two a
+        side without constants is the same for all that compare the same values: its rows are kept once."""
+        whole = [to_json(self.template), self.anchor, self.above]
+        return tuple(
+            key_of(json.dumps([i, *whole] if self.is_of_two or side.conditions else [to_json(side), self.values[i]]))
+            for i, side in enumerate(self.template.sides)
+        )
 
     @property
     def is_plain(self) -> bool:
         """Whether the set of equal values of two documents decides: no constants, no other comparisons."""
-        sides = self.template.sides
         return (
-            self.anchor >= 0
+            self.is_of_two
+            and self.anchor >= 0
             and all(edge.is_equality for edge in self.template.edges)
-            and not any(side.conditions or side.joins or side.columns or side.absent for side in sides)
+            and not any(side.conditions or side.joins or side.columns or side.absent for side in self.template.sides)
             and not any(self.template.counts_rows)
         )
 
     @property
-    def merge_key(self) -> Hashable:
+    def merge_key(self) -> tuple[JoinTemplate, int, bool]:
         """What queries of one table have in common."""
         return self.template, self.anchor, self.above
 
@@ -139,11 +101,7 @@ class JoinTable(Numbered):
         return [to_json(self.template), self.anchor, self.above]
 
     def arrays(self) -> dict[str, Any]:
-        return column_arrays(self.numbers, self.columns)
-
-    def merged(self, others: Sequence[JoinTable], dropped: Ints) -> JoinTable | None:
-        kept = merged_columns([self, *others], dropped)
-        return None if kept is None else replace(self, numbers=kept[0], columns=kept[1])
+        return {"numbers": self.numbers} | {f"column{i}": column for i, column in enumerate(self.columns)}
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
         """The paths that some sources' documents are walked for, and whether their values are read."""
@@ -153,17 +111,32 @@ class JoinTable(Numbered):
             if template.source in sources
         )
 
+    @cached_property
+    def values(self) -> tuple[tuple[Value, ...], ...]:
+        """What edges compare of a document of each side, each once."""
+        return tuple(
+            tuple(sorted({(node, is_hashed(edge)) for edge, node in self._ends(side)}))
+            for side in range(len(self.template.sides))
+        )
+
     def joined(self, side: int) -> tuple[int, ...]:
         """The nodes of a side that its edges compare."""
-        return tuple(dict.fromkeys(e.right if side else e.left for e in self.template.edges))
+        return tuple(dict.fromkeys(node for _, node in self._ends(side)))
+
+    def _ends(self, side: int) -> Iterator[tuple[Edge, int]]:
+        for edge in self.template.edges:
+            if edge.left_side == side:
+                yield edge, edge.left
+            if edge.right_side == side:
+                yield edge, edge.right
 
     @cached_property
-    def _kept(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return kept_nodes(self.template.left), kept_nodes(self.template.right)
+    def _kept(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(map(kept_nodes, self.template.sides))
 
     @cached_property
-    def _variables(self) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
-        return variables_in(self.template.left), variables_in(self.template.right)
+    def _variables(self) -> tuple[tuple[Variable, ...], ...]:
+        return tuple(map(variables_in, self.template.sides))
 
     def kept(self, side: int) -> tuple[int, ...]:
         return self._kept[side]
@@ -172,34 +145,27 @@ class JoinTable(Numbered):
         return self._variables[side][node]
 
     @cached_property
-    def reaches(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """How long the left documents wait for later ones, and the right ones; -1 where they do not."""
-        left, right = reaches_of(self.template, self.columns, self.size)
-        return left, right
+    def reaches(self) -> tuple[NDArray[np.float64], ...]:
+        """How long the documents of each side wait for later ones, query by query, in seconds or rows; -1 where they do
+        not."""
+        windows = self.template.windows
+        ends = (np.full(self.size, -1.0) if w.end is None else self.columns[w.end.index] for w in windows)
+        return tuple(np.asarray(end, np.float64) for end in ends)
 
     @cached_property
-    def sides(self) -> tuple[Table, Table]:
-        """The constant tables of the two sides: which queries' constants a document satisfies. A side without
-        constants has one member, which stands for all."""
-        first = len(self.template.left.types)
-        parts = self.columns[:first], self.columns[first : first + len(self.template.right.types)]
-        left, right = (
-            build_table(side, choose_anchor(side, list(own), {}), self.numbers if own else np.zeros(1, np.int64), own)
-            for side, own in zip(self.template.sides, parts, strict=True)
-        )
-        return left, right
+    def sides(self) -> tuple[Table, ...]:
+        """The constant tables of the sides: which queries' constants a document satisfies. A side without constants has
+        one member, which stands for all."""
+        return side_tables(self.template, self.numbers, self.columns)
 
     @cached_property
-    def bare(self) -> tuple[Table, Table]:
+    def bare(self) -> tuple[Table, ...]:
         """The sides without their constants; the nodes compared with them are outputs after the side's own."""
-        left, right = (
-            build_table(side, Anchor(side.leaves[0], ()), np.zeros(1, np.int64), ())
-            for side in (
-                replace(side, constants=(), outputs=(*side.outputs, *self.compared(i)))
-                for i, side in enumerate(self.template.sides)
-            )
+        sides = (
+            replace(side, constants=(), outputs=(*side.outputs, *self.compared(i)))
+            for i, side in enumerate(self.template.sides)
         )
-        return left, right
+        return tuple(build_table(side, Anchor(side.leaves[0], ()), np.zeros(1, np.int64), ()) for side in sides)
 
     def compared(self, side: int) -> tuple[int, ...]:
         """The nodes of a side that constants are compared with and that are no outputs of it."""
@@ -210,20 +176,40 @@ class JoinTable(Numbered):
     def checks(self) -> tuple[Check, ...]:
         return checks_of(self.template, self.columns)
 
+    def positions(self, numbers: Ints) -> Ints:
+        """The place of each query in the table, -1 where it is in another one."""
+        at = np.minimum(np.searchsorted(self.numbers, numbers), self.size - 1)
+        return np.where(self.numbers[at] == numbers, at, -1)
 
-def reaches_of(template: JoinTemplate, columns: Sequence[Column], size: int) -> tuple[NDArray[np.float64], ...]:
-    """How long the documents of each side wait for later ones, query by query, in seconds or rows; -1: they do not."""
-    ends = (np.full(size, -1.0) if window.end is None else columns[window.end.index] for window in template.windows)
-    return tuple(np.asarray(end, np.float64) for end in ends)
+
+def is_hashed(edge: Edge) -> bool:
+    return edge.op in ("=", "!=")
+
+
+def side_tables(template: JoinTemplate, numbers: Ints, columns: Sequence[Column]) -> tuple[Table, ...]:
+    found, first = [], 0
+    for side in template.sides:
+        own = tuple(columns[first : first + len(side.types)])
+        first += len(side.types)
+        members = numbers if own else np.zeros(1, np.int64)
+        found.append(build_table(side, choose_anchor(side, list(own), {}), members, own))
+    return tuple(found)
+
+
+def to_columns(template: JoinTemplate, rows: Sequence[Sequence[Constant]]) -> tuple[Column, ...]:
+    return tuple(to_column(v, kind) for kind, v in zip(template.types, zip(*rows, strict=True), strict=True))
 
 
 def build_join(
     template: JoinTemplate, numbers: Sequence[int], rows: Sequence[Sequence[Constant]], statistics: Statistics
 ) -> JoinTable:
-    columns = tuple(to_column(v, kind) for kind, v in zip(template.types, zip(*rows, strict=True), strict=True))
+    own = np.array(numbers, dtype=np.int64)
+    order = np.argsort(own, kind="stable")
+    columns = tuple(take(column, order) for column in to_columns(template, rows))
+    if len(template.sides) > 2:
+        return JoinTable(template, -1, own[order], columns)
     anchor = choose_edge(template, statistics)
-    above = is_better_above(template, anchor, columns, statistics)
-    return JoinTable(template, anchor, np.array(numbers, dtype=np.int64), columns, above)
+    return JoinTable(template, anchor, own[order], columns, is_better_above(template, anchor, columns, statistics))
 
 
 def choose_edge(template: JoinTemplate, statistics: Statistics) -> int:
@@ -242,27 +228,22 @@ def choose_edge(template: JoinTemplate, statistics: Statistics) -> int:
     return max(equalities, key=most)[0]
 
 
-class Columnar(Protocol):
-    @property
-    def numbers(self) -> Ints: ...
-
-    @property
-    def columns(self) -> tuple[Column, ...]: ...
-
-
-def merged_columns(tables: Sequence[Columnar], dropped: Ints) -> tuple[Ints, tuple[Column, ...]] | None:
-    """The queries of several tables by number, without the dropped ones; None where none is left."""
+def merge_joins(tables: Sequence[JoinTable], dropped: Ints) -> JoinTable | None:
+    """One table of several of the same template and anchor, without the dropped queries; None where none is left."""
     numbers = np.concatenate([table.numbers for table in tables])
     keep = np.flatnonzero(~np.isin(numbers, dropped))
     keep = keep[np.argsort(numbers[keep], kind="stable")]
     if not len(keep):
         return None
     columns = zip(*(table.columns for table in tables), strict=True)
-    return numbers[keep], tuple(take(concatenated(parts), keep) for parts in columns)
+    merged = tuple(take(concatenated(parts), keep) for parts in columns)
+    return replace(tables[0], numbers=numbers[keep], columns=merged)
 
 
-def column_arrays(numbers: Ints, columns: Sequence[Column]) -> dict[str, Any]:
-    return {"numbers": numbers} | {f"column{i}": column for i, column in enumerate(columns)}
+def join_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> JoinTable:
+    template: JoinTemplate = from_json(header[0])
+    columns = tuple(arrays[f"column{i}"] for i in range(len(template.types)))
+    return JoinTable(template, header[1], arrays["numbers"], columns, header[2])
 
 
 def variables_of(tables: Sequence[JoinTable]) -> Iterator[tuple[Variable, bool]]:

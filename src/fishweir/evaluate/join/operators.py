@@ -1,12 +1,13 @@
 """Join operators: join tables of a segment, ready to be kept for and probed.
 
-In: tables of joins. Out: which cells and rows a document leaves for them, and what new documents join. Plain joins are
-decided by edge sets (edges, pairs), other joins of two streams by rows (rows/), those of more streams by an MJoin
-(many/). Another strategy has an operator of its own with the same members (JoinOperator).
+In: the join tables that a strategy has taken (kind.py). Out: which cells and rows a document leaves for them, and what
+new documents join: by edge sets (edges, pairs), by rows (rows/) or by an MJoin (many/). Another strategy has an
+operator of its own with the same members (JoinOperator).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -18,14 +19,18 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.join.edges import EdgeSets
-from fishweir.evaluate.join.join_tables import JoinTable, Variable
-from fishweir.evaluate.join.many.many_tables import ManyTable
+from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.many.mjoin import find_many
+from fishweir.evaluate.join.many.multiway import MultiwayJoin
 from fishweir.evaluate.join.many.partial import Combinations
 from fishweir.evaluate.join.many.side_views import many_rows
 from fishweir.evaluate.join.pairing import PairBlock, RunContext, find_pairs
+from fishweir.evaluate.join.pairs import SetPairs, UnverifiedPairs, join_runs
+from fishweir.evaluate.join.rows.probing import Joined, join_rows
 from fishweir.evaluate.join.rows.row_joins import RowJoin, row_joins
+from fishweir.evaluate.join.rows.verifying import verify
 from fishweir.evaluate.join.state import Run, SideRows
+from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.results import ResultRows, result_batch, rows_to_lists, to_lists
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
@@ -54,7 +59,7 @@ class JoinOperator(Protocol):
     """What the join stage asks of a strategy."""
 
     @property
-    def tables(self) -> Sequence[JoinTable | ManyTable]: ...
+    def tables(self) -> Sequence[JoinTable]: ...
 
     @property
     def sources(self) -> Collection[Source]: ...
@@ -74,23 +79,11 @@ class JoinOperator(Protocol):
         """What the new documents join, among themselves and with the old ones; one `part` of `parts` of it."""
 
 
-class Joins:
-    """Join tables, each evaluated by the strategy that suits it; remembers the edge sets that occurred."""
+class Joins(ABC):
+    """Join tables that one strategy evaluates."""
 
-    def __init__(self, tables: Sequence[JoinTable | ManyTable]) -> None:
+    def __init__(self, tables: Sequence[JoinTable]) -> None:
         self.tables = tuple(tables)
-        of_two = [table for table in tables if isinstance(table, JoinTable)]
-        self.sets = EdgeSets([table for table in of_two if table.is_plain])
-        self.others = [table for table in of_two if not table.is_plain]
-        self.many = [table for table in tables if isinstance(table, ManyTable)]
-        self.by_rows = row_joins(self.others)
-        self._alone: dict[int, RowJoin] = {}
-
-    def alone(self, plain: int) -> RowJoin:
-        """A plain table as a join by rows, for pairs that equal values do not decide."""
-        if plain not in self._alone:
-            (self._alone[plain],) = row_joins([self.sets.tables[plain]])
-        return self._alone[plain]
 
     @cached_property
     def _windows(self) -> dict[tuple[Source, Source, bool], tuple[Ints, NDArray[np.float64]]]:
@@ -122,26 +115,94 @@ class Joins:
 
     @property
     def variables(self) -> Mapping[Variable, bool]:
-        """What it needs as cells: the variables of plain joins, each with whether its values are compared."""
-        return self.sets.variables
+        return {}
 
-    @cached_property
-    def row_sides(self) -> list[RowSide]:
-        """What it needs as rows."""
-        found = [
-            RowSide(join.keys[side], join.listed[side], join.sources[side], partial(join.rows, side))
-            for join in self.by_rows
-            for side in (0, 1)
-        ]
-        return found + [
-            RowSide(table.keys[side], bool(template.conditions), template.source, partial(many_rows, table, side))
-            for table in self.many
-            for side, template in enumerate(table.template.sides)
-        ]
+    @property
+    def row_sides(self) -> Sequence[RowSide]:
+        return ()
+
+    @abstractmethod
+    def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]: ...
+
+
+class JoinsOfTwo(Joins):
+    """Joins whose results are pairs of documents."""
+
+    @abstractmethod
+    def pairs(
+        self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
+    ) -> Iterator[SetPairs | Joined]: ...
 
     def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
         for block in find_pairs([self], new, old, part, parts, known):
             yield pair_rows(block)
+
+
+class EdgeSetJoins(JoinsOfTwo):
+    """Plain joins of two: the set of equal values of two documents decides. Remembers the sets that occurred."""
+
+    def __init__(self, tables: Sequence[JoinTable]) -> None:
+        super().__init__(tables)
+        self.sets = EdgeSets(self.tables)
+        self._alone: dict[int, RowJoin] = {}
+
+    @property
+    def variables(self) -> Mapping[Variable, bool]:
+        return self.sets.variables
+
+    def alone(self, plain: int) -> RowJoin:
+        """A table as a join by rows, for pairs that equal values do not decide."""
+        if plain not in self._alone:
+            (self._alone[plain],) = row_joins([self.tables[plain]])
+        return self._alone[plain]
+
+    def pairs(
+        self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
+    ) -> Iterator[SetPairs | Joined]:
+        for found in join_runs(self.sets, new, old, part, parts):
+            if isinstance(found, UnverifiedPairs):
+                yield from verify(self.alone(found.table), found)
+            else:
+                yield found
+
+
+class JoinsByRows(JoinsOfTwo):
+    """Joins of two that have more than equal values: those of one signature together."""
+
+    def __init__(self, tables: Sequence[JoinTable]) -> None:
+        super().__init__(tables)
+        self.by_rows = row_joins(self.tables)
+
+    @cached_property
+    def row_sides(self) -> Sequence[RowSide]:
+        return [
+            RowSide(join.keys[side], join.listed[side], join.sources[side], partial(join.rows, side))
+            for join in self.by_rows
+            for side in (0, 1)
+        ]
+
+    def pairs(
+        self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
+    ) -> Iterator[SetPairs | Joined]:
+        return join_rows(self.by_rows, new, old, part, parts, known.ranks)
+
+
+class MultiwayJoins(Joins):
+    """Joins of any number of streams, each table by itself."""
+
+    def __init__(self, tables: Sequence[JoinTable]) -> None:
+        super().__init__(tables)
+        self.many = [MultiwayJoin(table) for table in self.tables]
+
+    @cached_property
+    def row_sides(self) -> Sequence[RowSide]:
+        return [
+            RowSide(join.table.keys[side], bool(template.conditions), template.source, partial(many_rows, join, side))
+            for join in self.many
+            for side, template in enumerate(join.template.sides)
+        ]
+
+    def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
         for combinations in find_many([self], new, old, part, parts, known):
             yield combination_rows(combinations)
 

@@ -1,7 +1,7 @@
 """What a batch's documents meet, by all joins of two streams.
 
-In: the join stage, the run of the new documents and those retained. Out: blocks of results, each row a document and
-those it met, with a set of queries.
+In: the operators of such joins, the run of the new documents and those retained. Out: blocks of results, each row a
+document and those it met, with a set of queries.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.join.edges import Contained, EdgeSets
+from fishweir.evaluate.join.edges import Contained
 from fishweir.evaluate.join.hits import row_starts
-from fishweir.evaluate.join.pairs import SetPairs, UnverifiedPairs, join_runs
+from fishweir.evaluate.join.pairs import SetPairs
 from fishweir.evaluate.join.ranks import Ranks
-from fishweir.evaluate.join.rows.probing import Joined, join_rows
-from fishweir.evaluate.join.rows.row_joins import RowJoin
-from fishweir.evaluate.join.rows.verifying import verify
+from fishweir.evaluate.join.rows.probing import Joined
 from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.superseded import Superseded
 
@@ -65,16 +63,12 @@ class PairBlock:
 
 
 class PairJoins(Protocol):
-    """Joins of two streams: plain ones by edge sets, the others by rows."""
+    """Joins of two streams."""
 
-    @property
-    def sets(self) -> EdgeSets: ...
-
-    @property
-    def by_rows(self) -> Sequence[RowJoin]: ...
-
-    def alone(self, plain: int) -> RowJoin:
-        """A plain table as a join by rows."""
+    def pairs(
+        self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
+    ) -> Iterator[SetPairs | Joined]:
+        """The pairs that the new documents are in, with the queries that want them."""
 
 
 def find_pairs(
@@ -88,7 +82,8 @@ def find_pairs(
     """What the new documents meet, among themselves and among the old ones; `part` of `parts` of it. `known` is of
     all documents of the micro-batch and those retained."""
     known = known or RunContext([new, *old])
-    yield from to_blocks(_found(joins, new, old, part, parts, known), known)
+    for some in joins:
+        yield from to_blocks(some.pairs(new, old, part, parts, known), known)
 
 
 def to_blocks(results: Iterable[SetPairs | Joined], known: RunContext) -> Iterator[PairBlock]:
@@ -110,18 +105,6 @@ class RunContext:
         """`counts_rows`: whether any window does."""
         self.ranks, self.superseded = Ranks(runs if counts_rows else []), Superseded(runs)
         self.passed_on = any(run.passed_on for run in runs)
-
-
-def _found(
-    joins: Sequence[PairJoins], new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
-) -> Iterator[SetPairs | Joined]:
-    for some in joins:
-        for found in join_runs(some.sets, new, old, part, parts):
-            if isinstance(found, UnverifiedPairs):
-                yield from verify(some.alone(found.table), found)
-            else:
-                yield found
-        yield from join_rows(some.by_rows, new, old, part, parts, known.ranks)
 
 
 def only(found: SetPairs | Joined, kept: NDArray[np.bool_]) -> SetPairs | Joined:

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.group import Batch, Kept, Stage, State
-from fishweir.evaluate.join.join_tables import Variable
 from fishweir.evaluate.join.operators import JoinOperator, RowSide, Waits
 from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.ranks import arrival_blocks, oldest_of_newest
 from fishweir.evaluate.join.state import Hashes, Run, Versions, build_run, concatenated_rows, merge_runs, no_versions
+from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.results import ResultRows
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.path_tables import Path, hash_texts

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.join.join_tables import Variable
+from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 Hashes = NDArray[np.uint64]

@@ -73,13 +73,9 @@ class SourcePlan:
         return self.shared.start()
 
     def match(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[str, int, Matches]]:
-        """What the queries select, with the segment and group that slices refer to."""
+        """What the queries select, with the segment and group that slices refer to, and the sides of the documents."""
         for stage in self.plan.stages.values():
             yield from stage.matches(self.sources, witnesses)
-
-    def rows(self, batch: Batch) -> Iterator[ResultRows]:
-        for segment, group, matches in self.match(batch.witnesses):
-            yield selection_rows(batch, segment, group, matches)
 
     def count(self, witnesses: Mapping[Path, PathTable], turn: int = 0) -> dict[str, PathStatistics]:
         """Statistics of the paths that plans are made by; where there are many, of as many as a `turn` allows."""

@@ -9,7 +9,8 @@ from fishweir.evaluate.select.filter_kind import Filters
 from fishweir.evaluate.select.kind import Selections
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (Selections(), Filters(), JoinKind(), Annotations())}
-"""In the order in which a segment holds their groups and a micro-batch evaluates them."""
+"""In the order in which a segment holds their groups and a micro-batch evaluates them: a kind that others match for
+comes after them."""
 
 
 def register_kind(kind: Kind) -> None:

@@ -8,16 +8,19 @@ travel again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path as FilePath
 from typing import Any
 
+import numpy as np
+
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints, read_arrays, write_arrays
-from fishweir.evaluate.group import Bundle, Group, Paths, Placed, QueryRow, Strategy
+from fishweir.evaluate.group import Bundle, Group, Kind, Paths, Placed, QueryRow, Strategy
+from fishweir.evaluate.matches import to_members
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.rules import choose_strategies, strategy_of
 from fishweir.evaluate.statistics import Statistics
@@ -70,26 +73,33 @@ def planned_segment(
 
 
 def build_groups(queries: Iterable[QueryRow], statistics: Statistics) -> tuple[Group, ...]:
-    """The groups of some queries, each built by the kind that its template names."""
+    """The groups of some queries and their sides, each built by the kind that its template names."""
     rows: dict[str, list[QueryRow]] = defaultdict(list)
     for row in queries:
         rows[row[1].kind].append(row)
+    for name in reversed(KINDS):
+        for row in KINDS[name].side_rows(rows[name]):
+            rows[row[1].kind].append(row)
     return tuple(group for name, kind in KINDS.items() if rows[name] for group in kind.build(rows[name], statistics))
 
 
 def merge_segments(segments: Iterable[Segment], dropped: Ints, statistics: Statistics) -> tuple[Group, ...]:
-    """The groups of several segments as those of one, without the dropped queries."""
+    """The groups of several segments as those of one, without the dropped queries and the sides that only they read."""
     groups: dict[str, list[Group]] = defaultdict(list)
     for segment in segments:
         for group in segment.groups:
             groups[group.kind].append(group)
-    return tuple(_merged(groups, dropped, statistics))
+    merged: dict[str, list[Group]] = {}
+    for name in reversed(KINDS):
+        kind, own = KINDS[name], groups[name]
+        merged[name] = kind.merge(own, dropped, statistics) if own else []
+        gone = np.setdiff1d(_sides(kind, own), _sides(kind, merged[name]))
+        dropped = np.append(dropped, to_members(gone)) if len(gone) else dropped
+    return tuple(group for name in KINDS for group in merged[name])
 
 
-def _merged(groups: dict[str, list[Group]], dropped: Ints, statistics: Statistics) -> Iterator[Group]:
-    for name, kind in KINDS.items():
-        if groups[name]:
-            yield from kind.merge(groups[name], dropped, statistics)
+def _sides(kind: Kind, groups: Sequence[Group]) -> Ints:
+    return np.concatenate([np.empty(0, np.int64), *(kind.sides(group) for group in groups)])
 
 
 def write_segment(folder: FilePath, segment: Segment) -> None:

@@ -19,10 +19,16 @@ def explain_plan(table: FilterTable, title: str) -> list[str]:
     return [
         f"  filters   of {table.source}, by {title}",
         f"    levels    atoms: {atoms:,} in {len(table.groups):,} groups, disjunctions: {disjunctions:,}, "
-        f"conjunctions: {conjunctions:,}, queries: {len(np.unique(table.members)):,}",
+        f"conjunctions: {conjunctions:,}, {_members(table)}",
         f"    plan      nodes put in to be shared: {shared:,}, cost {cost:.3g} against {conjunctions:,} "
         f"for each alone, by {by}",
     ]
+
+
+def _members(table: FilterTable) -> str:
+    members = np.unique(table.members)
+    sides = int(np.count_nonzero(members < 0))
+    return f"queries: {len(members) - sides:,}" + (f", sides of joins: {sides:,}" if sides else "")
 
 
 def explain_filter(

@@ -1,14 +1,14 @@
 """Planning the filters of one source by VCA with VCB (RoSeS 4.3 and 5).
 
 In: the predicates of many queries with their constants, or tables that become one, and the statistics. Out: a
-FilterTable. Each source has plans of its own: a query that comes or goes changes no other's. A plan whose
+FilterTable. Sides of other kinds of queries (matches.py) are planned among the queries; below, "queries" are both. Each
+source has plans of its own: a query that comes or goes changes no other's. A plan whose
 estimated cost has drifted away from what it was chosen by is made anew, if that pays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from fishweir.evaluate.index.atoms import AtomGroup, build_groups
 from fishweir.evaluate.select.factorization.cost import independent
 from fishweir.evaluate.select.factorization.layout import Literals, to_layout, to_units
 from fishweir.evaluate.select.factorization.vcb import vcb
-from fishweir.evaluate.select.filters import FilterTable
+from fishweir.evaluate.select.filters import FilterTable, with_ends
 from fishweir.evaluate.select.selectivity import selectivities
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
 
@@ -152,8 +152,7 @@ def _planned(
     units = to_units(atoms, list(disjunctions))
     chances = atom_chances(source, groups, statistics)
     of_units = units.chances(chances)
-    layout = to_layout(vcb(predicates, independent(of_units)), units, of_units)
-    layout = replace(layout, ends=np.asarray(numbers, np.int64)[layout.ends])
+    layout = with_ends(to_layout(vcb(predicates, independent(of_units)), units, of_units), np.array(numbers, np.int64))
     return FilterTable(source, groups, layout, chances, seen(source, groups, statistics))
 
 

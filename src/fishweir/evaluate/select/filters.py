@@ -1,15 +1,16 @@
 """The filters of one source: atoms, clauses, conjunctions and queries as one plan (RoSeS 4.3).
 
-In: the witnesses of a batch. Out: Matches, one row a document with the queries that want it. The four levels:
-atom groups find what holds, disjunctions follow from it, conjunctions are shared by the filter plan that
-VCA with VCB chose (filter_plan.py), and queries with equal conjunctions end at one node. Immutable; written to
-and mapped from a segment file.
+In: the witnesses of a batch. Out: Matches, one row a document with the queries that want it, and the sides that other
+kinds of queries read. The four levels: atom groups find what holds, disjunctions follow from it, conjunctions are
+shared by the filter plan that VCA with VCB chose (filter_plan.py), and queries and sides with equal conjunctions end at
+one node. Immutable; written to and mapped from a segment file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from fishweir.algebra.normal import ANY_ROOT
 from fishweir.algebra.predicates import AtomSignature, Predicate
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.index.atoms import AtomGroup, true_atoms
-from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.matches import Matches, SideMatches, to_sides
 from fishweir.evaluate.select.factorization.layout import Layout, Units, run
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
@@ -30,8 +31,8 @@ ROOT_PATH: Path = (ANY_ROOT,)
 
 @dataclass(frozen=True)
 class FilterTable:
-    """Queries by the node they end at; `chances` are the atoms' selectivities that the plan was chosen by, `seen`
-    how many items of the source had been counted then."""
+    """Queries and sides by the node they end at, sides first; `chances` are the atoms' selectivities that the plan was
+    chosen by, `seen` how many items of the source had been counted then."""
 
     kind: ClassVar[str] = "filters"
 
@@ -43,12 +44,23 @@ class FilterTable:
 
     @property
     def members(self) -> Ints:
-        """The query number at each position."""
+        """The query or side at each position."""
         return self.layout.ends
 
     @property
     def size(self) -> int:
-        return len(self.members)
+        return len(self.members) - self.side_count
+
+    @cached_property
+    def side_count(self) -> int:
+        return int(np.count_nonzero(np.asarray(self.members) < 0))
+
+    @cached_property
+    def first_queries(self) -> Ints:
+        """By node, the position where its sides end and its queries begin."""
+        sides = np.append(0, np.cumsum(np.asarray(self.members) < 0))
+        starts, ends = self.layout.end_offsets[:-1], self.layout.end_offsets[1:]
+        return (starts + sides[ends] - sides[starts]).astype(np.int64)
 
     @property
     def own_paths(self) -> dict[Path, bool]:
@@ -92,6 +104,15 @@ def _paths(signatures: Iterable[AtomSignature]) -> dict[Path, bool]:
     return read
 
 
+def with_ends(layout: Layout, members: Ints) -> Layout:
+    """A layout whose ends are places in a list, with what stands there: at each node sides first, then queries."""
+    ends = np.asarray(members, np.int64)[layout.ends]
+    if (ends < 0).any():
+        nodes = np.repeat(np.arange(len(layout)), np.diff(layout.end_offsets))
+        ends = ends[np.lexsort((ends >= 0, nodes))]
+    return replace(layout, ends=ends)
+
+
 def match_filters(table: FilterTable, witnesses: Mapping[Path, PathTable]) -> Matches | None:
     """The matches of a source's filters, or None where nothing fires."""
     roots = witnesses.get(ROOT_PATH)
@@ -105,9 +126,26 @@ def match_filters(table: FilterTable, witnesses: Mapping[Path, PathTable]) -> Ma
     if not len(documents):
         return None
     _, at = expand(ends[documents], ends[documents + 1])
-    bounds = np.append(0, np.cumsum(counts[documents]))
-    ended = nodes[at]
-    lo, hi = (table.layout.end_offsets[ended + i].astype(np.int64) for i in (0, 1))
+    ended, counts = nodes[at].astype(np.int64), counts[documents]
+    if not table.side_count:
+        return _of_queries(table, documents, counts, ended)
+    pairs = np.repeat(documents, counts)
+    sides = _of_sides(table, pairs, ended)
+    queried = table.first_queries[ended] < table.layout.end_offsets[ended + 1]
+    documents, counts = np.unique(pairs[queried], return_counts=True)
+    return replace(_of_queries(table, documents, counts, ended[queried]), sides=sides)
+
+
+def _of_sides(table: FilterTable, documents: Ints, ended: Ints) -> SideMatches:
+    """The sides that end at some nodes, each with the document that came there."""
+    source, positions = expand(table.layout.end_offsets[ended].astype(np.int64), table.first_queries[ended])
+    return SideMatches(documents[source], to_sides(np.asarray(table.members)[positions]))
+
+
+def _of_queries(table: FilterTable, documents: Ints, counts: Ints, ended: Ints) -> Matches:
+    """The queries that end at some nodes: of each document as many as its count."""
+    bounds = np.append(0, np.cumsum(counts))
+    lo, hi = table.first_queries[ended], table.layout.end_offsets[ended + 1].astype(np.int64)
     zeros, none = np.zeros(len(documents) + 1, np.int64), np.empty(0, np.int64)
     root = np.zeros((len(documents), 1), np.int64)
     if (hi - lo).sum() > 2 * len(lo):

@@ -21,12 +21,12 @@ from fishweir.algebra.nodes import Source
 from fishweir.errors import QueryError
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Bundle, Placed, Strategy
-from fishweir.evaluate.join.join_tables import JoinTable, Variable
-from fishweir.evaluate.join.operators import Joins, pair_rows
-from fishweir.evaluate.join.pairing import RunContext, to_blocks
+from fishweir.evaluate.join.join_tables import JoinTable
+from fishweir.evaluate.join.operators import EdgeSetJoins
+from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.rows.probing import Joined
 from fishweir.evaluate.join.state import Run
-from fishweir.evaluate.results import ResultRows
+from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.statistics import Statistics
 from fishweir.papers.mmqjp.duckdb_engine import DuckDBEngine
 from fishweir.papers.mmqjp.mmqjp import Mmqjp
@@ -51,7 +51,7 @@ class Share:
     """What its relations of a run are remembered under; below 0, where no class of rows is."""
 
 
-class RelationalJoins(Joins):
+class RelationalJoins(EdgeSetJoins):
     """Plain join tables, evaluated by one of the paper's algorithms. What is kept is what the default keeps."""
 
     def __init__(self, tables: Sequence[JoinTable], make: Make) -> None:
@@ -63,11 +63,7 @@ class RelationalJoins(Joins):
             self.by_source.setdefault(variable.source, []).append(variable)
         self._shares: dict[tuple[int, int], Share] = {}
 
-    def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
-        for block in to_blocks(self._joined(new, old, part, parts), known):
-            yield pair_rows(block)
-
-    def _joined(self, new: Run, old: Sequence[Run], part: int, parts: int) -> Iterator[Joined]:
+    def pairs(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[Joined]:
         share = self._share(part, parts)
         runs = [*old, new]
         first = np.append(0, np.cumsum([len(run) for run in runs]))
@@ -95,7 +91,7 @@ class RelationalJoins(Joins):
         return self._shares[part, parts]
 
     def _queries(self) -> Iterator[MinorQuery]:
-        for table, placed in zip(self.sets.tables, self.placed, strict=True):
+        for table, placed in zip(self.tables, self.placed, strict=True):
             waiting = [reach for reach in table.reaches if len(reach) and reach[0] >= 0]
             for ends in zip(*(reach.tolist() for reach in waiting), strict=True):
                 yield placed.template, placed.variables, ends
@@ -143,10 +139,10 @@ class ByRelations(Strategy):
         return RelationalJoins(placed.groups, self.make)  # type: ignore[arg-type]
 
 
-def is_published(table: Any) -> bool:
+def is_published(table: JoinTable) -> bool:
     """Whether a join is one of the paper's: two streams, equal values, seconds; no variable on any attribute, @*, which
     has no node of its own."""
-    if not isinstance(table, JoinTable) or not table.is_plain:
+    if not table.is_plain:
         return False
     steps = (side.nodes[node].step for side in table.template.sides for node in side.outputs)
     return not any(step.is_attribute and step.name == "*" for step in steps)

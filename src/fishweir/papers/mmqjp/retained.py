@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import expand
-from fishweir.evaluate.join.join_tables import Variable
 from fishweir.evaluate.join.state import Run
+from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 from fishweir.papers.mmqjp.relations import BIN, DOC, DOC_TS, Relations, WitnessFinder
 

@@ -8,6 +8,7 @@ once, whatever the number of queries. The companies do not change, so they are r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +29,8 @@ class GroupedJoin(Fast):
 
     def __init__(self, workload: Workload) -> None:
         super().__init__()
-        tables = build_groups(workload.planned(), {})
-        self.hold([table for table in tables if isinstance(table, JoinTable)], workload.size)
+        tables: Any = [group for group in build_groups(workload.planned(), {}) if group.kind == JoinTable.kind]
+        self.hold(tables, workload.size)
         (companies,) = workload.joined
         self.process(company_documents(companies.rows))
 
@@ -40,7 +41,7 @@ class GroupedJoin(Fast):
         return run
 
     def match(self, run: Run) -> list[PairBlock]:
-        return list(find_pairs([self.joins], run, self.runs))
+        return list(find_pairs(self.joins, run, self.runs))
 
     def counts(self, found: list[PairBlock]) -> Counts:
         """A company is there once, so that a result is a pair of query and quote."""

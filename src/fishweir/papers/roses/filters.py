@@ -21,7 +21,7 @@ from fishweir.evaluate.select.factorization.cost import Predicate, Selectivity, 
 from fishweir.evaluate.select.factorization.layout import to_layout
 from fishweir.evaluate.select.factorization.plan import FilterPlan
 from fishweir.evaluate.select.filter_kind import FilterOperator
-from fishweir.evaluate.select.filters import FilterTable, match_filters
+from fishweir.evaluate.select.filters import FilterTable, match_filters, with_ends
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 from fishweir.papers.roses.naive import naive_plan
@@ -62,7 +62,7 @@ def planned_by(algorithm: Algorithm, table: FilterTable) -> FilterTable:
     predicates = [units for units, count in zip(ended, counts, strict=True) for _ in range(count)]
     chances = layout.units.chances(table.chances)
     planned = to_layout(algorithm(predicates, independent(chances)), layout.units, chances)
-    return replace(table, layout=replace(planned, ends=table.members[planned.ends]))
+    return replace(table, layout=with_ends(planned, table.members))
 
 
 def _listed(matches: Matches, table: FilterTable) -> Matches:
@@ -72,7 +72,7 @@ def _listed(matches: Matches, table: FilterTable) -> Matches:
     _, positions = expand(lo, hi)
     ends = np.append(0, np.cumsum(hi - lo))[matches.slice_offsets // 2]
     zeros, none = np.zeros_like(matches.slice_offsets), matches.slices[:0]
-    return Matches(matches.documents, matches.nodes, zeros, none, ends, table.members[positions])
+    return replace(matches, slice_offsets=zeros, slices=none, member_offsets=ends, members=table.members[positions])
 
 
 class ByAlgorithm(Strategy):

@@ -23,14 +23,14 @@ from fishweir.algebra.codec import to_json
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Bundle, Placed, Strategy
-from fishweir.evaluate.join.join_tables import JoinTable, key_of
-from fishweir.evaluate.join.operators import Joins, RowSide, pair_rows
-from fishweir.evaluate.join.pairing import RunContext, only, to_blocks
+from fishweir.evaluate.join.join_tables import JoinTable
+from fishweir.evaluate.join.operators import JoinsByRows, RowSide
+from fishweir.evaluate.join.pairing import RunContext, only
 from fishweir.evaluate.join.pairs import SetPairs
 from fishweir.evaluate.join.rows.probing import Joined, join_rows
 from fishweir.evaluate.join.rows.side_rows import as_rows
 from fishweir.evaluate.join.state import Run, SideRows
-from fishweir.evaluate.results import ResultRows
+from fishweir.evaluate.join.variables import key_of
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.path_tables import FirstValues, Path, PathTable
 from fishweir.papers.spatialjoin.window_queries import columns_of, is_published, to_queries
@@ -50,7 +50,7 @@ class Tuples:
     values: Any
 
 
-class SlidingJoins(Joins):
+class SlidingJoins(JoinsByRows):
     """Joins of one pair of streams, evaluated by one of the paper's algorithms."""
 
     def __init__(self, tables: Sequence[JoinTable], make: Make) -> None:
@@ -72,10 +72,10 @@ class SlidingJoins(Joins):
             for path in columns
         }
 
-    def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
-        found = chain(self._joined(new, old, part, parts), self._before(new, old, part, parts, known))
-        for block in to_blocks(found, known):
-            yield pair_rows(block)
+    def pairs(
+        self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
+    ) -> Iterator[SetPairs | Joined]:
+        return chain(self._joined(new, old, part, parts), self._before(new, old, part, parts, known))
 
     def _before(
         self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
@@ -123,7 +123,7 @@ class SlidingJoins(Joins):
 
     def _share(self, part: int, parts: int) -> tuple[JoinQueries, Ints]:
         if (part, parts) not in self._queries:
-            self._queries[part, parts] = to_queries(self.others, self.columns, part, parts)
+            self._queries[part, parts] = to_queries(self.tables, self.columns, part, parts)
         return self._queries[part, parts]
 
 
@@ -189,7 +189,7 @@ class BySlidingJoin(Strategy):
     def take(self, groups: Mapping[int, Any], statistics: Statistics) -> list[Bundle]:
         by_streams: dict[tuple[Source, ...], list[int]] = {}
         for place, table in groups.items():
-            if isinstance(table, JoinTable) and is_published(table):
+            if is_published(table):
                 by_streams.setdefault(table.sources, []).append(place)
         return [self.bundle(places) for places in by_streams.values()]
 

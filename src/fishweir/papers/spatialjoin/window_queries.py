@@ -24,8 +24,10 @@ COMPARED = tuple(op for op in OPERATORS if op != "=")
 
 
 def is_published(table: JoinTable) -> bool:
-    """Whether a join is one of the paper's: tuples, numbers, ranges, seconds."""
+    """Whether a join is one of the paper's: two streams, tuples, numbers, ranges, seconds."""
     template = table.template
+    if not table.is_of_two:
+        return False
     compared = [{edge.left for edge in template.edges}, {edge.right for edge in template.edges}]
     return (
         bool(template.edges)

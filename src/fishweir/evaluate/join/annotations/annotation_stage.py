@@ -24,7 +24,6 @@ from fishweir.evaluate.group import Batch, Kept, Stage, State
 from fishweir.evaluate.join.annotations.annotation_tables import AnnotationTable, value_paths
 from fishweir.evaluate.join.annotations.items import Feature, Floats, Items, build_items, merge_items, place_of
 from fishweir.evaluate.join.state import Hashes
-from fishweir.evaluate.select.filters import match_filters
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.path_tables import Path
 
@@ -157,10 +156,6 @@ class AnnotationStage(Stage):
         own = (self.anchors[owner] == self.checks) & self.positive
         return {c: float(self.shares[own & (self.checks == c)].min()) for c in np.unique(self.checks[own]).tolist()}
 
-    def are_windows(self, sides: Ints) -> NDArray[np.bool_]:
-        """Which sides are windows; others are of items to annotate, or nobody's any more."""
-        return place_of(self.windows, sides) >= 0
-
     def links_of(self, sides: Ints) -> tuple[Ints, Ints]:
         """Where in `by_side` the links begin and end whose window a side is."""
         return np.searchsorted(self.ordered, sides, "left"), np.searchsorted(self.ordered, sides, "right")
@@ -181,11 +176,14 @@ class AnnotationStage(Stage):
         return np.array(sorted(keys), dtype=np.uint64)
 
     def reads(self, sources: Sequence[Source]) -> bool:
-        return any(plan.source in sources for table in self.tables for plan in table.filters)
+        return any(source in self.sources for source in sources)
+
+    @cached_property
+    def sources(self) -> frozenset[Source]:
+        return frozenset(s.predicate.source for table in self.tables for t in table.templates for s in t.sides)
 
     def counted(self, sources: Sequence[Source]) -> tuple[list[Path], set[Path]]:
-        read = (path for table in self.tables for path, valued in table.paths(sources).items() if valued)
-        return list(dict.fromkeys(read)), set()
+        return list(dict.fromkeys(path for table in self.tables for path in table.paths(sources))), set()
 
     def keep(self, batch: Batch) -> Kept:
         primary, entering = batch_items(self, batch)
@@ -194,9 +192,8 @@ class AnnotationStage(Stage):
     def needed(self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int] = ()) -> NeededItems:
         """What the longest window may hold of an item that is not behind its stream's watermark; a window of items has
         no end in time."""
-        sources = {plan.source for table in self.tables for plan in table.filters}
-        reached = watermarks.slowest(sources)
-        used = {stream: reached for source in sources for stream in watermarks.streams(source)}
+        reached = watermarks.slowest(self.sources)
+        used = {stream: reached for source in self.sources for stream in watermarks.streams(source)}
         return NeededItems(reached, float(self.seconds.max(initial=-1.0)), used)
 
     def merged(self, states: Sequence[Any], needed: Any = None) -> Items:
@@ -229,23 +226,13 @@ def _greatest(values: NDArray[Any], starts: Ints) -> NDArray[Any]:
 
 
 def batch_items(stage: AnnotationStage, batch: Batch) -> tuple[Items, Items]:
-    """Of a batch of one stream's items: those to annotate, and those that enter windows."""
-    documents, sides = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for plan in (plan for table in stage.tables for plan in table.filters if plan.source in batch.sources):
-        found = match_filters(plan, batch.witnesses)
-        if found is None:
-            continue
-        slices = found.slices.reshape(-1, 2)
-        source, positions = expand(slices[:, 0], slices[:, 1])
-        of_slice = np.repeat(found.documents, np.diff(found.slice_offsets) // 2)
-        documents += [of_slice[source], np.repeat(found.documents, np.diff(found.member_offsets))]
-        sides += [np.asarray(plan.members)[positions], found.members.astype(np.int64)]
-    document, side = np.concatenate(documents), np.concatenate(sides)
-    enters = stage.are_windows(side)
+    """Of a batch of one stream's items, by the sides they are of: those to annotate, and those that enter windows."""
+    document, side = batch.sides.documents, batch.sides.sides
+    to_annotate, enters = place_of(stage.primaries, side) >= 0, place_of(stage.windows, side) >= 0
     none = np.empty(0, np.uint64)
     known = batch.stream, batch.numbers, batch.times, batch.arrivals
     compared = [stage.variables(side, tuple(batch.sources)) for side in (0, 1)]
     return (
-        build_items(*known, document[~enters], side[~enters], compared[0], none, batch.witnesses),
+        build_items(*known, document[to_annotate], side[to_annotate], compared[0], none, batch.witnesses),
         build_items(*known, document[enters], side[enters], compared[1], stage.indexed, batch.witnesses),
     )

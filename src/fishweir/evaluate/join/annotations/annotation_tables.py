@@ -1,14 +1,14 @@
 """An annotation table: the queries of a segment that annotate items with those of a window.
 
-In: query numbers, annotation templates, constants. Out: one table. Each feed of each query is a filter among the
-filters of its source (filters.py), its member the *side*: query number and role in one number. So one filter plan a
-source tells which queries' windows an item enters and which queries' items it is, whatever they compare. Windows over
-the same items are one side, that of the first query that has it, whatever they are joined with and however long.
+In: query numbers, annotation templates, constants. Out: one table, and rows for the filters of the sources
+(select/filters.py). Each feed of each query is a filter among all those of its source, its member the *side*: query
+number and role in one number. So one filter plan a source tells which queries' windows an item enters, which queries'
+items it is and which queries select it, whatever they compare. Windows over the same items are one side, that of the
+first query that has it, whatever they are joined with and however long.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -23,10 +23,9 @@ from fishweir.algebra.normal import ANY_ROOT
 from fishweir.algebra.predicates import Predicate
 from fishweir.algebra.texts import SIMILAR
 from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.group import QueryRow
 from fishweir.evaluate.join.join_tables import Numbered
-from fishweir.evaluate.select.filter_plan import build_filters, merge_filters
-from fishweir.evaluate.select.filters import FilterTable, filters_from_arrays
-from fishweir.evaluate.statistics import Statistics
+from fishweir.evaluate.matches import to_members
 from fishweir.evaluate.witnesses.path_tables import Path
 
 AnnotationRow = tuple[int, AnnotationTemplate, Sequence[Constant]]
@@ -46,7 +45,6 @@ class AnnotationTable(Numbered):
     windows: Ints
     share_starts: Ints
     shares: NDArray[np.float64]
-    filters: tuple[FilterTable, ...]
 
     def of_template(self, shape: int) -> Ints:
         """The rows of a template's queries."""
@@ -62,22 +60,24 @@ class AnnotationTable(Numbered):
             return np.full(len(rows), SIMILAR)
         return self.shares[self.share_starts[rows] + condition.share]
 
+    @property
+    def sides(self) -> Ints:
+        """What is matched for its queries: the items to annotate and the windows."""
+        found = [self.windows]
+        for shape, template in enumerate(self.templates):
+            numbers = self.numbers[self.of_template(shape)]
+            found.append((numbers[:, None] * ROLES + np.arange(len(template.primaries))).ravel())
+        return np.unique(np.concatenate(found))
+
     def header(self) -> Any:
-        return [[to_json(t) for t in self.templates], [plan.header() for plan in self.filters]]
+        return [to_json(template) for template in self.templates]
 
     def arrays(self) -> dict[str, Any]:
-        own = {name: getattr(self, name) for name in _ARRAYS}
-        plans = {f"{i}/{key}": array for i, plan in enumerate(self.filters) for key, array in plan.arrays().items()}
-        return own | plans
+        return {name: getattr(self, name) for name in _ARRAYS}
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
-        """The paths that some sources' items are walked for, and whether their values are read."""
-        found: dict[Path, bool] = {}
-        read = [table.paths(sources) for table in self.filters]
-        read += [{path: True} for template in self.templates for path in value_paths(template, sources)]
-        for path, valued in (item for some in read for item in some.items()):
-            found[path] = found.get(path, False) or valued
-        return found
+        """The paths that are compared; the filters of the sides have theirs."""
+        return {path: True for template in self.templates for path in value_paths(template, sources)}
 
 
 def value_paths(template: AnnotationTemplate, sources: Sequence[Source]) -> Iterator[Path]:
@@ -90,36 +90,39 @@ def value_paths(template: AnnotationTemplate, sources: Sequence[Source]) -> Iter
             yield from ((ANY_ROOT, *condition.right) for condition in window.conditions)
 
 
-def build_annotations(queries: Iterable[AnnotationRow], statistics: Statistics) -> AnnotationTable:
+def build_annotations(queries: Iterable[AnnotationRow]) -> AnnotationTable:
     templates: dict[AnnotationTemplate, int] = {}
     numbers, shapes = [], []
     windows: list[list[int]] = []
     shares: list[list[float]] = []
-    sides: dict[Source, list[tuple[int, Predicate, Sequence[Constant]]]] = defaultdict(list)
-    inputs = _Inputs()
-    for number, template, constants in queries:
+    for (number, template, constants), sides in _with_windows(queries):
         numbers.append(number)
         shapes.append(templates.setdefault(template, len(templates)))
+        windows.append(sides)
         shares.append([float(share) for share in constants[template.first_share :]])
-        windows.append([])
-        for role in range(template.role(len(template.windows))):
-            own = number * ROLES + role
-            if role >= len(template.primaries):
-                first = inputs.first(own, shapes[-1], template, constants)
-                windows[-1].append(first)
-                if first != own:
-                    continue
-            for side in template.of_role(role):
-                sides[side.predicate.source].append((own, side.predicate, side.own(constants)))
-    filters = tuple(build_filters(source, some, statistics) for source, some in sides.items())
     return AnnotationTable(
         tuple(templates),
         np.array(numbers, np.int64),
         np.array(shapes, np.int64),
         *_lists(windows, np.int64),
         *_lists(shares, np.float64),
-        filters,
     )
+
+
+def side_rows(queries: Iterable[AnnotationRow]) -> Iterator[QueryRow]:
+    """The filters of the sides: of items to annotate, and of windows that no query before has."""
+    for (number, template, constants), windows in _with_windows(queries):
+        primaries = (number * ROLES + role for role in range(len(template.primaries)))
+        for side in (*primaries, *dict.fromkeys(window for window in windows if window // ROLES == number)):
+            for read in template.of_role(side % ROLES):
+                yield to_members(side), read.predicate, read.own(constants)
+
+
+def _with_windows(queries: Iterable[AnnotationRow]) -> Iterator[tuple[AnnotationRow, list[int]]]:
+    """Queries with the sides of their windows."""
+    inputs = _Inputs()
+    for number, template, constants in queries:
+        yield (number, template, constants), inputs.first(number, template, constants)
 
 
 class _Inputs:
@@ -127,17 +130,26 @@ class _Inputs:
 
     def __init__(self) -> None:
         self.predicates: dict[tuple[Predicate, ...], int] = {}
-        self.known: dict[tuple[int, int], int] = {}
+        self.known: dict[AnnotationTemplate, list[int]] = {}
         self.sides: dict[tuple[int, tuple[Constant, ...]], int] = {}
 
-    def first(self, side: int, shape: int, template: AnnotationTemplate, constants: Sequence[Constant]) -> int:
-        role = side % ROLES
-        read = list(template.of_role(role))
-        if (shape, role) not in self.known:
-            predicates = tuple(one.predicate for one in read)
-            self.known[shape, role] = self.predicates.setdefault(predicates, len(self.predicates))
-        own = tuple(constant for one in read for constant in one.own(constants))
-        return self.sides.setdefault((self.known[shape, role], own), side)
+    def first(self, number: int, template: AnnotationTemplate, constants: Sequence[Constant]) -> list[int]:
+        """For each window of a query, the side that had its items first."""
+        found = []
+        for i, read in enumerate(self._read(template)):
+            role = template.role(i)
+            own = tuple(constant for side in template.of_role(role) for constant in side.own(constants))
+            found.append(self.sides.setdefault((read, own), number * ROLES + role))
+        return found
+
+    def _read(self, template: AnnotationTemplate) -> list[int]:
+        known = self.known.get(template)
+        if known is None:
+            roles = map(template.role, range(len(template.windows)))
+            predicates = (tuple(side.predicate for side in template.of_role(role)) for role in roles)
+            known = [self.predicates.setdefault(one, len(self.predicates)) for one in predicates]
+            self.known[template] = known
+        return known
 
 
 def _lists(parts: Sequence[Sequence[Any]], kind: Any) -> tuple[Ints, Any]:
@@ -146,28 +158,20 @@ def _lists(parts: Sequence[Sequence[Any]], kind: Any) -> tuple[Ints, Any]:
     return starts, np.array([one for part in parts for one in part], kind)
 
 
-def merge_annotations(tables: Sequence[AnnotationTable], dead: Ints, statistics: Statistics) -> AnnotationTable | None:
-    """One table of several, without the dead queries; filters of a source are planned anew together."""
+def merge_annotations(tables: Sequence[AnnotationTable], dead: Ints) -> AnnotationTable | None:
+    """One table of several, without the dead queries; a window stays the side of the query that had it first."""
     templates: dict[AnnotationTemplate, int] = {}
     parts: list[tuple[Any, ...]] = []
-    filters: dict[Source, list[FilterTable]] = defaultdict(list)
     for table in tables:
         keep = np.flatnonzero(~np.isin(table.numbers, dead))
         place = np.array([templates.setdefault(t, len(templates)) for t in table.templates], np.int64)
         lists = (table.window_starts, table.windows), (table.share_starts, table.shares)
         own = [array for starts, values in lists for array in _taken(starts, values, keep)]
-        parts.append((table.numbers[keep], place[table.shapes[keep]], *own, table.windows))
-        for plan in table.filters:
-            filters[plan.source].append(plan)
-    numbers, shapes, held, windows, lengths, shares, before = (
-        np.concatenate([part[i] for part in parts]) for i in range(7)
-    )
+        parts.append((table.numbers[keep], place[table.shapes[keep]], *own))
+    numbers, shapes, held, windows, lengths, shares = (np.concatenate([part[i] for part in parts]) for i in range(6))
     if not len(numbers):
         return None
     used, shapes = np.unique(shapes, return_inverse=True)
-    sides = (dead[:, None] * ROLES + np.arange(ROLES)).ravel()
-    gone = np.setdiff1d(np.append(sides, before), windows)
-    merged = [merge_filters(plans, gone, statistics) for plans in filters.values()]
     every = list(templates)
     return AnnotationTable(
         tuple(every[i] for i in used.tolist()),
@@ -177,7 +181,6 @@ def merge_annotations(tables: Sequence[AnnotationTable], dead: Ints, statistics:
         windows.astype(np.int64),
         np.append(0, np.cumsum(lengths)).astype(np.int64),
         shares.astype(np.float64),
-        tuple(plan for plan in merged if plan is not None),
     )
 
 
@@ -193,12 +196,4 @@ _ARRAYS = ("numbers", "shapes", "window_starts", "windows", "share_starts", "sha
 
 
 def annotations_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> AnnotationTable:
-    templates, headers = header
-    plans: list[dict[str, Any]] = [{} for _ in headers]
-    for name, array in arrays.items():
-        place, slash, key = name.partition("/")
-        if slash:
-            plans[int(place)][key] = array
-    filters = tuple(filters_from_arrays(head, plan) for head, plan in zip(headers, plans, strict=True))
-    own = {name: np.asarray(arrays[name]) for name in _ARRAYS}
-    return AnnotationTable(templates=tuple(map(from_json, templates)), filters=filters, **own)
+    return AnnotationTable(tuple(map(from_json, header)), **{name: np.asarray(arrays[name]) for name in _ARRAYS})

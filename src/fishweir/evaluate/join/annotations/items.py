@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from fishweir.algebra.normal import dotted
 from fishweir.algebra.texts import links, same_link
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.join.join_tables import key_of
 from fishweir.evaluate.join.state import Hashes, combine
+from fishweir.evaluate.join.variables import key_of
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable, hash_texts
 
 Floats = NDArray[np.float64]

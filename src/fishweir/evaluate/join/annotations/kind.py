@@ -1,4 +1,5 @@
-"""Annotation joins: semi-joins that collect what they met (RoSeS 3.2). One group holds all of a segment."""
+"""Annotation joins: semi-joins that collect what they met (RoSeS 3.2). One group holds all of a segment; its sides are
+matched among the filters of their sources."""
 
 from __future__ import annotations
 
@@ -29,6 +30,7 @@ from fishweir.evaluate.join.annotations.annotation_tables import (
     annotations_from_arrays,
     build_annotations,
     merge_annotations,
+    side_rows,
 )
 from fishweir.evaluate.join.annotations.explain import describe_annotations, explain_annotation
 from fishweir.evaluate.join.annotations.items import Items, items_from_arrays, some_items
@@ -41,10 +43,16 @@ class Annotations(Kind):
     name, misses_late = "annotations", True
 
     def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]:
-        return [build_annotations(rows, statistics)]
+        return [build_annotations(rows)]
+
+    def side_rows(self, rows: Iterable[QueryRow]) -> Iterable[QueryRow]:
+        return side_rows(rows)
+
+    def sides(self, group: AnnotationTable) -> Ints:
+        return group.sides
 
     def merge(self, groups: Sequence[AnnotationTable], dropped: Ints, statistics: Statistics) -> list[Group]:
-        merged = merge_annotations(groups, dropped, statistics)
+        merged = merge_annotations(groups, dropped)
         return [] if merged is None else [merged]
 
     def read(self, header: Any, arrays: Mapping[str, Any]) -> Group:

@@ -1,6 +1,6 @@
 """Joins of three and more streams: all combinations that a batch's documents complete (an MJoin).
 
-In: the tables of such joins, the new run and the old ones. Out: combinations of documents with the queries that want
+In: such joins, the new run and the old ones. Out: combinations of documents with the queries that want
 them. Each side in turn takes its documents of the new run; sides before it take old ones only, sides after it old and
 new ones, so a combination is found once, when the last of its documents arrives. From there combinations grow side by
 side along the join graph: equal values first, then other comparisons, else by time, or by the queries that are left:
@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import MIRRORED, Operator
 from fishweir.algebra.values import COMPARE
 from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.join.join_tables import is_hashed
 from fishweir.evaluate.join.many.candidates import ByQuery, ByValue, Candidates, Documents, Lookup, by_time
-from fishweir.evaluate.join.many.many_tables import ManyTable, is_hashed
+from fishweir.evaluate.join.many.multiway import MultiwayJoin
 from fishweir.evaluate.join.many.partial import Combinations, Partial, together
 from fishweir.evaluate.join.many.query_kernels import Floats, Lists, in_both, within
 from fishweir.evaluate.join.many.side_views import SideView, side_view
@@ -41,7 +42,7 @@ class ManyJoins(Protocol):
     """Joins of three and more streams."""
 
     @property
-    def many(self) -> Sequence[ManyTable]: ...
+    def many(self) -> Sequence[MultiwayJoin]: ...
 
 
 def find_many(
@@ -53,41 +54,41 @@ def find_many(
     known: RunContext | None = None,
 ) -> Iterator[Combinations]:
     """What the new documents complete, among themselves and with the old ones; `part` of `parts` of it."""
-    tables = [table for some in joins for table in some.many]
-    if not tables or not len(new.rows):
+    every = [join for some in joins for join in some.many]
+    if not every or not len(new.rows):
         return
     known = known or RunContext([*old, new])
     documents = Documents([*old, new])
     present = set(np.unique(new.rows.classes).tolist())
-    for table in tables:
-        for side, key in enumerate(table.keys):
+    for join in every:
+        for side, key in enumerate(join.table.keys):
             if key in present:
-                yield from _from_side(table, side, documents, part, parts, known)
+                yield from _from_side(join, side, documents, part, parts, known)
 
 
 def _from_side(
-    table: ManyTable, side: int, documents: Documents, part: int, parts: int, known: RunContext
+    join: MultiwayJoin, side: int, documents: Documents, part: int, parts: int, known: RunContext
 ) -> Iterator[Combinations]:
     """The combinations whose document of this side is new, those of sides before it old."""
     *old, new = documents.runs
-    fresh = side_view(table, side, new)
+    fresh = side_view(join, side, new)
     mine = np.flatnonzero(fresh.documents % parts == part)
     if not len(mine):
         return
     pools: list[Candidates] = []
-    for other in range(len(table.sources)):
-        runs = [run for run in old if _near(table, side, other, new, run)] + ([new] if other > side else [])
-        views = [fresh] if other == side else [view for run in runs if len(view := side_view(table, other, run))]
+    for other in range(len(join.template.sides)):
+        runs = [run for run in old if _near(join, side, other, new, run)] + ([new] if other > side else [])
+        views = [fresh] if other == side else [view for run in runs if len(view := side_view(join, other, run))]
         if not views:
             return
         pools.append(Candidates(views))
-    growth = _Growth(table, tuple(pools), documents, known.ranks, known.superseded, known.passed_on)
+    growth = _Growth(join, tuple(pools), documents, known.ranks, known.superseded, known.passed_on)
     yield from growth.grown(growth.begun(side, fresh, mine))
 
 
-def _near(table: ManyTable, side: int, other: int, new: Run, run: Run) -> bool:
+def _near(join: MultiwayJoin, side: int, other: int, new: Run, run: Run) -> bool:
     """Whether any window of the two sides can reach from the new documents to those of a run, or back."""
-    before, after = (np.inf if table.template.counts_rows[i] else float(table.longest[i]) for i in (other, side))
+    before, after = (np.inf if join.template.counts_rows[i] else float(join.longest[i]) for i in (other, side))
     return len(run) > 0 and new.oldest - run.newest <= before and run.oldest - new.newest <= after
 
 
@@ -103,9 +104,9 @@ class _Edge:
 
 @dataclass(frozen=True)
 class _Growth:
-    """The pools of one table's sides, for one side that is new."""
+    """The pools of one join's sides, for one side that is new."""
 
-    table: ManyTable
+    join: MultiwayJoin
     pools: tuple[Candidates, ...]
     documents: Documents
     ranks: Ranks
@@ -114,23 +115,19 @@ class _Growth:
 
     @cached_property
     def counted(self) -> tuple[bool, ...]:
-        return self.table.template.counts_rows
+        return self.join.template.counts_rows
 
     @cached_property
     def differ(self) -> bool:
         """Whether the windows of the table's queries differ: else the longest ones say it all."""
-        return any(reach.min() != reach.max() for reach in self.table.reaches)
-
-    @cached_property
-    def reaches(self) -> Floats:
-        return np.stack(self.table.reaches)
+        return any(reach.min() != reach.max() for reach in self.join.reaches)
 
     def begun(self, side: int, view: SideView, rows: Ints) -> Partial:
         documents, times = self.documents.start(view.run) + view.documents[rows], view.times[rows]
         return Partial({side: rows}, {side: documents}, {side: times}, times, self._lists(side, view, rows))
 
     def _lists(self, side: int, view: SideView, rows: Ints) -> Lists | None:
-        if not self.table.template.sides[side].conditions:
+        if not self.join.template.sides[side].conditions:
             return None
         return view.member_starts[rows], view.member_starts[rows + 1], view.members
 
@@ -162,7 +159,7 @@ class _Growth:
                 break
         assert best is not None, "a side is left"
         if partial.wanted is not None and int((partial.wanted[1] - partial.wanted[0]).sum()) < best[0]:
-            for side in (side for side in edges if self.table.template.sides[side].conditions):
+            for side in (side for side in edges if self.join.template.sides[side].conditions):
                 best = self._fewer(best, ByQuery(side, partial.wanted))
         return best[1], best[2]
 
@@ -174,7 +171,7 @@ class _Growth:
     def _edges(self, partial: Partial, side: int) -> list[_Edge]:
         """The edges between a side and those joined."""
         found = []
-        for edge in self.table.template.edges:
+        for edge in self.join.template.edges:
             one, two = (edge.left_side, edge.left), (edge.right_side, edge.right)
             op = edge.op
             if one[0] == side:
@@ -182,9 +179,9 @@ class _Growth:
             if two[0] != side or one[0] not in partial.rows:
                 continue
             hashed = is_hashed(edge)
-            values = self.pools[one[0]].value(partial.rows[one[0]], self.table.value(*one, hashed))
+            values = self.pools[one[0]].value(partial.rows[one[0]], self.join.value(*one, hashed))
             own = values if hashed else np.ascontiguousarray(values).view(np.float64)
-            found.append(_Edge(self.table.value(*two, hashed), hashed, op, own))
+            found.append(_Edge(self.join.value(*two, hashed), hashed, op, own))
         return found
 
     def _probes(self, partial: Partial, side: int, edges: Sequence[_Edge]) -> Iterator[Lookup]:
@@ -197,7 +194,7 @@ class _Growth:
         until = np.full(len(partial), np.inf)
         for other, times in partial.times.items():
             if not self.counted[other]:
-                until = np.minimum(until, times + self.table.longest[other])
+                until = np.minimum(until, times + self.join.longest[other])
         return by_time(side, partial.newest, self._range(side), until)
 
     # One more side.
@@ -225,7 +222,7 @@ class _Growth:
         for other, documents in partial.documents.items():
             times = partial.times[other][source]
             keep &= (documents[source] != document) & (newest - times <= self._range(other))
-            if self.table.template.strict:
+            if self.join.template.strict:
                 keep &= times != time
         kept = np.flatnonzero(keep)
         found, rows = partial.take(source[kept]), rows[kept]
@@ -241,19 +238,19 @@ class _Growth:
         )
 
     def _range(self, side: int) -> float:
-        return np.inf if self.counted[side] else float(self.table.longest[side])
+        return np.inf if self.counted[side] else float(self.join.longest[side])
 
     def _wanted(self, found: Partial, more: Lists | None) -> Partial:
         """Those that some query wants, by its constants and windows."""
         far = self._far(found) if self.differ or any(self.counted[side] for side in found.rows) else None
         keep = np.ones(len(found), np.bool_)
         if far is not None:
-            keep &= (far <= self.table.longest).all(axis=1)
+            keep &= (far <= self.join.longest).all(axis=1)
         last, wanted = len(found.rows) == len(self.pools), found.wanted
         if last and wanted is None and more is None:
-            every = np.arange(self.table.size)
+            every = np.arange(self.join.table.size)
             wanted = np.zeros(len(found), np.int64), np.full(len(found), len(every)), every
-        checked, reaches = (far, self.reaches) if far is not None and self.differ else _no_windows(len(found))
+        checked, reaches = (far, self.join.reaches) if far is not None and self.differ else _no_windows(len(found))
         if wanted is not None and more is not None:
             wanted = in_both(wanted, more, checked, reaches)
         elif more is not None or (wanted is not None and checked.shape[1]):
@@ -306,7 +303,7 @@ class _Growth:
             _, at = expand(lo[some], hi[some])
             starts = np.append(0, np.cumsum(hi[some] - lo[some])).astype(np.int64)
             order = np.argsort(times, axis=1, kind="stable")
-            own = self.table.numbers[members[at]]
+            own = self.join.table.numbers[members[at]]
             yield Combinations(streams, numbers, over, order, found.newest[some], since.min(axis=1), starts, own)
 
     def _different(self, found: Partial) -> NDArray[np.bool_]:

@@ -1,10 +1,10 @@
 """The sides of joins of several streams: the rows that documents leave in a run, and a run as one side sees it.
 
-In: a ManyTable and the path tables of documents, or a run that holds such rows. Out: rows (state.SideRows), and views:
-the rows of a run that one side of a table may take, with their values and the table's queries that want them, and an
-order for each value and for the time, made when first looked up. A view is made once per run and table. A document has
-a row for each choice of the nodes that a result is over; over columns, which have one value, it has one row without
-nodes. Where queries came by several segments, rows with the same nodes are put together.
+In: a MultiwayJoin and the path tables of documents, or a run that holds such rows. Out: rows (state.SideRows), and
+views: the rows of a run that one side may take, with their values and the join's queries that want them, and an order
+for each value and for the time, made when first looked up. A view is made once per run and join. A document has a row
+for each choice of the nodes that a result is over; over columns, which have one value, it has one row without nodes.
+Where queries came by several segments, rows with the same nodes are put together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand, number_rows
-from fishweir.evaluate.join.many.many_tables import ManyTable
+from fishweir.evaluate.join.many.multiway import MultiwayJoin
 from fishweir.evaluate.join.rows.side_rows import as_rows, members_of, values_at
 from fishweir.evaluate.join.state import Hashes, Run, SideRows, combine
 from fishweir.evaluate.select.match import match_table
@@ -30,9 +30,9 @@ TIME = -1
 """The order by time, among those by value."""
 
 
-def many_rows(table: ManyTable, side: int, witnesses: Mapping[Path, PathTable]) -> SideRows | None:
+def many_rows(join: MultiwayJoin, side: int, witnesses: Mapping[Path, PathTable]) -> SideRows | None:
     """The rows of one side in a batch of documents. All of a class stand together."""
-    template, own = table.template.sides[side], table.sides[side]
+    table, template, own = join.table, join.template.sides[side], join.table.sides[side]
     found = match_table(own, FirstValues(witnesses) if template.columns else witnesses)
     if found is None:
         return None
@@ -43,7 +43,7 @@ def many_rows(table: ManyTable, side: int, witnesses: Mapping[Path, PathTable]) 
     values = np.stack(columns, axis=1) if columns else np.empty((len(found), 0), np.uint64)
     none = np.zeros(len(found) + 1, np.int64)
     starts, members = members_of(own, found) if template.conditions else (none, none[:0])
-    nodes = found.nodes[:, : table.widths[side]]
+    nodes = found.nodes[:, : join.widths[side]]
     return as_rows(table.keys[side], found.documents, nodes, values, None, starts, members)
 
 
@@ -89,28 +89,28 @@ class SideView:
         return self._orders[value]
 
 
-def side_view(table: ManyTable, side: int, run: Run) -> SideView:
+def side_view(join: MultiwayJoin, side: int, run: Run) -> SideView:
     """The run as a side sees it, made once: a retained run is looked at in every micro-batch."""
-    known = table.views.pop((side, id(run)), None)
-    view = known if known is not None and known.run is run else _view(table, side, run)
-    table.views[side, id(run)] = view
-    while len(table.views) > VIEWS * len(table.sources):
-        table.views.popitem(last=False)
+    known = join.views.pop((side, id(run)), None)
+    view = known if known is not None and known.run is run else _view(join, side, run)
+    join.views[side, id(run)] = view
+    while len(join.views) > VIEWS * len(join.template.sides):
+        join.views.popitem(last=False)
     return view
 
 
-def _view(table: ManyTable, side: int, run: Run) -> SideView:
-    rows, key = run.rows, np.array([table.keys[side]], np.uint64)
+def _view(join: MultiwayJoin, side: int, run: Run) -> SideView:
+    rows, key = run.rows, np.array([join.table.keys[side]], np.uint64)
     place = combine(key, np.zeros(1, np.uint64))[0]
     lo, hi = (int(np.searchsorted(rows.keys, place, end)) for end in ("left", "right"))
     chosen = lo + np.flatnonzero(rows.classes[lo:hi] == key[0])
-    group = _grouped(rows, chosen, table.widths[side])
-    if not table.template.sides[side].conditions:
-        return _taken(table, side, run, chosen[np.unique(group, return_index=True)[1]])
+    group = _grouped(rows, chosen, join.widths[side])
+    if not join.template.sides[side].conditions:
+        return _taken(join, side, run, chosen[np.unique(group, return_index=True)[1]])
     order = np.argsort(group, kind="stable")
     chosen, group = chosen[order], group[order]
     source, at = expand(rows.member_starts[chosen], rows.member_starts[chosen + 1])
-    positions = table.positions(rows.members[at])
+    positions = join.table.positions(rows.members[at])
     mine = positions >= 0
     if not mine.all():
         source, positions = source[mine], positions[mine]
@@ -122,7 +122,7 @@ def _view(table: ManyTable, side: int, run: Run) -> SideView:
     counts = np.bincount(source, minlength=int(group.max(initial=-1)) + 1)
     some = np.flatnonzero(counts)
     ends = np.append(0, np.cumsum(counts[some])).astype(np.int64)
-    return _taken(table, side, run, chosen[np.searchsorted(group, some)], ends, positions)
+    return _taken(join, side, run, chosen[np.searchsorted(group, some)], ends, positions)
 
 
 def _grouped(rows: SideRows, chosen: Ints, width: int) -> Ints:
@@ -135,12 +135,12 @@ def _grouped(rows: SideRows, chosen: Ints, width: int) -> Ints:
 
 
 def _taken(
-    table: ManyTable, side: int, run: Run, kept: Ints, member_starts: Ints | None = None, members: Ints | None = None
+    join: MultiwayJoin, side: int, run: Run, kept: Ints, member_starts: Ints | None = None, members: Ints | None = None
 ) -> SideView:
     """Some rows of a run; without lists of queries, all want them."""
     rows = run.rows
-    nodes = rows.nodes[rows.node_starts[kept][:, None] + np.arange(table.widths[side])]
-    values = rows.values[rows.value_starts[kept][:, None] + np.arange(len(table.values[side]))]
+    nodes = rows.nodes[rows.node_starts[kept][:, None] + np.arange(join.widths[side])]
+    values = rows.values[rows.value_starts[kept][:, None] + np.arange(len(join.table.values[side]))]
     if member_starts is None or members is None:
         return SideView(run, rows.documents[kept], nodes, values, np.zeros(1, np.int64), np.empty(0, np.int64), 0)
-    return SideView(run, rows.documents[kept], nodes, values, member_starts, members, table.size)
+    return SideView(run, rows.documents[kept], nodes, values, member_starts, members, join.table.size)

@@ -22,10 +22,11 @@ from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Operator, Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER, Contained, by_reach, reach
-from fishweir.evaluate.join.join_tables import JoinTable, key_of
+from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.rows.column_sides import ColumnSide, any_document, column_side
 from fishweir.evaluate.join.rows.side_rows import as_rows, column_values, side_rows
 from fishweir.evaluate.join.state import SideRows
+from fishweir.evaluate.join.variables import key_of
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.select.match import match_table
 from fishweir.evaluate.witnesses.path_tables import FirstValues, Path, PathTable
@@ -43,7 +44,7 @@ class RowJoin:
     says which sides' rows list queries."""
 
     tables: tuple[JoinTable, ...]
-    keys: tuple[int, int]
+    keys: tuple[int, ...]
     ops: tuple[Operator, ...]
     anchor: int
     listed: tuple[bool, bool]

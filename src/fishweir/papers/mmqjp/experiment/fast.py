@@ -1,4 +1,4 @@
-"""Fishweir's own strategy as a contestant: sorted runs, anchors, remembered edge sets (sharing/joins/stage.py).
+"""Fishweir's own strategy as a contestant: sorted runs, anchors, remembered edge sets (evaluate/join/stage.py).
 
 Registration makes the tables of the join templates; a batch is walked, kept as a run and joined with the runs retained,
 which are merged as the job merges them. Results are counted query by query, from the counts of the sets.
@@ -18,10 +18,11 @@ from fishweir.algebra.nodes import Constant, Source
 from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.edges import Contained
 from fishweir.evaluate.join.join_tables import JoinTable, build_join
-from fishweir.evaluate.join.operators import Joins
+from fishweir.evaluate.join.operators import JoinsOfTwo
 from fishweir.evaluate.join.pairing import PairBlock, find_pairs
 from fishweir.evaluate.join.stage import JoinStage, batch_run
 from fishweir.evaluate.join.state import Run
+from fishweir.evaluate.plan.segments import planned_segment
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.papers.mmqjp.relational import Counts, JoinQuery
@@ -52,8 +53,8 @@ class Fast:
 
     def hold(self, tables: Sequence[JoinTable], queries: int) -> None:
         self.queries = queries
-        self.joins = Joins(tables)
-        self.stage = JoinStage([self.joins])
+        self.joins: list[JoinsOfTwo] = planned_segment("", tables, self.statistics).operators["joins"]
+        self.stage = JoinStage(self.joins)
         self.paths: dict[Source, SharedPaths] = {}
         for source in {source for table in tables for source in table.sources}:
             self.paths[source] = SharedPaths()
@@ -62,7 +63,7 @@ class Fast:
     def process(self, documents: Sequence[Arrival], keep: bool = True) -> Counts:
         new = self.run_of(documents)
         began = time.perf_counter()
-        counts = count_blocks(find_pairs([self.joins], new, self.runs), self.queries)
+        counts = count_blocks(find_pairs(self.joins, new, self.runs), self.queries)
         self.seconds["join"] += time.perf_counter() - began
         if not keep:
             self.documents -= len(documents)

@@ -23,10 +23,11 @@ from fishweir.algebra.formula import And, Atom
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape, Slot, Source, Step
 from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.join_tables import JoinTable, build_join
-from fishweir.evaluate.join.operators import Joins
+from fishweir.evaluate.join.operators import JoinsOfTwo
 from fishweir.evaluate.join.pairing import PairBlock, find_pairs
 from fishweir.evaluate.join.stage import JoinStage, batch_run
 from fishweir.evaluate.join.state import Run
+from fishweir.evaluate.plan.segments import planned_segment
 from fishweir.evaluate.select.boxes.matches import Numbers
 from fishweir.evaluate.select.boxes.regions import Boxes, key_floats
 from fishweir.evaluate.watermarks import Watermarks
@@ -44,8 +45,8 @@ class StageJoin:
 
     def __init__(self, queries: JoinQueries) -> None:
         self.queries = queries
-        self.joins = Joins(join_tables(queries))
-        self.stage = JoinStage([self.joins])
+        self.joins: list[JoinsOfTwo] = planned_segment("", join_tables(queries), {}).operators["joins"]
+        self.stage = JoinStage(self.joins)
         self.runs: list[Run] = []
         self.arrived = [0, 0]
         self.paths = [self.stage.paths([source]) for source in SOURCES]
@@ -70,7 +71,7 @@ class StageJoin:
 
     def _blocks(self, left: Arrivals, right: Arrivals) -> Iterator[PairBlock]:
         new = self._run(left, right)
-        yield from find_pairs([self.joins], new, self.runs)
+        yield from find_pairs(self.joins, new, self.runs)
         self._keep(new)
 
     def _run(self, *sides: Arrivals) -> Run:
