@@ -199,6 +199,24 @@ def test_state_stays_within_its_limit(tmp_path, clock):
     assert counts[" late by 10 days"][1] == {}
 
 
+def test_versions_of_rows_are_forgotten(tmp_path, clock):
+    """A file that changes for ever: what is retained is what the window reaches, versions included."""
+    file = tmp_path / "rows.xml"
+    file.write_text("<rows/>")
+    with testing.open(tmp_path / "home", clock) as weir:
+        weir.execute(f"create stream F from '{file}' rows //row key @id every 0; create stream B timestamp t;")
+        weir.execute("F//row->x[k->a] JOIN{a = b, 10 minutes} B//i->y[k->b] publish j;")
+        sizes = []
+        for minute in range(0, 300, 5):
+            clock.now = START + minute * 60
+            file.write_text("<rows>" + "".join(f"<row id='{i}'><k>{minute}</k></row>" for i in range(20)) + "</rows>")
+            weir.step()
+            put(weir, "B", (minute, clock.now), (minute - 5, clock.now))
+            sizes.append(weir.status().state_bytes)
+        assert len(pairs(weir)) == 60 * 20, "each row joins while it is in force"
+        assert max(sizes[40:]) < 1.5 * max(sizes[10:30])
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

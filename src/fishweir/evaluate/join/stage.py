@@ -7,7 +7,7 @@ still join others. All operators share one state (state.py): cells for joins tha
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,11 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Source
+from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Batch, Kept, Stage, State
 from fishweir.evaluate.join.operators import JoinOperator, RowSide, Waits
 from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.ranks import arrival_blocks, oldest_of_newest
 from fishweir.evaluate.join.state import Hashes, Run, Versions, build_run, concatenated_rows, merge_runs, no_versions
+from fishweir.evaluate.join.superseded import are_among, needed_versions
 from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.results import ResultRows
 from fishweir.evaluate.watermarks import Watermarks
@@ -61,7 +63,7 @@ class JoinStage(Stage):
             yield [self._some(run, chosen) for run, chosen in zip(fresh, block, strict=True) if chosen.any()]
 
     def _some(self, run: Run, chosen: NDArray[np.bool_]) -> Run:
-        return run if chosen.all() else self.merged([run], lambda _: chosen)
+        return run if chosen.all() else self.merged([run], Chosen(chosen))
 
     def counted(self, sources: Sequence[Source]) -> tuple[list[Path], set[Path]]:
         return [path for path, valued in self.paths(sources).items() if valued], set()
@@ -72,7 +74,13 @@ class JoinStage(Stage):
         streams = np.unique(np.concatenate([np.empty(0, np.int64), *(run.streams for run in runs)])).tolist()
         used: dict[int, float] = {}
         oldest = {stream: _oldest_needed(stream, waits, watermarks, runs, used) for stream in streams}
-        return NeededDocuments(oldest, used)
+        needed = NeededDocuments(oldest, used)
+        if not any(len(run.versions) for run in runs):
+            return needed
+        there = [
+            np.full(len(run), needed(run).any()) for run in runs
+        ]  # a run goes whole, or its documents stay a while
+        return replace(needed, entries=needed_versions(runs, there))
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
         """What the documents of some sources are walked for, and whether the values are read."""
@@ -115,7 +123,7 @@ class JoinStage(Stage):
     def merged(self, runs: Sequence[Any], needed: Any = None) -> Run:
         """One run of several, without what no query needs any more."""
         compared = {variable.key: compared for variable, compared in self.kept.items()}
-        return merge_runs(runs, compared, self.classes, needed or (lambda run: np.ones(len(run), np.bool_)))
+        return merge_runs(runs, compared, self.classes, needed or Chosen())
 
 
 @dataclass(frozen=True)
@@ -124,17 +132,34 @@ class NeededDocuments:
 
     oldest: Mapping[int, float]
     used: Mapping[int, float]
+    entries: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Of changing files, those that say until when these documents are in force."""
 
     def __call__(self, run: Run) -> NDArray[np.bool_]:
         streams, place = np.unique(run.streams, return_inverse=True)
         oldest = np.array([self.oldest.get(stream, np.inf) for stream in streams.tolist()])
         return np.asarray(run.times >= oldest[place], np.bool_)
 
+    def versions(self, run: Run) -> NDArray[np.bool_]:
+        return are_among(run.versions, self.entries)
+
     def share(self, state: State) -> float:
         assert isinstance(state, Run)
-        if not len(state):
-            return float(len(state.versions) > 0)
-        return max(float(self(state).mean()), 1e-9 if len(state.versions) else 0.0)
+        kept = int(self(state).sum()) + int(self.versions(state).sum())
+        return kept / max(1, len(state) + len(state.versions))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Some documents of a run, or all, with everything that is known of rows of changing files."""
+
+    documents: NDArray[np.bool_] | None = None
+
+    def __call__(self, run: Run) -> NDArray[np.bool_]:
+        return np.ones(len(run), np.bool_) if self.documents is None else self.documents
+
+    def versions(self, run: Run) -> NDArray[np.bool_]:
+        return np.ones(len(run.versions), np.bool_)
 
 
 def _oldest_needed(

@@ -9,10 +9,10 @@ window has passed it (design, "Join state").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,8 +174,12 @@ def origin_of(stream: Any, number: Any) -> Any:
     return stream << 40 | number
 
 
-Needed = Callable[[Run], NDArray[np.bool_]]
-"""Which documents of a run may still meet others."""
+class Needed(Protocol):
+    """What of a run later documents may still join: which documents, and which entries of changing files."""
+
+    def __call__(self, run: Run) -> NDArray[np.bool_]: ...
+
+    def versions(self, run: Run) -> NDArray[np.bool_]: ...
 
 
 def build_run(
@@ -256,7 +260,13 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("streams", "numbers", "times", "since", "arrivals", "origins", "values", "nodes")
     }
-    versions = Versions(*(np.concatenate([getattr(r.versions, f.name) for r in runs]) for f in fields(Versions)))
+    entries = [needed.versions(run) for run in runs]
+    versions = Versions(
+        *(
+            np.concatenate([getattr(run.versions, f.name)[own] for run, own in zip(runs, entries, strict=True)])
+            for f in fields(Versions)
+        )
+    )
     merged = Run(
         **columns,
         variables=wanted,

@@ -13,7 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.join.state import Run
+from fishweir.evaluate.join.state import Run, Versions
+
+
+def needed_versions(runs: Sequence[Run], kept: Sequence[NDArray[np.bool_]]) -> Ints:
+    """The entries by which documents that are `kept` go out of force: their own and the next with their key; sorted."""
+    parts = [run.versions for run in runs]
+    streams, numbers, keys = (
+        np.concatenate([np.empty(0, kind), *(getattr(part, name) for part in parts)])
+        for name, kind in (("streams", np.int64), ("numbers", np.int64), ("keys", np.uint64))
+    )
+    some = [_place(run.streams[own], run.numbers[own]) for run, own in zip(runs, kept, strict=True)]
+    order = np.lexsort((numbers, keys, streams))
+    places = _place(streams, numbers)[order]
+    needed = np.isin(places, np.concatenate([np.empty(0, np.int64), *some]))
+    same = (np.diff(streams[order]) == 0) & (np.diff(keys[order].view(np.int64)) == 0)
+    needed[1:] |= needed[:-1] & same
+    return np.sort(places[needed])
 
 
 class Superseded:
@@ -57,3 +73,8 @@ class Superseded:
 
 def _place(streams: Ints, numbers: Ints) -> Ints:
     return streams << 44 | numbers
+
+
+def are_among(versions: Versions, places: Ints) -> NDArray[np.bool_]:
+    """Which entries are in a list of needed ones."""
+    return np.isin(_place(versions.streams, versions.numbers), places)
