@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.pool import NullPool
 
 from fishweir.algebra.clauses import AnyNormal, constants_of, to_normals
 from fishweir.algebra.codec import from_json
@@ -52,7 +51,7 @@ class Catalog:
     def __init__(self, url: str | Path) -> None:
         """`url` is a path of a SQLite file or an SQLAlchemy URL."""
         address = f"sqlite:///{url}" if isinstance(url, Path) else url
-        self.engine = sa.create_engine(address, poolclass=NullPool if address.startswith("sqlite") else None)
+        self.engine = sa.create_engine(address)
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _tune_sqlite)
         if not sa.inspect(self.engine).has_table(counters.name):
