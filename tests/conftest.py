@@ -44,6 +44,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Libraries say what was never let go when the interpreter ends."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session")
 def spark():  # type: ignore[no-untyped-def]
     from fishweir.pipeline.spark.session import open_session
