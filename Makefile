@@ -4,6 +4,8 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 # The documentation's tools are brought only when they are asked for.
 UV_DOCS = NO_MKDOCS_2_WARNING=1 UV_PROJECT_ENVIRONMENT=.venv $$(scripts/find-uv) run --frozen --inexact --group docs
+# Tests start many processes: they share what Python has compiled, also where it is told to write nothing.
+TESTED = PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
 .PHONY: help set-up demo test fuzz check bench docs docs-serve clean
@@ -25,10 +27,10 @@ demo: $(STAMP) ## show the engine at work on a small stream
 	$(BIN)/fishweir demo
 
 test: $(STAMP) ## run all tests; some of them: make test ARGS="tests/test_java.py -k version"
-	$(BIN)/pytest $(or $(ARGS),-n 2 --dist loadfile --no-loadscope-reorder)
+	$(TESTED) $(BIN)/pytest $(or $(ARGS),-n 2 --dist loadfile --no-loadscope-reorder)
 
 fuzz: $(STAMP) ## the tests on random queries and documents, with new draws
-	FISHWEIR_HYPOTHESIS=fuzz $(BIN)/pytest -k "oracle or random or equal" $(ARGS)
+	$(TESTED) FISHWEIR_HYPOTHESIS=fuzz $(BIN)/pytest -k "oracle or random or equal" $(ARGS)
 
 check: $(STAMP) ## lint (ruff) and types (mypy)
 	$(BIN)/ruff check

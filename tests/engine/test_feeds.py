@@ -153,14 +153,13 @@ def test_materialised_from_its_registration_on(weir):
 
 CRASH = """
 import os, sys
-import fishweir
-from fishweir.pipeline import home
+from fishweir import testing
 from fishweir.engine import materialize
 
 def crash(*_):
     os._exit(7)
 
-with fishweir.open("home") as weir:
+with testing.open("home") as weir:
     if sys.argv[1] == "after":
         materialize.write_json = crash        # the entries are in the log, the note of it is not
     else:

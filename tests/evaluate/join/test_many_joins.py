@@ -211,19 +211,21 @@ def test_looked_up_by_the_queries_left():
     """Where only constants select, documents meet by the queries that want both."""
     looked_up = []
     found_by_query = ByQuery.found
-    sources = "R [range 50] as k, S [range 60] as l, T [range 70] as m"
+    sources = "R [range 25] as k, S [range 30] as l, T [range 35] as m"
     some = [
         query_of(f"select * from {sources} where k.a < l.a and l.a <= m.a and k.b = {i % 7} and m.b in ({i % 5}, 9)")
         for i in range(35)
     ]
-    docs = parsed([("RST"[i % 3], f"<t><a>{i * 7 % 40}</a><b>{i % 11}</b></t>", float(i)) for i in range(90)])
-    home, batches = Home(some), [docs[:60], docs[60:70], docs[70:]]
+    docs = parsed([("RST"[i % 3], f"<t><a>{i * 7 % 40}</a><b>{i % 11}</b></t>", float(i)) for i in range(45)])
+    home, batches = Home(some), [docs[:30], docs[30:35], docs[35:]]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ByQuery, "found", lambda *given: looked_up.append(1) or found_by_query(*given))
         for batch in batches:
             home.take(batch)
     assert looked_up
-    assert home.results() == expected(some, batches)
+    found = expected(some, batches)
+    assert home.results() == found
+    assert found
 
 
 def test_no_condition_is_all_combinations():

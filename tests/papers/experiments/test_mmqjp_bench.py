@@ -102,7 +102,7 @@ def test_targets_without_points_are_not_measured():
 def test_quick_run_shows_tables_and_writes_files(tmp_path):
     pytest.importorskip("matplotlib")
     out, screen = tmp_path / "out", io.StringIO()
-    sizes = paper.Sizes((5, 10), (3,), (2,), (0.8,), 10, (10,), 30, 15, 2, 10, 20)
+    sizes = paper.Sizes((5, 10), (3,), (2,), (0.8,), 10, (10,), 30, 15, 2, 10, 20, repetitions=1)
     outcome = run.run(out, True, Console(file=screen, width=120), sizes=sizes)
     written = json.loads((out / "mmqjp.json").read_text())
     assert "generated items" in written["about"]["data"]

@@ -131,7 +131,12 @@ def test_targets_without_points_are_not_measured():
 def test_quick_run_shows_tables_and_writes_files(tmp_path):
     pytest.importorskip("matplotlib")
     out, screen = tmp_path / "out", io.StringIO()
-    outcome = run.run(out, True, Console(file=screen, width=120))
+    sizes = run.Sizes(
+        paper.Sizes((100, 200), (4, 8), 50, 100, (0.5, 1.0), 100, (0.0, 1.0), 100, (50, 100), (1, 8), 5, limit=0.01),
+        joins.Sizes(queries=(50, 100), windows=(10, 20), batch=2, limit=0.01),
+        contest.Sizes(queries=200, wide_tuples=20, narrow_tuples=50, checked_narrow=20, limit=0.02),
+    )
+    outcome = run.run(out, True, Console(file=screen, width=120), sizes=sizes)
     written = json.loads((out / "spatialjoin.json").read_text())
     assert written["about"]["data"].startswith("generated")
     assert written["about"]["checked_pairs"] > 0
@@ -142,6 +147,6 @@ def test_quick_run_shows_tables_and_writes_files(tmp_path):
     shown, newer = screen.getvalue(), ("Figure 18", "SJ-Join vs IBS-JS")
     for words in ("Figure 15", "Figure 16", "Figure 17", "Table 3", "Targets", "DuckDB join", "SQLite R*Tree", *newer):
         assert words in shown
-    assert f"{paper.QUICK.queries[-1]:,} x 8" in shown
+    assert f"{sizes.paper.queries[-1]:,} x 8" in shown
     contested = {p.contestant for p in outcome.points if p.experiment in (contest.WIDE, contest.NARROW)}
     assert {outsider.name for outsider in OUTSIDERS} < contested

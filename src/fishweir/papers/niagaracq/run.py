@@ -20,10 +20,8 @@ from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads
 from fishweir.papers.niagaracq import kernel, report
 from fishweir.papers.niagaracq.quotes import Market, companies_document, load_market, quotes_document
 from fishweir.papers.niagaracq.registration import measure_registration
-from fishweir.papers.niagaracq.workloads import CASES, TYPES
 
 NAME = "niagaracq"
-CHECKED, QUICK_CHECKED = (1_000, 10_000), (100, 500)
 REGISTERED, QUICK_REGISTERED = (10_000, 1_000_000), (200, 2_000)
 SCRIPT, QUICK_SCRIPT = 100_000, 1_000
 ROUNDS, QUICK_ROUNDS = 9, 2
@@ -36,16 +34,17 @@ def main(out: Path, quick: bool = False) -> None:
         Console().print("Not all targets were met.", style="yellow")
 
 
-def run(out: Path, quick: bool, console: Console, engine: bool) -> Outcome:
+def run(out: Path, quick: bool, console: Console, engine: bool, sizes: kernel.Sizes | None = None) -> Outcome:
     """With `engine` False only the kernel's part, without Spark."""
     pin_threads()
-    market = load_market()
+    sizes = sizes or (kernel.QUICK if quick else kernel.Sizes())
+    market = load_market(sizes.symbols)
     quotes, companies = (len(d) / 1e6 for d in (quotes_document(market.today), companies_document(market.companies)))
     size = f"{len(market.today):,} symbols, quotes.xml of {quotes:.1f} MB, companies.xml of {companies:.1f} MB"
     console.print(f"Data: {market.source}; {size}", markup=False, soft_wrap=True)
     outcome = Outcome(about_run(market.source, quick))
     with _progress(console) as progress:
-        measure_kernel(outcome, market, quick, progress)
+        measure_kernel(outcome, market, sizes, progress)
         outcome.write(out, NAME)
         if engine:
             measure_engine(outcome, market, quick, progress)
@@ -58,19 +57,15 @@ def run(out: Path, quick: bool, console: Console, engine: bool) -> Outcome:
     return outcome
 
 
-def measure_kernel(outcome: Outcome, market: Market, quick: bool, progress: Progress) -> None:
-    checked = QUICK_CHECKED if quick else CHECKED
-    sizes = kernel.QUICK_SIZES if quick else kernel.SIZES
-    changes = kernel.QUICK_CHANGES if quick else kernel.CHANGES
-    steps = len(TYPES) * len(CASES) * (len(checked) + len(sizes)) + len(changes)
-    task = progress.add_task("kernel", total=steps)
+def measure_kernel(outcome: Outcome, market: Market, sizes: kernel.Sizes, progress: Progress) -> None:
+    task = progress.add_task("kernel", total=sizes.steps)
 
     def say(words: str) -> None:
         progress.update(task, advance=1, description=words)
 
-    outcome.about["checked_pairs"] = kernel.check_all(market, checked, say)
+    outcome.about["checked_pairs"] = kernel.check_all(market, sizes, say)
     outcome.figures += kernel.measure_queries(market, sizes, say)
-    outcome.figures += kernel.measure_changes(market, changes, say, 200 if quick else 2_000)
+    outcome.figures += kernel.measure_changes(market, sizes, say)
     progress.update(task, description="kernel measured")
 
 

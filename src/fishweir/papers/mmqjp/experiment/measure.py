@@ -67,7 +67,9 @@ class Point:
         return self.experiment + of, self.x, self.results
 
 
-def measure_work(experiment: str, x: float, work: Work, entries: Sequence[Entry]) -> list[Point]:
+def measure_work(
+    experiment: str, x: float, work: Work, entries: Sequence[Entry], repetitions: int = REPETITIONS
+) -> list[Point]:
     """All contestants at one work; the first one is compared with the oracle, the others with the first."""
     expected = oracle_counts(work.queries[:CHECKED], [work.first, work.second])
     points = []
@@ -78,7 +80,7 @@ def measure_work(experiment: str, x: float, work: Work, entries: Sequence[Entry]
         try:
             contestant.process([work.first])
             contestant.process([work.other])
-            times = _repeated(contestant, work.second)
+            times = _repeated(contestant, work.second, repetitions)
         finally:
             contestant.close()
         counts = times[0].counts
@@ -155,11 +157,11 @@ class Timed:
         return np.sum(self.by_batch, axis=0)
 
 
-def _repeated(contestant: Contestant, arrival: Arrival) -> list[Timed]:
+def _repeated(contestant: Contestant, arrival: Arrival, repetitions: int) -> list[Timed]:
     """The first time, then the others."""
     times: list[Timed] = []
     began = time.perf_counter()
-    while len(times) < 2 or (len(times) <= REPETITIONS and time.perf_counter() - began < LONG):
+    while len(times) < 2 or (len(times) <= repetitions and time.perf_counter() - began < LONG):
         times.append(_timed(contestant, [[arrival]], keep=False))
         if not np.array_equal(times[-1].counts, times[0].counts):
             raise Disagreement(f"{contestant.name} finds other results when the same document comes again")

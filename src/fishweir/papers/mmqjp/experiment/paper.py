@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fishweir.papers.mmqjp.experiment.contestants import Entry
-from fishweir.papers.mmqjp.experiment.measure import Point, measure_items, measure_work
+from fishweir.papers.mmqjp.experiment.measure import REPETITIONS, Point, measure_items, measure_work
 from fishweir.papers.mmqjp.experiment.through_spark import measure_retained, measure_whole
 from fishweir.papers.mmqjp.experiment.work import (
     Items,
@@ -55,6 +55,8 @@ class Sizes:
     retained_batch: int = 25_000
     patience: float = 60.0
     """Seconds after which a contestant is stopped on the RSS stream."""
+    repetitions: int = REPETITIONS
+    """How often the second document is processed again, at most."""
     spark_at: Mapping[str, tuple[float, ...]] = field(default_factory=SPARK_AT.copy)
 
 
@@ -94,10 +96,10 @@ def experiments(sizes: Sizes) -> list[Experiment]:
 
 def run(sizes: Sizes, items: Items, entries: list[Entry], session: Any, say: Say) -> Iterator[list[Point]]:
     """One step after the other, for a bar to follow: those of `steps`. Kernels are compiled before the first."""
-    measure_work("before", 0, two_level(10), entries[:1])
+    measure_work("before", 0, two_level(10), entries[:1], sizes.repetitions)
     for one in experiments(sizes):
         say(f"{one.name}: {one.across} = {one.x:g}")
-        yield measure_work(one.name, one.x, one.make(), entries)
+        yield measure_work(one.name, one.x, one.make(), entries, sizes.repetitions)
     for count in sizes.rss_queries:
         say(f"figure 16: {count:,} queries over the RSS stream")
         queries = rss_queries(count)

@@ -6,6 +6,7 @@ Tables on the terminal; CSV, JSON and three pictures in the folder.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,18 @@ from fishweir.papers.spatialjoin.experiment.work import load_climate
 
 NAME = "spatialjoin"
 OTHERS = ("duckdb", "polars", "shapely", "numba")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large each experiment is."""
+
+    paper: paper.Sizes = field(default_factory=paper.Sizes)
+    joins: joins.Sizes = field(default_factory=joins.Sizes)
+    contest: contest.Sizes = field(default_factory=contest.Sizes)
+
+
+QUICK = Sizes(paper.QUICK, joins.QUICK, contest.QUICK)
 
 
 def main(out: Path, quick: bool = False) -> None:
@@ -35,18 +48,19 @@ def main(out: Path, quick: bool = False) -> None:
         Console().print("Not all targets were met.", style="yellow")
 
 
-def run(out: Path, quick: bool, console: Console, session: Any = None) -> Outcome:
+def run(out: Path, quick: bool, console: Console, session: Any = None, sizes: Sizes | None = None) -> Outcome:
     """Without a session Spark's join is left out."""
     pin_threads()
+    sizes = sizes or (QUICK if quick else Sizes())
     climate = load_climate()
     console.print(f"Data: generated uniform and skewed tuples; {climate.source}", markup=False, soft_wrap=True)
     outcome = Outcome(about_run(climate.source, quick))
     outcome.about["versions"] |= {package: version(package) for package in OTHERS}
     with console.status("") as status:
         experiments: list[paper.Paper | joins.Joins | contest.Contest] = [
-            paper.Paper(paper.QUICK if quick else paper.Sizes(), climate, status.update),
-            joins.Joins(joins.QUICK if quick else joins.Sizes(), status.update),
-            contest.Contest(contest.QUICK if quick else contest.Sizes(), climate, status.update, session),
+            paper.Paper(sizes.paper, climate, status.update),
+            joins.Joins(sizes.joins, status.update),
+            contest.Contest(sizes.contest, climate, status.update, session),
         ]
         for experiment in experiments:
             outcome.points.extend(experiment.run())
