@@ -39,9 +39,21 @@ EVALUATOR: dict[str, set[str]] = {
     "witnesses": {"arrays", "jit"},
     "statistics": {"witnesses"},
     "index": {"arrays", "jit", "witnesses", "statistics"},
-    "group": {"arrays", "matches", "results", "witnesses", "statistics"},
+    "watermarks": set(),
+    "group": {"arrays", "matches", "results", "witnesses", "statistics", "watermarks"},
     "select": {"arrays", "jit", "matches", "results", "witnesses", "statistics", "index", "group"},
-    "join": {"arrays", "jit", "matches", "results", "witnesses", "statistics", "index", "group", "select"},
+    "join": {
+        "arrays",
+        "jit",
+        "matches",
+        "results",
+        "witnesses",
+        "statistics",
+        "index",
+        "group",
+        "select",
+        "watermarks",
+    },
     "plan": {"arrays", "matches", "results", "witnesses", "statistics", "index", "group", "select", "join"},
 }
 """What the parts of the evaluator may import of each other."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.catalog.catalog import Query
 from fishweir.catalog.subscribers import Subscription
 from fishweir.engine.status import firing
-from fishweir.engine.timeliness import Timeliness, missing
 from fishweir.evaluate.group import Explained, Placed
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.segments import Segment
@@ -22,8 +21,7 @@ def explain_query(
     statistics: Statistics,
     walked: Walked,
     subscribers: Sequence[Subscription] = (),
-    times: Sequence[Timeliness] = (),
-    missed: Mapping[str, int] | None = None,
+    late: Sequence[str] = (),
 ) -> str:
     """How each alternative of a query is evaluated, then when it fires and what it does."""
     lines = [f"query {query.name}"]
@@ -34,10 +32,7 @@ def explain_query(
         lines += kind.explain(query.number, normal.template, constants_of(normal, query.constants), about)
     if query.dropped is not None:
         return "\n".join(lines)
-    lines += [f"  late      {time.stream}: {time}" for time in times]
-    if missed:
-        lines.append(f"  missed    {missing(missed)}")
-    lines += _schedule(query)
+    lines += [*late, *_schedule(query)]
     return "\n".join([*lines, *(f"  stored    {subscription}" for subscription in subscribers)])
 
 

@@ -116,3 +116,11 @@ def missed_by(catalog: Catalog, table: ResultsTable, query: Query) -> dict[str, 
         if commit.missed and commit.version >= query.added:
             counts.update({name: commit.missed.get(str(id), 0) for name, id in streams.items()})
     return {name: count for name, count in counts.items() if count}
+
+
+def lateness_of(home: Home, catalog: Catalog, table: ResultsTable, query: Query) -> list[str]:
+    """What `explain` says of the lateness of the streams that a query joins."""
+    times = (timeliness(home, table, stream, id) for stream, id in joined_streams(catalog, query).items())
+    lines = [f"  late      {time.stream}: {time}" for time in times if time is not None]
+    missed = missed_by(catalog, table, query)
+    return [*lines, f"  missed    {missing(missed)}"] if missed else lines

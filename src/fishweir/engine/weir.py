@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fishweir.algebra.feeds import CreateFeed
 from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream, DropQuery
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.delivery.actions import Actions, Factory
@@ -24,7 +23,7 @@ from fishweir.engine.materialize import Materializer
 from fishweir.engine.register import Registration
 from fishweir.engine.runner import Feeder, Progress, Runner
 from fishweir.engine.status import EngineStatus, QueryStatus, engine_status, query_status
-from fishweir.engine.timeliness import joined_streams, missed_by, timeliness
+from fishweir.engine.timeliness import lateness_of, missed_by
 from fishweir.errors import HomeError, QueryError
 from fishweir.evaluate.group import Strategy
 from fishweir.evaluate.plan.plan import cached_segment
@@ -33,7 +32,7 @@ from fishweir.evaluate.plan.segments import Segment
 from fishweir.evaluate.statistics import Statistics
 from fishweir.intake import Source, StreamLog, documents_batch, without_credentials
 from fishweir.languages.bulk import render_rows, to_rows
-from fishweir.languages.script import parse_script
+from fishweir.languages.script import parse_many, parse_script
 from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, STATE_LIMIT, Job, MicroBatches, PlanInForce, load_statistics
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.event_time import IDLE, EventTime
@@ -70,15 +69,7 @@ def open(
     `{"selections": "sj-batch"}`. `state_limit` is how many bytes joins may keep for late items, where no lateness is
     declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer.
     """
-    return Weir(
-        Path(home),
-        spark,
-        catalog,
-        documents_per_batch,
-        strategies=strategies,
-        state_limit=state_limit,
-        idle_after=idle_after,
-    )
+    return Weir(Path(home), spark, catalog, documents_per_batch, time.time, strategies, state_limit, idle_after)
 
 
 class Weir:
@@ -128,7 +119,7 @@ class Weir:
         count = 0
         with self.catalog.change() as change:
             registration = Registration(change, self.actions, Path.cwd())
-            for count, _ in enumerate(registration.add_queries(_queries(texts)), 1):
+            for count, _ in enumerate(registration.add_queries(parse_many(texts)), 1):
                 if on_progress is not None and count % 10_000 == 0:
                     on_progress(count)
         self._make_streams()
@@ -319,17 +310,8 @@ class Weir:
             return explain_all(segments)
         walked = walked_by_source(self.home, self.catalog.streams().values())
         query = self._query(name)
-        streams = joined_streams(self.catalog, query)
-        times = [timeliness(self.home, self.table, stream, id) for stream, id in streams.items()]
-        return explain_query(
-            query,
-            segments,
-            statistics,
-            walked,
-            self.catalog.subscribers(name),
-            [time for time in times if time is not None],
-            missed_by(self.catalog, self.table, query),
-        )
+        late = lateness_of(self.home, self.catalog, self.table, query)
+        return explain_query(query, segments, statistics, walked, self.catalog.subscribers(name), late)
 
     def status(self, name: str | None = None) -> QueryStatus | EngineStatus:
         """Of a query: fired counts and times, schedule, action. Without a name: of the engine."""
@@ -411,11 +393,3 @@ def _named(strategies: Mapping[str, str] | None) -> tuple[Strategy, ...]:
     from fishweir.papers.strategies import named_strategies
 
     return named_strategies(strategies)
-
-
-def _queries(texts: Iterable[str]) -> Iterator[CreateQuery | CreateFeed]:
-    for text in texts:
-        for statement in parse_script(text):
-            if not isinstance(statement, CreateQuery) and (not isinstance(statement, CreateFeed) or statement.replace):
-                raise QueryError(f"register_many takes queries and feeds only: {text[:80]}")
-            yield statement

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from fishweir.algebra.feeds import CreateFeed
-from fishweir.algebra.nodes import CreateStream, DropQuery, Statement
+from fishweir.algebra.nodes import CreateQuery, CreateStream, DropQuery, Statement
+from fishweir.errors import QueryError
 from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
 from fishweir.languages.niagaracq import language as niagaracq
 from fishweir.languages.parsed import AnyParsed, ParsedQuery, to_statement
@@ -250,3 +251,12 @@ def _take_name(piece: Piece, at: int, what: str) -> tuple[str, int]:
 def _skip(text: str, at: int) -> int:
     match = _GAPS.match(text, at)
     return match.end() if match else at
+
+
+def parse_many(texts: Iterable[str]) -> Iterator[CreateQuery | CreateFeed]:
+    """The queries of many texts, for `register_many`."""
+    for text in texts:
+        for statement in parse_script(text):
+            if not isinstance(statement, CreateQuery) and (not isinstance(statement, CreateFeed) or statement.replace):
+                raise QueryError(f"register_many takes queries and feeds only: {text[:80]}")
+            yield statement
