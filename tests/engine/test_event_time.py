@@ -192,3 +192,24 @@ def test_joins_by_arrival_give_what_the_order_of_arrival_determines(tmp_path: Pa
     whole.settle()
     assert whole.answers() == expected
     assert disturbed(tmp_path / "disturbed", BY_ARRIVAL, some, seed)[0] == expected
+
+
+def test_the_spark_job_gives_the_same(spark_weir, tmp_path: Path) -> None:
+    """Late items in several micro-batches of the real job, joins by seconds and by arrival; times are declared late."""
+    queries = {name: BY_SECONDS[name] for name in ("both", "chain", "ranges", "pairs", "further")}
+    queries |= {name: BY_ARRIVAL[name] for name in ("rows", "Newest")}
+    some, draw = items(5, 60), random.Random(5)
+    single = Story(tmp_path / "single", queries)
+    spark_weir.execute(STREAMS + statements(queries))
+    spark_weir.start()
+    for item in (item for item in some if item.stream != "F"):
+        single.arrive([item])
+        single.settle()
+        spark_weir.publish(item.stream, [item.body])
+        if draw.random() < 0.1:
+            spark_weir.wait_idle()
+    spark_weir.wait_idle()
+    found = {name: sorted(str(result.output) for result in spark_weir.results(name)) for name in queries}
+    assert found == single.answers()
+    assert sum(map(bool, found.values())) > 4
+    assert len(spark_weir.table.commits()) > 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,25 +33,26 @@ def heads(home: Home) -> Offsets:
     return {str(id): open_log(home.streams, id).head() for id in home.stream_ids()}
 
 
-def next_offsets(home: Home, start: Mapping[str, int], documents: int | None) -> Offsets:
+def next_offsets(home: Home, start: Mapping[str, int], documents: int | None, arrived: float = math.inf) -> Offsets:
     """Where a micro-batch ends that begins at `start` and takes about so many entries; None takes all. Streams with
-    entries waiting share them equally, or they are taken in the order of arrival where that decides results."""
+    entries waiting share them equally, or they are taken in the order of arrival where that decides results: then only
+    what has `arrived` by a time, before which nothing can be on its way into a log."""
     waiting = {id: head for id, head in heads(home).items() if head > start.get(id, 0)}
+    if _by_arrival(home).exists():
+        return _first_arrived(home, start, waiting, documents or sys.maxsize, arrived)
     if documents is None or sum(head - start.get(id, 0) for id, head in waiting.items()) <= documents:
         return {**start, **waiting}
-    if _by_arrival(home).exists():
-        return _first_arrived(home, start, waiting, documents)
     share = max(1, documents // len(waiting))
     return {**start, **{id: min(head, start.get(id, 0) + share) for id, head in waiting.items()}}
 
 
-def _first_arrived(home: Home, start: Mapping[str, int], waiting: Offsets, documents: int) -> Offsets:
+def _first_arrived(home: Home, start: Mapping[str, int], waiting: Offsets, documents: int, arrived: float) -> Offsets:
     """Those that arrived first, and all that arrived together with them."""
     end, room, last = dict(start), documents, math.nan
     arrivals = (_arrivals(home, id, start.get(id, 0), head) for id, head in waiting.items())
     for arrival, id, upto in heapq.merge(*arrivals):
         size = upto - end.get(id, 0)
-        if size > room and room < documents and arrival != last:
+        if arrival > arrived or (size > room and room < documents and arrival != last):
             break
         end[id], room, last = upto, room - size, arrival
     return end

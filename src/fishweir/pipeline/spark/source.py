@@ -6,6 +6,7 @@ one more key in the offset, so no restart is needed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from fishweir.pipeline.home import Home
 from fishweir.pipeline.offsets import LogSlice, Offsets, next_offsets, slices_between, spread
 
 FORMAT = "fishweir_logs"
+SETTLED = 0.1
+"""Seconds after which what arrived is surely in its log; until then another stream's may be there before it."""
 
 
 class SlicesPartition(InputPartition):
@@ -47,7 +50,8 @@ class LogsReader(DataSourceStreamReader):
         return ReadMaxRows(self.documents)
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        return next_offsets(self.home, start, None if isinstance(limit, ReadAllAvailable) else self.documents)
+        documents = None if isinstance(limit, ReadAllAvailable) else self.documents
+        return next_offsets(self.home, start, documents, time.time() - SETTLED)
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         return [SlicesPartition(part) for part in spread(slices_between(start, end), self.tasks)]
