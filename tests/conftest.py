@@ -24,12 +24,14 @@ settings.load_profile(os.environ.get("FISHWEIR_HYPOTHESIS", "fishweir"))
 
 
 LONGEST = (
-    "engine/test_feeds.py", "pipeline/test_exactly_once.py", "papers/experiments/test_niagaracq_bench.py",
-    "papers/experiments/test_mmqjp_bench.py", "papers/experiments/test_spatialjoin_bench.py",
-    "engine/test_all_languages.py", "evaluate/join/test_many_joins.py", "engine/test_annotations.py",
-    "evaluate/join/test_theta_joins.py",
+    "papers/experiments/test_spatialjoin_bench.py", "engine/test_feeds.py", "evaluate/join/test_many_joins.py",
+    "papers/strategies/test_on_spark.py", "pipeline/test_exactly_once.py", "pipeline/test_mmqjp_spark.py",
+    "docs/test_examples.py", "engine/test_joins.py", "evaluate/test_selections.py", "engine/test_streams.py",
+    "pipeline/test_spark_equals_oracle.py", "engine/test_run_time.py", "papers/experiments/test_mmqjp_bench.py",
+    "evaluate/join/test_mmqjp.py", "evaluate/join/test_theta_joins.py", "papers/experiments/test_niagaracq_bench.py",
 )  # fmt: skip
-"""Files that take a minute and more: begun first, so that no process waits for another at the end."""
+"""Files that take long are begun first, so that no process waits for another at the end. The first ones compile most
+kernels: those that start processes of their own find them compiled."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -24,10 +24,17 @@ class Execute:
     script: str
 
 
+@dataclass(frozen=True)
+class Together:
+    """Publications to different streams that are one micro-batch."""
+
+    publications: Sequence[Publish]
+
+
 REOPEN = "reopen"
 """The weir is closed, and opened again with the same strategies."""
 
-Event = Publish | Execute | str
+Event = Publish | Together | Execute | str
 Open = Callable[[], Weir]
 
 
@@ -39,15 +46,22 @@ def play(open_weir: Open, history: Sequence[Event]) -> list[dict[str, Any]]:
             match event:
                 case Execute(script):
                     weir.execute(script)
-                case Publish(stream, items, timestamps):
-                    weir.publish(stream, items, timestamps)
-                    weir.run(until_idle=True)
+                case Publish():
+                    _publish(weir, [event])
+                case Together(publications):
+                    _publish(weir, publications)
                 case _:
                     weir.close()
                     weir = open_weir()
         return sorted((result.to_dict() for result in weir.results()), key=repr)
     finally:
         weir.close()
+
+
+def _publish(weir: Weir, publications: Sequence[Publish]) -> None:
+    for one in publications:
+        weir.publish(one.stream, one.items, one.timestamps)
+    weir.run(until_idle=True)
 
 
 def inline(folder: Path, strategies: dict[str, str], parallelism: int = 1) -> Open:

@@ -9,7 +9,7 @@ import pytest
 
 from fishweir.papers.roses import filters
 from fishweir.papers.strategies import OFFERED
-from tests.papers.strategies.support import REOPEN, Event, Execute, Publish, explained, inline, on_spark, play
+from tests.papers.strategies.support import REOPEN, Event, Execute, Publish, explained, inline, play
 
 NAMES = [*OFFERED["filters"]]
 WORDS = ["rock", "jazz", "live", "tour", "album"]
@@ -61,12 +61,6 @@ def test_many_equal_filters(tmp_path: Path) -> None:
     assert len({result["query"] for result in expected}) == 9
     for name in NAMES:
         assert play(inline(tmp_path / name, {"filters": name}), story) == expected
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_through_spark(name: str, tmp_path: Path, spark) -> None:  # type: ignore[no-untyped-def]
-    expected = play(inline(tmp_path / "default", {}), history(7))
-    assert play(on_spark(tmp_path / name, {"filters": name}, spark), history(7)) == expected
 
 
 JOINED = """create stream Blog;

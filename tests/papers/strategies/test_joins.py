@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fishweir.papers.strategies import OFFERED
-from tests.papers.strategies.support import REOPEN, Event, Execute, Publish, explained, inline, on_spark, play
+from tests.papers.strategies.support import REOPEN, Event, Execute, Publish, explained, inline, play
 
 pytest.importorskip("duckdb")
 
@@ -70,12 +70,6 @@ def test_results_are_those_of_the_default(name: str, seed: int, tmp_path: Path) 
     expected = play(inline(tmp_path / "default", {}), history(seed))
     assert expected
     assert play(inline(tmp_path / name, {"joins": name}, parallelism=1 + seed % 3), history(seed)) == expected
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_through_spark(name: str, tmp_path: Path, spark) -> None:  # type: ignore[no-untyped-def]
-    expected = play(inline(tmp_path / "default", {}), history(7))
-    assert play(on_spark(tmp_path / name, {"joins": name}, spark), history(7)) == expected
 
 
 PLAIN = "create stream S; create stream T; create query plain as S//k->x JOIN{x = y, 100} T//k->y;"

@@ -9,7 +9,7 @@ import pytest
 
 from fishweir import testing
 from fishweir.papers.strategies import OFFERED
-from tests.papers.strategies.support import REOPEN, Event, Execute, Publish, explained, inline, on_spark, play
+from tests.papers.strategies.support import REOPEN, Event, Execute, Publish, explained, inline, play
 
 NAMES = [*OFFERED["selections"]]
 STREAM = "create stream R (x double, y double, z int, name string);"
@@ -54,12 +54,6 @@ def test_results_are_those_of_the_default(name: str, seed: int, tmp_path: Path) 
     expected = play(inline(tmp_path / "default", {}), history(seed))
     assert expected
     assert play(inline(tmp_path / name, {"selections": name}), history(seed)) == expected
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_through_spark(name: str, tmp_path: Path, spark) -> None:  # type: ignore[no-untyped-def]
-    expected = play(inline(tmp_path / "default", {}), history(7))
-    assert play(on_spark(tmp_path / name, {"selections": name}, spark), history(7)) == expected
 
 
 TWO = f"""{STREAM} create query box as select * from R where x > 1 and y > 2;

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fishweir.papers.strategies import OFFERED
-from tests.papers.strategies.support import REOPEN, Event, Execute, Publish, explained, inline, on_spark, play
+from tests.papers.strategies.support import REOPEN, Event, Execute, Publish, explained, inline, play
 
 NAMES = [*OFFERED["window-joins"]]
 STREAMS = "create stream R (a double, b int, name string); create stream S (c double, d int, name string);"
@@ -79,12 +79,6 @@ def test_what_is_retained_serves_every_strategy(name: str, tmp_path: Path) -> No
         assert len(found) == number
     found = play(inline(tmp_path, {}), [Publish("R", [{"a": 0.0, "b": 2}], [5.0])])
     assert len(found) == 6, "three tuples of S are retained, two of them by the strategy"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_through_spark(name: str, tmp_path: Path, spark) -> None:  # type: ignore[no-untyped-def]
-    expected = play(inline(tmp_path / "default", {}), history(7))
-    assert play(on_spark(tmp_path / name, {"window-joins": name}, spark), history(7)) == expected
 
 
 @pytest.mark.parametrize("name", NAMES)
