@@ -295,8 +295,6 @@ class StreamDefinition:
     key: str | None = None
     every: float | None = None
     timestamp: str | None = None
-    late: float | None = None
-    """How many seconds behind the newest an item may come; None where that is learned."""
     dtd: str | None = None
     shed_allowed: bool = False
     virtual: str | None = None
@@ -304,6 +302,8 @@ class StreamDefinition:
     stylesheet: str | None = None
     element: str | None = None
     """Of tuples that a published query passes on as they are: the name of their element, where they came from."""
+    late: float | None = None
+    """How many seconds behind the newest an item may come; None where that is learned."""
 
     @property
     def is_tuples(self) -> bool:
