@@ -25,6 +25,7 @@ settings.load_profile(os.environ.get("FISHWEIR_HYPOTHESIS", "fishweir"))
 
 LONGEST = (
     "papers/experiments/test_spatialjoin_bench.py", "engine/test_feeds.py", "evaluate/join/test_many_joins.py",
+    "engine/test_event_time.py", "engine/test_lateness.py",
     "papers/strategies/test_on_spark.py", "pipeline/test_exactly_once.py", "pipeline/test_mmqjp_spark.py",
     "docs/test_examples.py", "engine/test_joins.py", "evaluate/test_selections.py", "engine/test_streams.py",
     "pipeline/test_spark_equals_oracle.py", "engine/test_run_time.py", "papers/experiments/test_mmqjp_bench.py",
