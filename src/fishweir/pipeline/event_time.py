@@ -50,7 +50,7 @@ class EventTime:
         streams that the log has named as late already."""
         self.home, self.table, self.began, self.idle_after = home, table, began, idle_after
         self.known: dict[int, Lateness] = {}
-        self.dropped_by: dict[str, float] = table.newest().dropped_by
+        self.dropped_by: dict[str, float] = dict(table.newest().dropped_by)
         """By stream, the highest watermark that documents were dropped by: what is older is late."""
         self._warned = set() if warned is None else warned
 
