@@ -180,7 +180,7 @@ def test_a_stream_that_is_known_to_be_behind_holds_the_others_up(tmp_path, clock
         assert weir.status().retained >= 71
 
 
-def test_state_stays_within_its_limit(tmp_path, clock):
+def test_state_stays_within_its_limit(tmp_path, clock, caplog):
     """Less lateness is allowed then, what is missed is counted; declared lateness is kept to."""
     counts = {}
     for late in ("", " late by 10 days"):
@@ -197,6 +197,7 @@ def test_state_stays_within_its_limit(tmp_path, clock):
     assert counts[""][1]
     assert counts[" late by 10 days"][0] > 80_000
     assert counts[" late by 10 days"][1] == {}
+    assert "joins keep more than the limit of 0 MiB" in caplog.text
 
 
 def test_versions_of_rows_are_forgotten(tmp_path, clock):

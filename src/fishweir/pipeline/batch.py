@@ -7,6 +7,7 @@ a query comes or goes between two micro-batches and nothing restarts.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -30,6 +31,8 @@ from fishweir.pipeline.states import KEPT
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.walked import add_walked
 from fishweir.pipeline.worker import MatchTask
+
+logger = logging.getLogger("fishweir.time")
 
 DOCUMENTS_PER_BATCH = 20_000
 STATE_LIMIT = 4 * 2**30
@@ -98,6 +101,7 @@ class MicroBatches:
         self.walked: dict[str, StreamCounters] = {}
         self.offsets = table.offsets()
         self.queries = 0
+        self._warned = False
 
     def prepare(self) -> None:
         """Plans before the first micro-batch is cut: how it is cut depends on the plan."""
@@ -195,6 +199,10 @@ class MicroBatches:
             level += 1
         if not files:
             return [], level, watermarks
+        if size > self.state_limit and not self._warned:
+            self._warned = True
+            most = f"{self.state_limit / 2**20:,.0f} MiB"
+            logger.warning("joins keep more than the limit of %s: windows and declared lateness need it", most)
         for one in needed.values():
             self.event_time.drop_by(one.used)
         whole = states.bytes > max(self.state_limit, WORTH_REWRITING * size)
