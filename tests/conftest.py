@@ -23,6 +23,8 @@ settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("FISHWEIR_HYPOTHESIS", "fishweir"))
 
 
+OPEN_FILES = Path("/proc/self/fd")
+
 LONGEST = (
     "papers/experiments/test_spatialjoin_bench.py", "engine/test_feeds.py", "evaluate/join/test_many_joins.py",
     "engine/test_event_time.py", "engine/test_lateness.py",
@@ -50,6 +52,13 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure() -> None:
     """Libraries say what was never let go when the interpreter ends."""
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def few_open_files() -> None:
+    """State files that were mapped stay open until garbage is collected; Spark's callbacks need numbers below 1,024."""
+    if OPEN_FILES.exists() and len(os.listdir(OPEN_FILES)) > 400:
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

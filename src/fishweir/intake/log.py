@@ -30,7 +30,9 @@ import pyarrow as pa
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.intake.schema import column_name, log_schema
 
-OPEN_SEGMENTS = 64
+OPEN_SEGMENTS = 128
+"""Segments that a process keeps open, of all logs together: with more than 1,024 open files py4j, which calls `select`,
+hears no callback of Spark any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,6 @@ class StreamLog:
         self.folder, self.stream, self.schema = Path(folder), stream, log_schema(stream)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.RLock()
-        self._segment = lru_cache(OPEN_SEGMENTS)(self._open)
         self._firsts = _committed_firsts(self.folder)
         self._head = self._end(self._firsts[-1]) if self._firsts else 0
 
@@ -164,8 +165,8 @@ class StreamLog:
     def _path(self, first: int) -> Path:
         return self.folder / f"{first:015d}.arrow"
 
-    def _open(self, first: int) -> pa.RecordBatchFileReader:
-        return pa.ipc.open_file(pa.memory_map(str(self._path(first))))
+    def _segment(self, first: int) -> pa.RecordBatchFileReader:
+        return _open_segment(self._lock, self._path(first))
 
     def _metadata(self, first: int) -> dict[bytes, bytes]:
         return dict(self._segment(first).schema.metadata)
@@ -212,6 +213,12 @@ class StreamLog:
 
     def _temporary(self) -> Path:
         return self.folder / f".{os.getpid()}-{uuid.uuid4().hex}.tmp"
+
+
+@lru_cache(OPEN_SEGMENTS)
+def _open_segment(_owner: object, path: Path) -> pa.RecordBatchFileReader:
+    """A segment, mapped into memory, by the log that asks: a log made anew in the same place has other segments."""
+    return pa.ipc.open_file(pa.memory_map(str(path)))
 
 
 def _committed_firsts(folder: Path) -> list[int]:

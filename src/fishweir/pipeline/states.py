@@ -34,7 +34,7 @@ def cached_states(path: Path) -> States:
     return _states(path, path.stat().st_mtime_ns if path.exists() else 0)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _states(path: Path, _written: int) -> States:
     kinds, arrays = read_arrays(path)
     own: dict[str, dict[str, Any]] = defaultdict(dict)
