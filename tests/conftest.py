@@ -13,6 +13,9 @@ from hypothesis import settings
 import fishweir
 from fishweir import testing
 from fishweir.engine.weir import Weir
+from fishweir.evaluate.plan.plan import cached_plan, cached_segment, cached_source_plan
+from fishweir.intake.log import _open_segment
+from fishweir.pipeline.states import _states
 
 DATA = Path(os.environ.get("FISHWEIR_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -56,8 +59,10 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(autouse=True)
 def few_open_files() -> None:
-    """State files that were mapped stay open until garbage is collected; Spark's callbacks need numbers below 1,024."""
+    """Files of earlier tests' homes are mapped by what is kept per process; Spark's callbacks need numbers below 1,024."""
     if OPEN_FILES.exists() and len(os.listdir(OPEN_FILES)) > 400:
+        for kept in (cached_source_plan, cached_plan, cached_segment, _states, _open_segment):
+            kept.cache_clear()
         gc.collect()
 
 

@@ -137,6 +137,8 @@ class MicroBatches:
         summary = Summary()
         for part in executor.match(task):
             summary.add(part)
+        if not summary.offsets:
+            return  # Spark's first micro-batch may have no entries
         self._probe(summary, plan, folder, executor)
         self.event_time.add(summary.lateness)
         states, level, watermarks = self._retain(summary, plan, batch, watched, published)
