@@ -59,7 +59,7 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(autouse=True)
 def few_open_files() -> None:
-    """Files of earlier tests' homes are mapped by what is kept per process; Spark's callbacks need numbers below 1,024."""
+    """Files of earlier homes are mapped by what is kept per process; Spark's callbacks need numbers below 1,024."""
     if OPEN_FILES.exists() and len(os.listdir(OPEN_FILES)) > 400:
         for kept in (cached_source_plan, cached_plan, cached_segment, _states, _open_segment):
             kept.cache_clear()
