@@ -99,7 +99,7 @@ class MicroBatches:
         """Streams whose source is known to fail, with the reason."""
         self.statistics = load_statistics(home)
         self.walked: dict[str, StreamCounters] = {}
-        self.offsets = table.offsets()
+        self.offsets, self.last = table.offsets(), table.newest()
         self.queries = 0
         self._warned = False
 
@@ -143,24 +143,23 @@ class MicroBatches:
         self.event_time.add(summary.lateness)
         states, level, watermarks = self._retain(summary, plan, batch, watched, published)
         self._count(summary)
-        self.table.commit(
-            Commit(
-                batch=batch,
-                version=plan.version,
-                files=summary.files,
-                documents=summary.documents,
-                matches=summary.matches,
-                aside=summary.aside,
-                offsets=summary.offsets,
-                at=at,
-                seconds=time.perf_counter() - began,
-                states=[asdict(file) for file in states],
-                watermarks=_finite(watermarks.seen()),
-                dropped_by=self.event_time.dropped_by,
-                missed={stream: seen.missed for stream, seen in summary.lateness.items() if seen.missed},
-                level=level,
-            )
+        self.last = Commit(
+            batch=batch,
+            version=plan.version,
+            files=summary.files,
+            documents=summary.documents,
+            matches=summary.matches,
+            aside=summary.aside,
+            offsets=summary.offsets,
+            at=at,
+            seconds=time.perf_counter() - began,
+            states=[asdict(file) for file in states],
+            watermarks=_finite(watermarks.seen()),
+            dropped_by=self.event_time.dropped_by,
+            missed={stream: seen.missed for stream, seen in summary.lateness.items() if seen.missed},
+            level=level,
         )
+        self.table.commit(self.last)
         remove_others(self.home.state, states)
         self.offsets |= summary.offsets
 
@@ -168,7 +167,7 @@ class MicroBatches:
         """The second stage, where some query joins documents: those of this micro-batch with those retained."""
         new = tuple(sorted(summary.states))
         if new:
-            old, parts = tuple(file["name"] for file in self.table.newest().states), executor.parallelism
+            old, parts = tuple(file["name"] for file in self.last.states), executor.parallelism
             task = ProbeTask(self.home.plan, plan.segments, self.home.state, new, old, folder, self.table.sets, parts)
             for part in executor.probe(task):
                 summary.add(part)
@@ -183,7 +182,7 @@ class MicroBatches:
     ) -> tuple[list[StateFile], int, Watermarks]:
         """What is retained after a micro-batch for later documents to join, and the watermarks it is decided by. Where
         it would be larger than its limit, less lateness is allowed, unless it was declared."""
-        before = self.table.newest()
+        before = self.last
         kept = [name for name in summary.states if name.endswith(KEPT)]
         offsets, now = {**self.offsets, **summary.offsets}, self.clock()
         files = [
@@ -193,7 +192,7 @@ class MicroBatches:
         states = Retained(self.home.state, cached_plan(self.home.plan, plan.segments).stages, files, plan.dead)
         level = max(0, before.level - 1) if states.bytes < self.state_limit / 2 else before.level
         while True:
-            watermarks = self.event_time.watermarks(watched, offsets, published, self.troubled, now, level)
+            watermarks = self.event_time.watermarks(watched, offsets, published, before, self.troubled, now, level)
             needed = states.needed(watermarks)
             size = states.size(needed)
             if size <= self.state_limit or level == len(LEVELS) - 1:

@@ -16,7 +16,7 @@ from pathlib import Path
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.evaluate.plan.plan import Plan, sources_of
 from fishweir.evaluate.watermarks import Watermarks
-from fishweir.pipeline.commits import ResultsTable
+from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.lateness import Lateness
 from fishweir.pipeline.offsets import Offsets
@@ -91,16 +91,17 @@ class EventTime:
         streams: Mapping[int, StreamDefinition],
         offsets: Offsets,
         published: Mapping[int, Published],
+        last: Commit,
         troubled: Collection[int],
         now: float,
         level: int,
     ) -> Watermarks:
-        """How far streams have come. `troubled` are those whose source is known to fail: they are behind."""
+        """How far streams have come since the `last` commit. `troubled` are those whose source is known to fail: they are behind."""
         reached, learned, idle = {}, {}, {}
         for id, stream in streams.items():
             waits = open_log(self.home.streams, id).head() > offsets.get(str(id), 0)
             if id in published:
-                reached[id] = self._published(id, published[id], waits)
+                reached[id] = self._published(id, published[id], last if waits else None)
                 continue
             known = self.of(id)
             if stream.late is None:
@@ -117,11 +118,12 @@ class EventTime:
             if time > self.dropped_by.get(str(id), -math.inf):
                 self.dropped_by[str(id)] = time
 
-    def _published(self, id: int, own: Published, waits: bool) -> float:
-        """As far as its inputs had come; where some of its results wait, as far as was known before."""
-        then = self.table.newest() if waits else self.table.of_batch(own.settled)
-        inputs = (id,) if waits else own.inputs
-        return min((then.watermarks.get(str(one), -math.inf) for one in inputs), default=-math.inf)
+    def _published(self, id: int, own: Published, last: Commit | None) -> float:
+        """As far as its inputs had come; where some of its results wait, as far as it had in the `last` commit."""
+        if last is not None:
+            return last.watermarks.get(str(id), -math.inf)
+        then = self.table.of_batch(own.settled).watermarks
+        return min((then.get(str(one), -math.inf) for one in own.inputs), default=-math.inf)
 
 
 def load_lateness(home: Home, stream: int | str) -> Lateness:

@@ -68,10 +68,12 @@ class Ranks:
 def oldest_of_newest(runs: Sequence[Run], stream: int, reached: float, rows: float) -> float:
     """The time from which on documents of a stream are among the newest `rows` at a time that is `reached`, or later
     than that; where there are fewer, minus infinity."""
-    times = np.concatenate([np.empty(0), *(run.times[run.streams == stream] for run in runs)])
-    before = times[times <= reached]
-    if len(before) < rows:
+    own = [run.times_by_stream[stream] for run in runs if stream in run.times_by_stream]
+    ends = [int(np.searchsorted(times, reached, "right")) for times in own]
+    if sum(ends) < rows:
         return -np.inf
+    firsts = [max(0, end - int(rows)) for end in ends]
+    before = np.concatenate([times[first:end] for times, first, end in zip(own, firsts, ends, strict=True)])
     place = len(before) - int(rows)
     return float(np.partition(before, place)[place])
 

@@ -71,15 +71,13 @@ class JoinStage(Stage):
     def needed(self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int] = ()) -> NeededDocuments:
         runs = [state for state in states if isinstance(state, Run)]
         waits = [wait for part in self.parts for wait in part.waits(dropped)]
-        streams = np.unique(np.concatenate([np.empty(0, np.int64), *(run.streams for run in runs)])).tolist()
+        streams = {stream for run in runs for stream in run.times_by_stream}
         used: dict[int, float] = {}
         oldest = {stream: _oldest_needed(stream, waits, watermarks, runs, used) for stream in streams}
         needed = NeededDocuments(oldest, used)
         if not any(len(run.versions) for run in runs):
             return needed
-        there = [
-            np.full(len(run), needed(run).any()) for run in runs
-        ]  # a run goes whole, or its documents stay a while
+        there = [np.full(len(run), needed.count(run) > 0) for run in runs]  # a run goes whole, or stays a while
         return replace(needed, entries=needed_versions(runs, there))
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
@@ -145,8 +143,13 @@ class NeededDocuments:
 
     def share(self, state: State) -> float:
         assert isinstance(state, Run)
-        kept = int(self(state).sum()) + int(self.versions(state).sum())
+        kept = self.count(state) + int(self.versions(state).sum())
         return kept / max(1, len(state) + len(state.versions))
+
+    def count(self, run: Run) -> int:
+        """How many documents of a run these are."""
+        times = run.times_by_stream.items()
+        return sum(len(own) - int(np.searchsorted(own, self.oldest.get(stream, np.inf))) for stream, own in times)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ by value, by time, or by the queries that are left.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -61,7 +62,7 @@ class Candidates:
         return [gathered(self.starts, rows, [v.nodes[:, i] for v in self.views], np.int64) for i in range(width)]
 
 
-class Lookup:
+class Lookup(ABC):
     """A look-up of the rows of a side for some combinations. `value` is what it decides, -1 for none."""
 
     def __init__(self, side: int, value: int, hashed: bool = False) -> None:
@@ -74,12 +75,12 @@ class Lookup:
             found = found + self.counts(view)
         return found
 
-    def counts(self, view: SideView) -> Ints:
-        raise NotImplementedError
+    @abstractmethod
+    def counts(self, view: SideView) -> Ints: ...
 
+    @abstractmethod
     def found(self, view: SideView, some: slice) -> tuple[Ints, Ints]:
         """For some of the combinations, their numbers and the rows."""
-        raise NotImplementedError
 
 
 class ByValue(Lookup):
