@@ -96,7 +96,8 @@ class EventTime:
         now: float,
         level: int,
     ) -> Watermarks:
-        """How far streams have come since the `last` commit. `troubled` are those whose source is known to fail: they are behind."""
+        """How far streams have come; `last` is the commit before. `troubled` are those whose source is known to fail:
+        they are behind."""
         reached, learned, idle = {}, {}, {}
         for id, stream in streams.items():
             waits = open_log(self.home.streams, id).head() > offsets.get(str(id), 0)
