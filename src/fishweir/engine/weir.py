@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -137,6 +137,13 @@ class Weir:
         with self.catalog.change() as change:
             Registration(change, self.actions, Path.cwd()).run([DropQuery(name)])
 
+    def drop_many(self, names: Iterable[str]) -> int:
+        """Removes many queries, all or none; how many."""
+        given = list(names)
+        with self.catalog.change() as change:
+            Registration(change, self.actions, Path.cwd()).drop_many(given)
+        return len(given)
+
     def action(self, name: str, function: Callable[[Result], Any]) -> None:
         """Makes a Python function an action: `do NAME` calls it with each result."""
         self.actions.register_callable(name, function)
@@ -205,7 +212,7 @@ class Weir:
             self._expire()
             version = self.catalog.version()
             planner.refresh(version, self.catalog.living, statistics)
-            dead = frozenset(self.catalog.dropped())
+            dead = self.catalog.tombstones().all
             return PlanInForce(version, planner.segments, sum(p.size for p in planner.pieces), dead)
 
         materializer = Materializer(self.home, self.catalog, self.table, self._reader, self.clock)
@@ -345,11 +352,12 @@ class Weir:
 
     def _dead(self, version: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Numbers of the queries that a micro-batch of this version must not fire."""
-        dropped = self.catalog.dropped()
-        return np.array([number for number, change in dropped.items() if change <= version], dtype=np.int64)
+        return self.catalog.tombstones().upto(version)
 
     def _planner(self) -> Planner:
-        return Planner(self.home.plan, self.catalog.planned, self.catalog.dropped, self._strategies)
+        return Planner(
+            self.home.plan, self.catalog.planned, lambda: self.catalog.tombstones().numbers, self._strategies
+        )
 
     def _segments(self, statistics: Statistics) -> list[Segment]:
         planner = self._planner()
