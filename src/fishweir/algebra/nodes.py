@@ -331,4 +331,5 @@ class CreateStream:
     line: int = 1
 
 
-Statement: TypeAlias = "CreateQuery | DropQuery | DropQueries | CreateStream | CreateFeed | RegisterFeed | Subscribe | Unsubscribe | DropFeed"
+Dropping: TypeAlias = "DropQuery | DropQueries | DropFeed"
+Statement: TypeAlias = "CreateQuery | CreateStream | CreateFeed | RegisterFeed | Subscribe | Unsubscribe | Dropping"
