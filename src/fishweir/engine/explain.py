@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
+from fishweir.engine.planning import Planning
 from fishweir.engine.status import firing
 from fishweir.engine.timeliness import lateness_of
 from fishweir.evaluate.group import Explained, Placed
-from fishweir.evaluate.plan.plan import cached_segment
-from fishweir.evaluate.plan.planner import Planner
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.segments import Segment
 from fishweir.evaluate.statistics import Statistics
@@ -66,11 +65,10 @@ def _schedule(query: Query) -> list[str]:
     return lines
 
 
-def explain(home: Home, catalog: Catalog, table: ResultsTable, planner: Planner, query: Query | None) -> str:
+def explain(home: Home, catalog: Catalog, table: ResultsTable, planning: Planning, query: Query | None) -> str:
     """The group of a query, or all groups: those that are planned, and those that the next micro-batch will have."""
     statistics = load_statistics(home)
-    planned = [cached_segment(home.plan, id) for id in planner.segments]
-    segments = [*planned, planner.tail(catalog.version(), statistics)]
+    segments = planning.segments(statistics)
     if query is None:
         return explain_all(segments)
     walked = walked_by_source(home, catalog.streams().values())

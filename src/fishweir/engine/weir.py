@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -28,11 +28,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from fishweir.engine.aside import SetAside
+    from fishweir.engine.planning import Planning
     from fishweir.engine.register import Registration
     from fishweir.engine.runner import Feeder, Progress, Runner
     from fishweir.engine.status import EngineStatus, QueryStatus
-    from fishweir.evaluate.group import Strategy
-    from fishweir.evaluate.plan.planner import Planner
     from fishweir.evaluate.statistics import Statistics
     from fishweir.intake import Source, StreamLog
     from fishweir.pipeline.batch import Job, MicroBatches, PlanInForce
@@ -73,10 +72,12 @@ class Weir:
     ) -> None:
         self.documents_per_batch, self.clock = documents_per_batch, clock
         self.state_limit, self.idle_after, self._opened = state_limit, idle_after, clock()
-        self._strategies = _named(strategies)
         self.home = Home(home)
         self.home.create()
         self.catalog = Catalog(catalog or self.home.path / "catalog.db")
+        self._strategies = strategies
+        if strategies:
+            _ = self.planning  # says at once where there is no such strategy
         self.actions = Actions()
         self.table = ResultsTable(self.home.results)
         self.feeders: dict[str, Feeder] = {}
@@ -127,6 +128,13 @@ class Weir:
         """Removes a query; its results stay."""
         with self._registration() as registration:
             registration.run([DropQuery(name)])
+
+    def drop_many(self, names: Iterable[str]) -> int:
+        """Removes many queries, all or none; how many."""
+        given = list(names)
+        with self._registration() as registration:
+            registration.drop_many(given)
+        return len(given)
 
     def action(self, name: str, function: Callable[[Result], Any]) -> None:
         """Makes a Python function an action: `do NAME` calls it with each result."""
@@ -195,17 +203,14 @@ class Weir:
         from fishweir.delivery.dispatcher import Dispatcher
         from fishweir.engine.materialize import Materializer
         from fishweir.engine.runner import Runner
-        from fishweir.pipeline.batch import MicroBatches, PlanInForce
+        from fishweir.pipeline.batch import MicroBatches
         from fishweir.pipeline.event_time import EventTime
 
-        planner = self._planner()
+        planner = self.planning.planner()
 
         def newest(statistics: Statistics) -> PlanInForce:
             self._expire()
-            version = self.catalog.version()
-            planner.refresh(version, self.catalog.living, statistics)
-            dead = frozenset(self.catalog.dropped())
-            return PlanInForce(version, planner.segments, sum(p.size for p in planner.pieces), dead)
+            return self.planning.newest(planner, statistics)
 
         materializer = Materializer(self.home, self.catalog, self.table, self._reader, self.clock)
         batches = MicroBatches(
@@ -303,9 +308,8 @@ class Weir:
         """The group of a query, what it shares and what is left over; without a name, all groups."""
         from fishweir.engine.explain import explain
 
-        return explain(
-            self.home, self.catalog, self.table, self._planner(), None if name is None else self._query(name)
-        )
+        query = None if name is None else self._query(name)
+        return explain(self.home, self.catalog, self.table, self.planning, query)
 
     def status(self, name: str | None = None) -> QueryStatus | EngineStatus:
         """Of a query: fired counts and times, schedule, action. Without a name: of the engine."""
@@ -336,6 +340,12 @@ class Weir:
 
     # Within
 
+    @cached_property
+    def planning(self) -> Planning:
+        from fishweir.engine.planning import Planning
+
+        return Planning(self.home, self.catalog, self._strategies)
+
     @contextmanager
     def _registration(self) -> Iterator[Registration]:
         """Changes of the catalog, all or nothing."""
@@ -352,15 +362,7 @@ class Weir:
 
     def _dead(self, version: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Numbers of the queries that a micro-batch of this version must not fire."""
-        import numpy as np
-
-        dropped = self.catalog.dropped()
-        return np.array([number for number, change in dropped.items() if change <= version], dtype=np.int64)
-
-    def _planner(self) -> Planner:
-        from fishweir.evaluate.plan.planner import Planner
-
-        return Planner(self.home.plan, self.catalog.planned, self.catalog.dropped, self._strategies)
+        return self.catalog.tombstones().upto(version)
 
     def _query(self, name: str) -> Query:
         query = self.catalog.query(name)
@@ -391,11 +393,3 @@ class Weir:
         if self.catalog.expired(now):
             with self._registration() as registration:
                 registration.expire(now)
-
-
-def _named(strategies: Mapping[str, str] | None) -> tuple[Strategy, ...]:
-    if not strategies:
-        return ()
-    from fishweir.papers.strategies import named_strategies
-
-    return named_strategies(strategies)
