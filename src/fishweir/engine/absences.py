@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Shape, Source, Unless
 from fishweir.pipeline.expand import Expansion, entries_of
 
@@ -56,7 +57,8 @@ class Absences:
         return min((batch for _, batch in self.ends.values()), default=None)
 
 
-def second_sources(matches: Shape) -> tuple[Source, ...]:
+def second_sources(matches: Shape | Selection) -> tuple[Source, ...]:
+    assert isinstance(matches, Shape), "matches are found by a join"
     return (matches.blocks[1].source,)
 
 
