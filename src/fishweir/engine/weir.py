@@ -223,6 +223,7 @@ class Weir:
             EventTime(self.home, self.table, self._opened, self.idle_after, self._warned),
             self.state_limit,
         )
+        materializer.reached = batches.reached
         dispatcher = Dispatcher(self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed)
         return Runner(
             self.home,

@@ -55,12 +55,12 @@ _OPEN = r"(?:\(\s*+)*+"
 _LIST = rf"(?:\*|\$?{NAME}(?:\s*,\s*\$?{NAME})*)"
 _XSCL = (
     rf"(?:(?:select\b(?:[^'\"“”]|{QUOTED})*?\b)?from{GAP}++|select\s+{_LIST}\s+)?"
-    rf"{_OPEN}{_SOURCE}\s*(?:/(?:[/@*{{]|[^\W\d])|->|→|(?:as\s+\S+\s+)?(?:join|followed\s+by)\s*\{{)"
+    rf"{_OPEN}{_SOURCE}\s*(?:/(?:[/@*{{]|[^\W\d])|->|→|(?:as\s+\S+\s+)?(?:join|(?:not\s+)?followed\s+by)\s*\{{)"
     rf"|(?:from{GAP}++|select\s+{_LIST}\s+(?!from\b)){_SOURCE}\s+(?:as\s+\S+\s+)?publish\b"
     rf"|select\s+\$?(?P<whole>{NAME})\s+from{GAP}++{_SOURCE}\s+as\s+(?P=whole)\s+publish\b"
     rf"|select\s*<|{_words('with', 'namespace')}"
     rf"|{_OPEN}(?!(?:select|from|where|with|for|let)\b){_SOURCE}(?:{GAP}++as\s+\S+)?{GAP}*+"
-    rf"(?:\Z|[/\[]|(?:as|join|followed|publish|do|start|every|expire)\b)"
+    rf"(?:\Z|[/\[]|(?:as|join|not|followed|publish|do|start|every|expire)\b)"
 )
 """A stream's name with a path, a variable or a join behind it, or nothing: all its documents. In SQL no `/` follows the
 name of a relation; a select list over a stream without a path is SQL's, unless it is the variable of the whole
