@@ -8,8 +8,7 @@
         assert [result.output for result in weir.results("big")] == [{"x": 7}]
 
 It is the engine that runs in production: the same catalog, logs, plan, micro-batches, results and delivery. Only the
-tasks of a micro-batch run in the calling thread instead of in Spark's workers. A home belongs to one of the two: Spark
-keeps offsets of its own.
+tasks of a micro-batch run in the calling thread instead of in Spark's workers. Both can open the same home.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from typing import Any
 
 from fishweir.engine.weir import Weir as EngineWeir
 from fishweir.intake import StreamLog, documents_batch
-from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, STATE_LIMIT, InlineJob, Job, MicroBatches
-from fishweir.pipeline.event_time import IDLE
+from fishweir.pipeline.batch import InlineJob, Job, MicroBatches
+from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
 
 __all__ = ["PAUSE", "STOP", "Clock", "Fail", "MarkedSource", "Weir", "open"]
 

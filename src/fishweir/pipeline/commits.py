@@ -1,22 +1,20 @@
 """Commits: which files of which micro-batch count.
 
 A micro-batch exists once its commit file does; that file is written under a temporary name and
-renamed. Spark repeats a micro-batch that it did not see finish: committed before, it is passed over;
-otherwise its files are written again. So each result is in the table exactly once.
+renamed. Commits alone say how far each stream has been evaluated: whoever runs the job goes on behind the last one, and
+what a micro-batch without a commit had written is written again. So each result is in the table exactly once.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from fishweir.evaluate.results import RESULT
 from fishweir.pipeline.home import read_json, write_json
-from fishweir.pipeline.writer import ASIDE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -59,14 +57,6 @@ class ResultsTable:
     def commit(self, commit: Commit) -> None:
         write_json(self._path(commit.batch), asdict(commit))
 
-    def is_committed(self, batch: int) -> bool:
-        return self._path(batch).exists()
-
-    def next_batch(self) -> int:
-        """The number after that of the last commit."""
-        names = sorted(self.commits_folder.glob("[0-9]*.json"))
-        return int(names[-1].stem) + 1 if names else 0
-
     def commits(self, after: int = -1) -> list[Commit]:
         """All commits behind a batch, in order; a commit is read once."""
         names = sorted(path.name for path in self.commits_folder.glob("[0-9]*.json"))
@@ -74,6 +64,8 @@ class ResultsTable:
 
     def rows(self, commit: Commit) -> pa.Table:
         """The result rows of a micro-batch."""
+        from fishweir.evaluate.results import RESULT
+
         return self._table(commit, ("match", "probe"), RESULT)
 
     def newest(self) -> Commit:
@@ -83,7 +75,7 @@ class ResultsTable:
 
     def of_batch(self, batch: int) -> Commit:
         """The commit of a micro-batch, or an empty one."""
-        return self._commit(self._path(batch).name) if self.is_committed(batch) else Commit(-1, 0)
+        return self._commit(self._path(batch).name) if self._path(batch).exists() else Commit(-1, 0)
 
     def _commit(self, name: str) -> Commit:
         if name not in self._read:
@@ -91,6 +83,8 @@ class ResultsTable:
         return self._read[name]
 
     def aside(self, commit: Commit) -> pa.Table:
+        from fishweir.pipeline.writer import ASIDE
+
         return self._table(commit, ("aside",), ASIDE)
 
     def offsets(self) -> dict[str, int]:
@@ -104,6 +98,9 @@ class ResultsTable:
         return self.commits_folder / f"{batch:09d}.json"
 
     def _table(self, commit: Commit, kinds: tuple[str, ...], schema: pa.Schema) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.parquet as pq  # late: who registers and counts reads no results
+
         folder = self.batch_folder(commit.batch)
         files = [folder / name for name in commit.files if name.startswith(kinds)]
         tables = [pq.read_table(file, schema=schema) for file in files]
