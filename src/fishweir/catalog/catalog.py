@@ -22,9 +22,10 @@ import sqlalchemy as sa
 from fishweir.algebra.clauses import AnyNormal, constants_of, to_normals
 from fishweir.algebra.codec import from_json
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import Action, Constant, Schedule, Shape, StreamDefinition
+from fishweir.algebra.nodes import Constant, Schedule, Shape, StreamDefinition
 from fishweir.catalog.change import Change
-from fishweir.catalog.schema import counters, metadata, queries, shapes, streams, subscriptions
+from fishweir.catalog.deliveries import subscriptions, timers
+from fishweir.catalog.schema import NOT_YET, counters, metadata, queries, shapes, streams
 from fishweir.catalog.subscribers import Subscription, standing
 
 PATIENCE = 60  # seconds to wait for another process's write
@@ -40,9 +41,9 @@ class Query:
     constants: tuple[Constant, ...]
     text: str
     schedule: Schedule
-    action: Action | None
     added: int
     dropped: int | None
+    paused: bool = False
     numbers: tuple[int, ...] = ()
     """Its own number and those it had before it was replaced."""
 
@@ -54,7 +55,7 @@ class Catalog:
         self.engine = sa.create_engine(address)
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _tune_sqlite)
-        if not sa.inspect(self.engine).has_table(counters.name):
+        if not sa.inspect(self.engine).has_table(timers.name):
             self._create()
 
     def _create(self) -> None:
@@ -147,26 +148,26 @@ class Catalog:
     def expired(self, now: float) -> list[str]:
         with self.engine.connect() as connection:
             chosen = queries.c.dropped.is_(None) & (queries.c.expire <= now)
-            return list(connection.scalars(sa.select(queries.c.name).where(chosen)))
+            names = list(connection.scalars(sa.select(queries.c.name).where(chosen)))
+            ended = subscriptions.c.dropped.is_(None) & (subscriptions.c.expire <= now)
+            return names + list(connection.scalars(sa.select(subscriptions.c.feed).where(ended)))
+
+    def beginning(self, now: float) -> bool:
+        """Whether queries wait whose start has come."""
+        with self.engine.connect() as connection:
+            due = queries.c.dropped.is_(None) & (queries.c.added == NOT_YET) & (queries.c.start <= now)
+            return connection.scalar(sa.select(queries.c.number).where(due).limit(1)) is not None
 
     def names(self) -> list[str]:
         with self.engine.connect() as connection:
             chosen = sa.select(queries.c.name).where(queries.c.dropped.is_(None)).order_by(queries.c.number)
             return list(connection.scalars(chosen))
 
-    def subscribed(self) -> dict[int, tuple[Action, ...]]:
-        """The actions of each query that has some."""
+    def subscribers(self, name: str | None = None) -> list[Subscription]:
+        """What is delivered of a query or feed, or of all of them, by `do` and by `subscribe`."""
+        chosen = None if name is None else (subscriptions.c.query == name) | (subscriptions.c.feed == name)
         with self.engine.connect() as connection:
-            rows = connection.execute(sa.select(subscriptions.c.query, subscriptions.c.action)).all()
-        found: dict[int, tuple[Action, ...]] = {}
-        for number, action in rows:
-            found[number] = (*found.get(number, ()), from_json(json.loads(action)))
-        return found
-
-    def subscribers(self, feed: str | None = None) -> list[Subscription]:
-        """The subscriptions to a feed, or all of them."""
-        with self.engine.connect() as connection:
-            return standing(connection, feed)
+            return standing(connection, chosen)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -179,9 +180,9 @@ class Catalog:
             tuple(json.loads(row.constants)),
             row.text,
             Schedule(row.start, row.every, row.expire),
-            from_json(json.loads(row.action)) if row.action else None,
             row.added,
             row.dropped,
+            row.paused,
             (row.number,),
         )
 

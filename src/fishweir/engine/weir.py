@@ -15,8 +15,9 @@ import numpy as np
 
 from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream, DropQuery
 from fishweir.catalog.catalog import Catalog, Query
-from fishweir.delivery.actions import Actions, Factory
-from fishweir.delivery.dispatcher import Dispatcher
+from fishweir.catalog.change import Change
+from fishweir.delivery.office import Office
+from fishweir.delivery.outputs.registry import Factory, Outputs
 from fishweir.engine.background import Background
 from fishweir.engine.explain import explain_all, explain_query
 from fishweir.engine.materialize import Materializer
@@ -90,7 +91,7 @@ class Weir:
         self.home = Home(home)
         self.home.create()
         self.catalog = Catalog(catalog or self.home.path / "catalog.db")
-        self.actions = Actions()
+        self.outputs = Outputs()
         self.table = ResultsTable(self.home.results)
         self.feeders: dict[str, Feeder] = {}
         self.sources: dict[str, Source] = {}
@@ -109,7 +110,7 @@ class Weir:
         """Registers the statements of a script, all or nothing; the names of its queries."""
         statements = parse_script(script, self.clock())
         with self.catalog.change() as change:
-            names = Registration(change, self.actions, Path.cwd()).run(statements)
+            names = self._registration(change).run(statements)
         self._make_streams()
         return names
 
@@ -118,7 +119,7 @@ class Weir:
         texts = render_rows(statement, to_rows(rows))
         count = 0
         with self.catalog.change() as change:
-            registration = Registration(change, self.actions, Path.cwd())
+            registration = self._registration(change)
             for count, _ in enumerate(registration.add_queries(parse_many(texts)), 1):
                 if on_progress is not None and count % 10_000 == 0:
                     on_progress(count)
@@ -128,26 +129,26 @@ class Weir:
     def register(self, query: CreateQuery) -> str:
         """Registers a query that is given as algebra, as a kind of query without a language is; its name."""
         with self.catalog.change() as change:
-            (name,) = Registration(change, self.actions, Path.cwd()).run([query])
+            (name,) = self._registration(change).run([query])
         self._make_streams()
         return name
 
     def drop(self, name: str) -> None:
         """Removes a query; its results stay."""
         with self.catalog.change() as change:
-            Registration(change, self.actions, Path.cwd()).run([DropQuery(name)])
+            self._registration(change).run([DropQuery(name)])
 
     def action(self, name: str, function: Callable[[Result], Any]) -> None:
         """Makes a Python function an action: `do NAME` calls it with each result."""
-        self.actions.register_callable(name, function)
+        self.outputs.register_callable(name, function)
 
     def register_action(self, name: str, factory: Factory) -> None:
         """Adds an action: `do NAME ARGUMENTS` opens `factory(*arguments)` and hands it the results of a micro-batch.
 
-        The factory gives a `Deliverer` (delivery/actions.py). Register it before the queries that use it, and again
+        The factory gives a `Deliverer` (delivery/parcels.py). Register it before the queries that use it, and again
         whenever the home is opened.
         """
-        self.actions.register(name, factory)
+        self.outputs.register(name, factory)
 
     def attach(self, name: str, frame: DataFrame) -> None:
         """Feeds a stream from a streaming DataFrame; declares the stream where there is none."""
@@ -156,7 +157,7 @@ class Weir:
         if name not in self.catalog.streams():
             with self.catalog.change() as change:
                 attached = CreateStream(stream_of(name, frame), text=f"attached {name}")
-                Registration(change, self.actions, Path.cwd()).run([attached])
+                self._registration(change).run([attached])
             self._make_streams()
         id, log = self._log(name)
         if log.stream.path is not None:
@@ -219,13 +220,13 @@ class Weir:
             EventTime(self.home, self.table, self._opened, self.idle_after, self._warned),
             self.state_limit,
         )
-        dispatcher = Dispatcher(self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed)
+        office = Office(self.catalog.engine, self.table, self._reader, self.outputs, self.clock)
         return Runner(
             self.home,
             self.catalog,
             batches,
             self._new_job(batches),
-            dispatcher,
+            office,
             self.feeders,
             stopped,
             materializer,
@@ -380,11 +381,16 @@ class Weir:
         for id, stream in self.catalog.streams().values():
             self.home.add_stream(id, stream)
 
+    def _registration(self, change: Change) -> Registration:
+        return Registration(change, self.outputs, Path.cwd(), self.clock())
+
     def _expire(self) -> None:
+        """Drops what has expired, and lets begin what was to start."""
         now = self.clock()
-        if self.catalog.expired(now):
+        if self.catalog.expired(now) or self.catalog.beginning(now):
             with self.catalog.change() as change:
-                Registration(change, self.actions, Path.cwd()).expire(now)
+                self._registration(change).expire(now)
+                change.begin(now)
 
 
 def _named(strategies: Mapping[str, str] | None) -> tuple[Strategy, ...]:

@@ -138,12 +138,12 @@ def _replace_feed(piece: Piece, context: Context) -> Statement:
     keywords = re.match(_words("create", "or", "replace", "feed"), piece.text, _FLAGS)
     name = _take_name(piece, keywords.end(), "the feed's name")[0] if keywords else ""
     subject = piece.rest(0, f"feed {name}") if name else piece
-    return _placed(subject, lambda: roses.parse_statement(subject, context.line))
+    return _placed(subject, lambda: roses.parse_statement(subject, context.line, context.now))
 
 
 def _feed_statement(piece: Piece, context: Context) -> Statement:
     """`register feed`, `drop feed` and `subscribe to`."""
-    return _placed(piece, lambda: roses.parse_statement(piece, context.line))
+    return _placed(piece, lambda: roses.parse_statement(piece, context.line, context.now))
 
 
 STATEMENTS: tuple[tuple[str, Callable[[Piece, Context], Statement]], ...] = (
