@@ -294,6 +294,15 @@ class DropQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class DropQueries:
+    """Drops all queries whose names match a pattern as `like` has it: `%` any text, `_` any character."""
+
+    pattern: str
+    text: str = ""
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class StreamDefinition:
     """A stream as declared. `path` None means pushed. Paths keep their text; see algebra.documents."""
 
@@ -333,6 +342,5 @@ class CreateStream:
     line: int = 1
 
 
-Statement: TypeAlias = (
-    "CreateQuery | DropQuery | CreateStream | CreateFeed | RegisterFeed | Subscribe | Unsubscribe | DropFeed"
-)
+Dropping: TypeAlias = "DropQuery | DropQueries | DropFeed"
+Statement: TypeAlias = "CreateQuery | CreateStream | CreateFeed | RegisterFeed | Subscribe | Unsubscribe | Dropping"

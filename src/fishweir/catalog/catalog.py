@@ -25,6 +25,7 @@ from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Constant, Schedule, Shape, StreamDefinition
 from fishweir.catalog.change import Change
 from fishweir.catalog.deliveries import subscriptions, timers
+from fishweir.catalog.increments import Increments, Tombstones
 from fishweir.catalog.schema import NOT_YET, counters, metadata, queries, shapes, streams
 from fishweir.catalog.subscribers import Subscription, standing
 
@@ -55,6 +56,7 @@ class Catalog:
         self.engine = sa.create_engine(address)
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _tune_sqlite)
+        self._increments = Increments(self.engine)
         if not sa.inspect(self.engine).has_table(timers.name):
             self._create()
 
@@ -139,11 +141,9 @@ class Catalog:
                 found |= {row.number: self._query(row) for row in rows}
         return found
 
-    def dropped(self) -> dict[int, int]:
-        """Number of each dropped query, with the change that dropped it."""
-        with self.engine.connect() as connection:
-            chosen = sa.select(queries.c.number, queries.c.dropped).where(queries.c.dropped.is_not(None))
-            return {row.number: row.dropped for row in connection.execute(chosen)}
+    def tombstones(self) -> Tombstones:
+        """The dropped queries; only those are read that were dropped since the last call."""
+        return self._increments.tombstones()
 
     def expired(self, now: float) -> list[str]:
         with self.engine.connect() as connection:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +60,7 @@ class Subscribers:
 
     def __init__(self, connection: sa.Connection, take: Callable[[int], int]) -> None:
         self.connection, self.take = connection, take
-        self.now = 0.0
+        self.now = time.time()
         self._channels: dict[str, int] = {}
 
     def row(

@@ -19,7 +19,12 @@ from fishweir.pipeline.commits import Commit, ResultsTable
 class Collector:
     def __init__(self, engine: sa.Engine, table: ResultsTable, fired: Fired, contents: Contents) -> None:
         self.engine, self.table, self.fired, self.contents = engine, table, fired, contents
-        with engine.connect() as connection:
+        self.batch = -1
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Another process may have run the job meanwhile."""
+        with self.engine.connect() as connection:
             self.batch = collected(connection)
 
     def waiting(self) -> list[Commit]:

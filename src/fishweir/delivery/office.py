@@ -68,6 +68,7 @@ class Office:
     def step(self) -> int:
         """Collects, fires and sends all that is due; how many results were delivered."""
         before = self.delivered
+        self.collector.catch_up()
         self._look()
         while claimed := self._claim(1):
             for delivery in claimed:
@@ -82,6 +83,8 @@ class Office:
 
     def start(self) -> None:
         self._stopped.clear()
+        self.collector.catch_up()
+        self.outbox.restart(self.clock())
         for loop in (self._collecting, self._dispatching):
             thread = threading.Thread(target=loop, name=f"fishweir{loop.__name__}", daemon=True)
             self._threads.append(thread)

@@ -191,8 +191,8 @@ class Outbox:
         return None if found is None else float(found)
 
     def is_hopeful(self, now: float, within: float, attempts: int) -> bool:
-        """Whether something is tried again soon that was not tried often yet."""
-        soon = sa.select(targets.c.id).where(targets.c.due <= now + within)
+        """Whether a host is tried again soon that was not tried often yet."""
+        soon = sa.select(targets.c.id).where(targets.c.due <= now + within, targets.c.host != "")
         chosen = outbox.c.target.in_(soon) & ~outbox.c.dead & (outbox.c.attempts < attempts) & (outbox.c.attempts > 0)
         with self.engine.connect() as connection:
             return connection.scalar(sa.select(outbox.c.id).where(chosen).limit(1)) is not None

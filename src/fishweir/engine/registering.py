@@ -17,7 +17,7 @@ from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.delivery.stylesheets import Stylesheet
 from fishweir.engine.feeds import Feeds
-from fishweir.engine.places import refused
+from fishweir.engine.places import quoted, refused
 from fishweir.errors import QueryError, SourceError
 from fishweir.intake import is_url
 
@@ -106,7 +106,7 @@ class FeedRegistration:
         try:
             return self.outputs.resolved(action, self.base)
         except BadArgument as error:
-            raise refused(statement, error.reason, error.word, "output") from error
+            raise refused(statement, error.reason, quoted(statement, error.word), "output") from error
 
     def check_unsubscribed(self, name: str) -> None:
         standing = [one for one in self.subscribers.of(self._query_of(name) or name) if not one.by_query]

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from fishweir.delivery.options import BadArgument, secret, without_secrets
 from fishweir.delivery.parcels import Forward, NotDelivered, Parcel
+from fishweir.guard import Guard, GuardError
 
 if TYPE_CHECKING:
     import httpx
@@ -74,7 +75,8 @@ def client() -> httpx.Client:
     import httpx
 
     limits = httpx.Limits(max_connections=200, max_keepalive_connections=100, keepalive_expiry=30.0)
-    return httpx.Client(timeout=PATIENCE, limits=limits, follow_redirects=False, headers={"User-Agent": "Fishweir"})
+    agent = {"User-Agent": "Fishweir"}
+    return Guard.asked(None).client(timeout=PATIENCE, limits=limits, follow_redirects=False, headers=agent)
 
 
 def check_url(url: str) -> None:
@@ -92,6 +94,10 @@ def check_url(url: str) -> None:
         or re.search(r"\s", shown)
     ):
         raise BadArgument(url, f"'{url}' is no URL of a web server")
+    try:
+        Guard.asked(None).check(shown)
+    except GuardError as error:
+        raise BadArgument(url, str(error)) from None
     if parts.password is not None and "{secret" not in url:
         raise BadArgument(url, "the URL has a password; write {secret NAME} in its place")
 
