@@ -190,6 +190,14 @@ Output = VariableOutput | TextOutput | ElementOutput
 
 
 @dataclass(frozen=True, slots=True)
+class Unless:
+    """What a document must not be followed by within some seconds: one that makes it a result of another query."""
+
+    query: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
     """A query without its constants; `slots` constants make it a query.
 
@@ -212,6 +220,8 @@ class Shape:
     """Of a join by SQL, its select list."""
     alternatives: tuple[Shape, ...] = ()
     """Shapes with the same sources, output and windows: the query also holds where one of them does."""
+    unless: Unless | None = None
+    """Of the first block of `NOT FOLLOWED BY`: its documents are published once they are known to have no match."""
 
     @property
     def sources(self) -> list[Source]:
@@ -333,6 +343,12 @@ class StreamDefinition:
     def tuple_element(self) -> str:
         """A tuple is a flat document: the name of its element."""
         return self.element or self.name
+
+
+def sources_of(stream: StreamDefinition) -> tuple[Source, ...]:
+    """What queries may name to read a stream: itself, and the DTD that it conforms to."""
+    own = (Source(stream.name),)
+    return (*own, Source(stream.dtd, dtd=True)) if stream.dtd else own
 
 
 @dataclass(frozen=True, slots=True)

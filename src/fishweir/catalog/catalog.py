@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -25,9 +25,11 @@ from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Constant, Schedule, Shape, StreamDefinition
 from fishweir.catalog.change import Change
 from fishweir.catalog.deliveries import subscriptions, timers
-from fishweir.catalog.increments import Increments, Tombstones
 from fishweir.catalog.schema import NOT_YET, counters, metadata, queries, shapes, streams
 from fishweir.catalog.subscribers import Subscription, standing
+
+if TYPE_CHECKING:
+    from fishweir.catalog.increments import Increments, Tombstones
 
 PATIENCE = 60  # seconds to wait for another process's write
 
@@ -56,7 +58,6 @@ class Catalog:
         self.engine = sa.create_engine(address)
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _tune_sqlite)
-        self._increments = Increments(self.engine)
         if not sa.inspect(self.engine).has_table(timers.name):
             self._create()
 
@@ -140,6 +141,12 @@ class Catalog:
                 rows = connection.execute(sa.select(queries).where(queries.c.number.in_(some)))
                 found |= {row.number: self._query(row) for row in rows}
         return found
+
+    @cached_property
+    def _increments(self) -> Increments:
+        from fishweir.catalog.increments import Increments  # late: who registers needs no arrays
+
+        return Increments(self.engine)
 
     def tombstones(self) -> Tombstones:
         """The dropped queries; only those are read that were dropped since the last call."""

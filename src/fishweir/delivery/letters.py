@@ -31,7 +31,8 @@ class Letter:
 
     def __str__(self) -> str:
         state = "dead" if self.dead else "waits"
-        return f"{self.id} {state}: {', '.join(self.feeds)} to {self.action}, {self.attempts} attempts: {self.error or '-'}"
+        what = f"{', '.join(self.feeds)} to {self.action}"
+        return f"{self.id} {state}: {what}, {self.attempts} attempts: {self.error or '-'}"
 
 
 def letters(connection: sa.Connection, dead: bool | None = None, most: int = 1_000) -> list[Letter]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from fishweir.pipeline.results import Result
+from fishweir.pipeline.result import Result
 
 AT_ONCE = 10_000
 """Results of a delivery that are handed over together, unless an output says otherwise (`at_once`)."""

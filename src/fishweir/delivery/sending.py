@@ -15,7 +15,7 @@ from fishweir.delivery.parcels import AT_ONCE, Deliverer, NotDelivered, Parcel
 from fishweir.delivery.retries import is_hopeless, pause
 from fishweir.delivery.stylesheets import BadItem, Stylesheet
 from fishweir.errors import FishweirError
-from fishweir.pipeline.results import Result
+from fishweir.pipeline.result import Result
 
 logger = logging.getLogger("fishweir.delivery")
 

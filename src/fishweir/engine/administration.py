@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
+from fishweir.algebra.nodes import DropQuery
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.letters import Letter, letters, resend
+
+if TYPE_CHECKING:
+    from fishweir.engine.register import Registration
 
 
 class Administration:
@@ -13,6 +19,21 @@ class Administration:
 
     catalog: Catalog
     clock: Callable[[], float]
+
+    def _registration(self) -> AbstractContextManager[Registration]:
+        raise NotImplementedError
+
+    def drop(self, name: str) -> None:
+        """Removes a query; its results stay."""
+        with self._registration() as registration:
+            registration.run([DropQuery(name)])
+
+    def drop_many(self, names: Iterable[str]) -> int:
+        """Removes many queries, all or none; how many."""
+        given = list(names)
+        with self._registration() as registration:
+            registration.drop_many(given)
+        return len(given)
 
     def letters(self) -> list[Letter]:
         """Deliveries that have not been acknowledged yet, and those that were given up, the oldest first."""

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fishweir.algebra.clauses import constants_of, to_normals
-from fishweir.catalog.catalog import Query
+from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
+from fishweir.engine.planning import Planning
 from fishweir.engine.status import firing
+from fishweir.engine.timeliness import lateness_of
 from fishweir.evaluate.group import Explained, Placed
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.segments import Segment
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.explain import Walked
+from fishweir.pipeline.batch import load_statistics
+from fishweir.pipeline.commits import ResultsTable
+from fishweir.pipeline.home import Home
+from fishweir.pipeline.walked import walked_by_source
 
 
 def explain_query(
@@ -50,3 +56,14 @@ def explain_all(segments: Sequence[Segment]) -> str:
 
 def _placed(segments: Sequence[Segment], kind: str) -> list[Placed]:
     return [placed for segment in segments for placed in segment.placed if placed.groups[0].kind == kind]
+
+
+def explain(home: Home, catalog: Catalog, table: ResultsTable, planning: Planning, query: Query | None) -> str:
+    """The group of a query, or all groups: those that are planned, and those that the next micro-batch will have."""
+    statistics = load_statistics(home)
+    segments = planning.segments(statistics)
+    if query is None:
+        return explain_all(segments)
+    walked = walked_by_source(home, catalog.streams().values())
+    late = lateness_of(home, catalog, table, query)
+    return explain_query(query, segments, statistics, walked, catalog.subscribers(query.name), late)

@@ -286,7 +286,9 @@ class Registration:
         try:
             return self.outputs.resolved(action, self.base)
         except BadArgument as error:
-            raise self._refused(statement, f"cannot be taken: {error.reason}", quoted(statement, error.word), "do") from error
+            raise self._refused(
+                statement, f"cannot be taken: {error.reason}", quoted(statement, error.word), "do"
+            ) from error
 
     def _declare(self, statement: CreateQuery, name: str) -> None:
         """A published query, or a file that a query names, is a stream of that name: one document, or its tuples."""

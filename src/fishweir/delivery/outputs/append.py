@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.parcels import Parcel
-from fishweir.pipeline.results import Result
+from fishweir.pipeline.result import Result
 
 
 class FileTarget:

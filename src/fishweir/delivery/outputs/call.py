@@ -8,7 +8,7 @@ from typing import Any
 
 from fishweir.delivery.parcels import Forward, NotDelivered
 from fishweir.errors import QueryError
-from fishweir.pipeline.results import Result
+from fishweir.pipeline.result import Result
 
 
 class Call(Forward):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lxml import etree
 
 from fishweir.algebra.documents import BadDocument, parse_document
-from fishweir.pipeline.results import Result
+from fishweir.pipeline.result import Result
 
 TITLE = 120
 _BAD = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -19,7 +19,7 @@ from fishweir.delivery.options import BadArgument, Options, split_options, with_
 from fishweir.delivery.outputs.call import Call
 from fishweir.delivery.parcels import Deliverer
 from fishweir.errors import QueryError
-from fishweir.pipeline.results import Result
+from fishweir.pipeline.result import Result
 
 Factory = Callable[..., Deliverer]
 
