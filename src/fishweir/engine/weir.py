@@ -34,6 +34,7 @@ from fishweir.intake import Source, StreamLog, documents_batch, without_credenti
 from fishweir.languages.bulk import render_rows, to_rows
 from fishweir.languages.script import parse_many, parse_script
 from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, STATE_LIMIT, Job, MicroBatches, PlanInForce, load_statistics
+from fishweir.pipeline.bell import ring
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.event_time import IDLE, EventTime
 from fishweir.pipeline.home import Home, open_log
@@ -177,6 +178,7 @@ class Weir:
         _, log = self._log(stream)
         batch = documents_batch(log.stream, documents, timestamps, ids, self.clock())
         numbers = log.append(batch)
+        ring(self.home)
         given = batch.column("id").to_pylist()
         return [id or f"{stream}-{n}" for n, id in zip(numbers, given, strict=True)]
 
