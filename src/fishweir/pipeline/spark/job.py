@@ -8,7 +8,6 @@ how far each stream was evaluated: Spark's offsets say nothing, and each start b
 from __future__ import annotations
 
 import logging
-import shutil
 import threading
 import time
 
@@ -18,6 +17,7 @@ from pyspark.sql.streaming import StreamingQuery
 from fishweir.pipeline.batch import MicroBatches
 from fishweir.pipeline.bell import Bell, ring
 from fishweir.pipeline.offsets import is_waiting
+from fishweir.pipeline.spark.checkpoint import begin_anew, finish
 from fishweir.pipeline.spark.crew import Crew, CrewLost
 
 logger = logging.getLogger("fishweir.job")
@@ -38,13 +38,13 @@ class SparkJob:
         self.query: StreamingQuery | None = None
         self._stopping = threading.Event()
         self._failure: Exception | None = None
-        self._looked = 0.0
+        self._looked, self._noted = 0.0, -1
 
     def start(self) -> None:
+        checkpoint = self.batches.home.checkpoint
+        begin_anew(checkpoint, self.batches.offsets)
         self.crew, self.bell = Crew(self.spark.sparkContext), Bell(self.batches.home)
         self.crew.begin()
-        checkpoint = self.batches.home.checkpoint
-        shutil.rmtree(checkpoint, ignore_errors=True)
         frame = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", "1").load()
         writer = frame.writeStream.foreachBatch(self._hold).queryName(f"fishweir {self.batches.home.path.name}")
         self.query = writer.option("checkpointLocation", str(checkpoint)).start()
@@ -73,14 +73,20 @@ class SparkJob:
         try:
             while not self._stopping.is_set():
                 if not self._evaluated():
-                    self.batches.save()
+                    self._note()
                     self.crew.rest()
                     self.bell.wait(UNSETTLED if is_waiting(self.batches.home, self.batches.offsets) else AT_REST)
         except Exception as failure:
             self._failure = failure
             raise
         finally:
-            self.batches.save()
+            self._note()
+
+    def _note(self) -> None:
+        self.batches.save()
+        if self.batches.last.batch != self._noted:
+            finish(self.batches.home.checkpoint, self.batches.offsets)
+            self._noted = self.batches.last.batch
 
     def _evaluated(self) -> bool:
         """One of our micro-batches, if anything waits, with another crew where one is lost; whether anything did."""

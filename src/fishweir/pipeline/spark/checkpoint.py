@@ -1,0 +1,50 @@
+"""The checkpoint, which has to agree with the commits but is never what the job goes on from.
+
+The commits say how far each stream has been evaluated. The checkpoint is Spark's, with a note of ours beside its files.
+One that is missing or behind the commits costs nothing: every start of the query begins a new one. One that is ahead of
+them has seen commits which are gone.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from fishweir.errors import HomeError
+from fishweir.pipeline.home import write_json
+from fishweir.pipeline.offsets import Offsets
+
+FINISHED = "finished.json"
+
+
+def begin_anew(checkpoint: Path, offsets: Offsets) -> None:
+    """Clears the checkpoint, unless it has seen more finished than the commits have."""
+    finished = finished_offsets(checkpoint)
+    ahead = {stream: upto for stream, upto in finished.items() if upto > offsets.get(stream, 0)}
+    if ahead:
+        shown = ", ".join(
+            f"stream {id}: entry {upto}, commits end at {offsets.get(id, 0)}" for id, upto in ahead.items()
+        )
+        raise HomeError(
+            f"{checkpoint} is ahead of the commits ({shown}): the newest files in results/commits are missing. Restore "
+            f"them from a backup, or delete {checkpoint} to evaluate these entries again"
+        )
+    if checkpoint.exists():
+        shutil.rmtree(checkpoint)
+
+
+def finish(checkpoint: Path, offsets: Offsets) -> None:
+    """Notes how far the job has come; called when it is idle or ends, not with each micro-batch."""
+    if finished_offsets(checkpoint) != offsets:
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        write_json(checkpoint / FINISHED, offsets)
+
+
+def finished_offsets(checkpoint: Path) -> Offsets:
+    """Where the job had come when it was idle or ended; what cannot be read says nothing."""
+    try:
+        raw = json.loads((checkpoint / FINISHED).read_text(encoding="utf-8"))
+        return {str(stream): int(upto) for stream, upto in raw.items()}
+    except (OSError, ValueError, AttributeError):
+        return {}
