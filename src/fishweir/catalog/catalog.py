@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -24,9 +24,11 @@ from fishweir.algebra.codec import from_json
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Action, Constant, Schedule, Shape, StreamDefinition
 from fishweir.catalog.change import Change
-from fishweir.catalog.increments import Increments, Ints, Tombstones
 from fishweir.catalog.schema import counters, metadata, queries, shapes, streams, subscriptions
 from fishweir.catalog.subscribers import Subscription, standing
+
+if TYPE_CHECKING:
+    from fishweir.catalog.increments import Increments, Ints, Tombstones
 
 PATIENCE = 60  # seconds to wait for another process's write
 
@@ -55,7 +57,6 @@ class Catalog:
         self.engine = sa.create_engine(address)
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _tune_sqlite)
-        self._increments = Increments(self.engine)
         if not sa.inspect(self.engine).has_table(counters.name):
             self._create()
 
@@ -139,6 +140,12 @@ class Catalog:
                 rows = connection.execute(sa.select(queries).where(queries.c.number.in_(some)))
                 found |= {row.number: self._query(row) for row in rows}
         return found
+
+    @cached_property
+    def _increments(self) -> Increments:
+        from fishweir.catalog.increments import Increments  # late: who registers needs no arrays
+
+        return Increments(self.engine)
 
     def tombstones(self) -> Tombstones:
         """The dropped queries; only those are read that were dropped since the last call."""

@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from fishweir.algebra.nodes import Source, StreamDefinition
-from fishweir.evaluate.plan.plan import Plan, cached_plan, sources_of
+from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
+from fishweir.evaluate.plan.plan import Plan, cached_plan
 from fishweir.evaluate.statistics import PathStatistics, Statistics, statistics_from_json
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.counters import StreamCounters
@@ -28,6 +28,7 @@ from fishweir.pipeline.lateness import LEVELS
 from fishweir.pipeline.offsets import LogSlice, is_waiting, next_offsets, slices_between, spread
 from fishweir.pipeline.probe import ProbeTask
 from fishweir.pipeline.retained import Retained, StateFile, remove_others, state_file
+from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
 from fishweir.pipeline.states import KEPT
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.walked import add_walked, save_walked
@@ -35,9 +36,6 @@ from fishweir.pipeline.worker import MatchTask
 
 logger = logging.getLogger("fishweir.time")
 
-DOCUMENTS_PER_BATCH = 20_000
-STATE_LIMIT = 4 * 2**30
-"""Bytes on disk. What joins retain for late items is kept below this; what declared lateness needs is kept anyway."""
 WORTH_REWRITING = 1.25
 """Above its limit, the state is rewritten once so many times as much is there as is needed."""
 

@@ -17,12 +17,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import HomeError
-from fishweir.intake.log import StreamLog
+
+if TYPE_CHECKING:
+    from fishweir.intake.log import StreamLog
 
 
 class Home:
@@ -68,6 +70,8 @@ def open_log(streams: Path, id: int) -> StreamLog:
 
 @lru_cache(maxsize=4096)
 def _log(folder: Path, _written: int) -> StreamLog:
+    from fishweir.intake.log import StreamLog  # late: who registers reads no log
+
     return StreamLog(folder / "log", from_json(json.loads((folder / "stream.json").read_text())))
 
 

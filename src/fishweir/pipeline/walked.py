@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from fishweir.algebra.nodes import Source, StreamDefinition
-from fishweir.evaluate.plan.plan import sources_of
+from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
 from fishweir.evaluate.witnesses.counters import StreamCounters
 from fishweir.pipeline.home import Home, read_json, write_json
 
