@@ -41,7 +41,10 @@ from fishweir.engine.places import refused
 from fishweir.engine.published import Published
 from fishweir.engine.registering import FeedRegistration
 from fishweir.errors import QueryError
+from fishweir.guard import Guard
 from fishweir.intake import check_source, is_url, without_credentials
+
+UNGUARDED = Guard()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +61,12 @@ class Bound:
 class Registration:
     """Binds and stores statements within one change of the catalog."""
 
-    def __init__(self, change: Change, actions: Actions, base: Path) -> None:
-        self.change, self.actions, self.base = change, actions, base
+    def __init__(self, change: Change, actions: Actions, base: Path, guard: Guard = UNGUARDED) -> None:
+        self.change, self.actions, self.base, self.guard = change, actions, base, guard
         self.streams = change.streams()
         self.feeds = Feeds(change, self.streams, self._declare_feed)
         self.published = Published(change, self.streams, self._add_stream)
-        self.registering = FeedRegistration(change, self.streams, self.feeds, base, self._add_stream)
+        self.registering = FeedRegistration(change, self.streams, self.feeds, base, self._add_stream, guard)
         self.derived: set[str] = set()
         self._bound: dict[tuple[int, Action | None], Bound] = {}
 
@@ -141,7 +144,7 @@ class Registration:
         if name.startswith(DERIVED) and virtual != name:
             raise QueryError(f"stream {name}: names with '{DERIVED}' are those of joins in chains")
         if statement.stream.name not in self.streams:
-            check_source(statement.stream, self.base)
+            check_source(statement.stream, self.base, self.guard)
         self.change.add_stream(statement)
         self.streams[statement.stream.name] = statement.stream
 

@@ -19,6 +19,7 @@ from fishweir.delivery.stylesheets import Stylesheet
 from fishweir.engine.feeds import Feeds
 from fishweir.engine.places import refused
 from fishweir.errors import QueryError, SourceError
+from fishweir.guard import Guard, GuardError
 from fishweir.intake import is_url
 
 FILES = ("file", "rss")
@@ -33,7 +34,9 @@ class FeedRegistration:
         feeds: Feeds,
         base: Path,
         add_stream: Callable[[CreateStream], None],
+        guard: Guard,
     ) -> None:
+        self.guard = guard
         self.change, self.streams, self.feeds, self.base, self.add_stream = change, streams, feeds, base, add_stream
         self.subscribers = Subscribers(change)
 
@@ -113,7 +116,10 @@ class FeedRegistration:
             return None
         whole = os.path.abspath(self.base / path)
         try:
+            self.guard.check(path, self.base)
             Stylesheet(whole)
         except QueryError as error:
             raise refused(statement, error.reason, path) from error
+        except GuardError as error:
+            raise refused(statement, str(error), path) from error
         return whole

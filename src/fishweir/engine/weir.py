@@ -15,6 +15,7 @@ import numpy as np
 
 from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream, DropQuery
 from fishweir.catalog.catalog import Catalog, Query
+from fishweir.catalog.change import Change
 from fishweir.delivery.actions import Actions, Factory
 from fishweir.delivery.dispatcher import Dispatcher
 from fishweir.engine.background import Background
@@ -30,6 +31,7 @@ from fishweir.evaluate.plan.plan import cached_segment
 from fishweir.evaluate.plan.planner import Planner
 from fishweir.evaluate.plan.segments import Segment
 from fishweir.evaluate.statistics import Statistics
+from fishweir.guard import Guard
 from fishweir.intake import Source, StreamLog, documents_batch, without_credentials
 from fishweir.languages.bulk import render_rows, to_rows
 from fishweir.languages.script import parse_many, parse_script
@@ -62,14 +64,16 @@ def open(
     strategies: Mapping[str, str] | None = None,
     state_limit: int = STATE_LIMIT,
     idle_after: float = IDLE,
+    guard: bool | None = None,
 ) -> Weir:
     """Opens (and makes, if need be) a home.
 
     `catalog` may be an SQLAlchemy URL, `spark` a session, `strategies` published algorithms by kind, as in
     `{"selections": "sj-batch"}`. `state_limit` is how many bytes joins may keep for late items, where no lateness is
-    declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer.
+    declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer. `guard` keeps
+    statements away from private networks and files; None asks FISHWEIR_GUARD.
     """
-    return Weir(Path(home), spark, catalog, documents_per_batch, time.time, strategies, state_limit, idle_after)
+    return Weir(Path(home), spark, catalog, documents_per_batch, time.time, strategies, state_limit, idle_after, guard)
 
 
 class Weir:
@@ -83,6 +87,7 @@ class Weir:
         strategies: Mapping[str, str] | None = None,
         state_limit: int = STATE_LIMIT,
         idle_after: float = IDLE,
+        guard: bool | None = None,
     ) -> None:
         self.documents_per_batch, self.clock = documents_per_batch, clock
         self.state_limit, self.idle_after, self._opened = state_limit, idle_after, clock()
@@ -90,7 +95,7 @@ class Weir:
         self.home = Home(home)
         self.home.create()
         self.catalog = Catalog(catalog or self.home.path / "catalog.db")
-        self.actions = Actions()
+        self.actions, self.guard = Actions(), Guard.asked(guard)
         self.table = ResultsTable(self.home.results)
         self.feeders: dict[str, Feeder] = {}
         self.sources: dict[str, Source] = {}
@@ -109,7 +114,7 @@ class Weir:
         """Registers the statements of a script, all or nothing; the names of its queries."""
         statements = parse_script(script, self.clock())
         with self.catalog.change() as change:
-            names = Registration(change, self.actions, Path.cwd()).run(statements)
+            names = self._registration(change).run(statements)
         self._make_streams()
         return names
 
@@ -118,7 +123,7 @@ class Weir:
         texts = render_rows(statement, to_rows(rows))
         count = 0
         with self.catalog.change() as change:
-            registration = Registration(change, self.actions, Path.cwd())
+            registration = self._registration(change)
             for count, _ in enumerate(registration.add_queries(parse_many(texts)), 1):
                 if on_progress is not None and count % 10_000 == 0:
                     on_progress(count)
@@ -128,14 +133,14 @@ class Weir:
     def register(self, query: CreateQuery) -> str:
         """Registers a query that is given as algebra, as a kind of query without a language is; its name."""
         with self.catalog.change() as change:
-            (name,) = Registration(change, self.actions, Path.cwd()).run([query])
+            (name,) = self._registration(change).run([query])
         self._make_streams()
         return name
 
     def drop(self, name: str) -> None:
         """Removes a query; its results stay."""
         with self.catalog.change() as change:
-            Registration(change, self.actions, Path.cwd()).run([DropQuery(name)])
+            self._registration(change).run([DropQuery(name)])
 
     def action(self, name: str, function: Callable[[Result], Any]) -> None:
         """Makes a Python function an action: `do NAME` calls it with each result."""
@@ -156,7 +161,7 @@ class Weir:
         if name not in self.catalog.streams():
             with self.catalog.change() as change:
                 attached = CreateStream(stream_of(name, frame), text=f"attached {name}")
-                Registration(change, self.actions, Path.cwd()).run([attached])
+                self._registration(change).run([attached])
             self._make_streams()
         id, log = self._log(name)
         if log.stream.path is not None:
@@ -231,6 +236,7 @@ class Weir:
             materializer,
             self.sources,
             self.clock,
+            self.guard,
         )
 
     def _new_job(self, batches: MicroBatches) -> Job:
@@ -339,6 +345,9 @@ class Weir:
 
     # Within
 
+    def _registration(self, change: Change) -> Registration:
+        return Registration(change, self.actions, Path.cwd(), self.guard)
+
     @cached_property
     def _reader(self) -> ResultReader:
         return ResultReader(self.home, self.catalog.queries_by_number, self._dead)
@@ -384,7 +393,7 @@ class Weir:
         now = self.clock()
         if self.catalog.expired(now):
             with self.catalog.change() as change:
-                Registration(change, self.actions, Path.cwd()).expire(now)
+                self._registration(change).expire(now)
 
 
 def _named(strategies: Mapping[str, str] | None) -> tuple[Strategy, ...]:

@@ -1,8 +1,8 @@
 """Fetching: one event loop in a thread of its own gets all URLs, so that a slow server holds up nobody.
 
 In: a URL and what is known of its last version. Out: a future of a Response; an error is a FetchError
-that says what is wrong in words. Time, redirects, size (also of what is unpacked) and the rate of requests to a host are
-limited. A user and a password in the URL are sent to its server only; a Response and an error do not have them.
+that says what is wrong in words. Time, redirects, size (also of what is unpacked) and the rate of requests to a host
+are limited. A user and a password in the URL are sent to its server only; a Response and an error do not have them.
 """
 
 from __future__ import annotations

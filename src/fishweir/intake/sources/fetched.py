@@ -125,10 +125,9 @@ class FetchedSource:
     def begin(self, now: float) -> None:
         if self._fetching is not None or now < self._due:
             return
-        if self.stream.every is None and self._due > float("-inf") and not self._failures:
-            if not self.refresh.granted(self.stream.name, now):
-                return
-        self._fetching = begin(self._fetch())
+        scheduled = self.stream.every is None and self._due > float("-inf") and not self._failures
+        if not scheduled or self.refresh.granted(self.stream.name, now):
+            self._fetching = begin(self._fetch())
 
     async def _fetch(self) -> Fetched:
         try:

@@ -1,11 +1,10 @@
 """Which feeds to fetch next under a budget of requests: those that publish much, and those about to lose items.
 
 RoSeS (section 2, acquisition) asks for a refresh strategy under limited bandwidth that knows saturation: a feed shows
-only its last k items, and what has been pushed out before it is fetched is lost. Here a feed that publishes `r` items a
-second and was fetched `d` seconds ago costs, until it is fetched, r d^2 / 2 seconds of waiting and LOST seconds for each
-item lost. Fetching feeds at intervals d that minimise the sum of these costs for a given number of requests means that
-d c'(d) - c(d) is the same for all of them at the moment of their fetch (Lagrange), c being the cost of an interval. With
-Poisson arrivals that is
+only its last k items, and what has been pushed out before it is fetched is lost. Here a feed that publishes r items a
+second and was fetched d seconds ago costs, until it is fetched, r d^2 / 2 seconds of waiting and LOST seconds for each
+item lost. Intervals d that minimise the sum of these costs for a given number of requests make d c'(d) - c(d) the same
+for all feeds at the moment of their fetch (Lagrange), c being the cost of an interval. With Poisson arrivals that is
 
     urgency = r d^2 / 2 + LOST k P(N > k)        N: items in d seconds
 
@@ -56,7 +55,7 @@ def chosen(urgent: Array, waited: Array, requests: int) -> Array:
 
 
 class Rates:
-    """What is known of feeds, one place each: how much they publish, how many items they show, when they were fetched."""
+    """What is known of feeds, one place each: how much they publish, what they show, when they were fetched."""
 
     def __init__(self, count: int = 0) -> None:
         self.items, self.seconds = np.zeros(count), np.zeros(count)
@@ -70,7 +69,7 @@ class Rates:
         return len(self.items) - 1
 
     def observe(self, feed: int, now: float, times: Sequence[float], shown: int, new: int) -> None:
-        """A fetch: the times of the items that the feed shows and that carry one, how many it shows, how many are new."""
+        """A fetch: the times that items of the feed carry, how many items it shows, and how many of them are new."""
         since = now - self.fetched[feed]
         spans = now - np.sort(np.asarray(times, dtype=float)) if len(times) else np.empty(0)
         spans = spans[(spans >= 0) & (spans < 90 * 86_400.0)]

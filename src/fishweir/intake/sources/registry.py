@@ -82,8 +82,8 @@ def open_source(
 ) -> Source | None:
     """The source of a stream, going on where the log's cursors say; None where the stream is pushed.
 
-    Relative paths are relative to `base`. SourceError where the definition itself makes no sense. `refresh` decides when
-    those are fetched that have no interval of their own.
+    Relative paths are relative to `base`. SourceError where the definition itself makes no sense. `refresh` decides
+    when those are fetched that have no interval of their own.
     """
     if stream.path is None:
         return None
