@@ -91,9 +91,10 @@ class FetchedSource:
     """The new items of one place. `poll` never raises for bad input and never waits for a server or a parser."""
 
     def __init__(
-        self, stream: StreamDefinition, log: StreamLog, base: Path, read: Read, guard: Guard, refresh: Refresh
+        self, stream: StreamDefinition, log: StreamLog, base: Path, read: Read, guard: Guard, refresh: Refresh | None
     ) -> None:
-        self.stream, self.log, self.read, self.guard, self.refresh = stream, log, read, guard, refresh
+        self.stream, self.log, self.read, self.guard = stream, log, read, guard
+        self.refresh = refresh or Refresh()
         place = stream.path or ""
         self.place = place if is_url(place) else str(base / file_of(place))
         self.what = "feed" if stream.format == "feed" else "stream"

@@ -6,19 +6,21 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from fishweir.algebra.documents import parse_path
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import SourceError
 from fishweir.guard import Guard, GuardError
-from fishweir.intake.log import StreamLog
-from fishweir.intake.sources.addresses import file_of, is_url, without_credentials
-from fishweir.intake.sources.changing import ChangingSource
-from fishweir.intake.sources.files import READERS, FileSource, is_glob
-from fishweir.intake.sources.refresh import Refresh
+from fishweir.intake.sources.addresses import file_of, is_glob, is_url, without_credentials
+
+if TYPE_CHECKING:
+    from fishweir.intake.log import StreamLog
+    from fishweir.intake.sources.refresh import Refresh
 
 UNGUARDED = Guard()
+FILES = ("xml", "csv", "json", "parquet")
+"""The formats of files that are read here (sources/files.py)."""
 
 
 class Source(Protocol):
@@ -68,7 +70,7 @@ _ADDED: dict[str, SourceFormat] = {}
 
 def add_format(name: str, format: SourceFormat) -> None:
     """Registers a format for `create stream ... from '...' format NAME`; SourceError where it is built in."""
-    if name in (*READERS, "feed", "kafka"):
+    if name in (*FILES, "feed", "kafka"):
         raise SourceError(f"the format '{name}' is built in and cannot be replaced")
     _ADDED[name] = format
 
@@ -95,8 +97,14 @@ def open_source(
         from fishweir.intake.sources.fetched import FetchedSource  # late: Spark's workers need no HTTP client
         from fishweir.intake.sources.parsers import parse
 
-        return FetchedSource(stream, log, base, parse, guard, refresh or Refresh())
-    return FileSource(stream, log, base) if stream.rows is None else ChangingSource(stream, log, base)
+        return FetchedSource(stream, log, base, parse, guard, refresh)
+    if stream.rows is not None:
+        from fishweir.intake.sources.changing import ChangingSource
+
+        return ChangingSource(stream, log, base)
+    from fishweir.intake.sources.files import FileSource  # late: who declares a stream reads no file
+
+    return FileSource(stream, log, base)
 
 
 def check_source(stream: StreamDefinition, base: Path, guard: Guard = UNGUARDED) -> None:
@@ -126,8 +134,8 @@ def _check_definition(stream: StreamDefinition) -> None:
     start = f"stream {stream.name} from '{without_credentials(stream.path or '')}':"
     if stream.format == "feed":
         return
-    if stream.format is not None and stream.format not in (*READERS, "kafka"):
-        known = ", ".join((*READERS, "feed", *_ADDED))
+    if stream.format is not None and stream.format not in (*FILES, "kafka"):
+        known = ", ".join((*FILES, "feed", *_ADDED))
         raise SourceError(f"{start} unknown format {stream.format}: known are {known}; others must be registered first")
     if "://" in (stream.path or "") or stream.format == "kafka":
         raise SourceError(f"{start} only files, folders, globs and feeds can be read; for a feed add: format feed")
