@@ -17,7 +17,8 @@ from fishweir.algebra.nodes import StreamDefinition
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.office import Office
 from fishweir.engine.materialize import Materializer
-from fishweir.intake import Fetching, Source, StreamLog, open_source
+from fishweir.guard import Guard
+from fishweir.intake import Fetching, Refresh, Source, StreamLog, open_source
 from fishweir.intake.sources.changes import ChangesSource
 from fishweir.pipeline.batch import Job, MicroBatches
 from fishweir.pipeline.bell import ring
@@ -66,10 +67,12 @@ class Runner:
         materializer: Materializer,
         opened: Mapping[str, Source],
         clock: Callable[[], float] = time.time,
+        guard: Guard = Guard(),
     ) -> None:
         self.home, self.catalog, self.batches, self.job = home, catalog, batches, job
         self.office, self.feeders, self.stopped = office, feeders, stopped
         self.materializer, self.opened, self.clock = materializer, opened, clock
+        self.guard, self.refresh = guard, Refresh()
         self.sources: dict[int, Source] = {}
         self.troubles: dict[int, str] = {}
         batches.troubled = self.troubles
@@ -174,7 +177,7 @@ class Runner:
 
     def _open(self, stream: StreamDefinition, log: StreamLog) -> Source | None:
         if stream.changes_of is None:
-            return open_source(stream, log, Path.cwd())
+            return open_source(stream, log, Path.cwd(), self.guard, self.refresh)
         rows, _ = self.catalog.streams()[stream.changes_of]
         return ChangesSource(stream, log, open_log(self.home.streams, rows))
 

@@ -18,6 +18,7 @@ from fishweir.algebra.nodes import OLD, RATIO, StreamDefinition
 from fishweir.algebra.values import to_number
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import log_batch
+from fishweir.intake.sources.rows import DELETED
 from fishweir.intake.sources.split import BATCH_DOCUMENTS, serialise
 
 SUFFIX = ".changes"
@@ -56,7 +57,7 @@ class ChangesSource:
             before = None if row.previous is None else parse_document(self.rows.entry(row.previous).body or b"")
             columns["body"].append(serialise(changed_row(parse_document(row.body), before, row.change)))
             columns["context"].append(row.context)
-            columns["timestamp"].append(row.arrival if row.change == "deleted" else row.timestamp)
+            columns["timestamp"].append(row.arrival if row.change == DELETED else row.timestamp)
             columns["arrival"].append(row.arrival)
         count = len(columns["body"])
         self.log.append(log_batch(self.stream, count, 0.0, columns), {CURSOR: upto})
@@ -67,7 +68,7 @@ def changed_row(row: Element, before: Element | None, change: str) -> Element:
     """The document of a change."""
     found = copy.deepcopy(row)
     found.tail = None
-    if change == "deleted":
+    if change == DELETED:
         found.clear()
     etree.SubElement(found, CHANGE).text = change
     if before is None:
@@ -76,7 +77,7 @@ def changed_row(row: Element, before: Element | None, change: str) -> Element:
     old.attrib.update(before.attrib)
     old.text = before.text
     old.extend(copy.deepcopy(child) for child in before)
-    if change != "deleted":
+    if change != DELETED:
         _add_ratios(etree.SubElement(found, RATIO), row, before)
     return found
 
