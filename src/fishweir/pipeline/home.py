@@ -10,19 +10,19 @@ statistics.json   counted values              by-arrival   there while some quer
 from __future__ import annotations
 
 import fcntl
-import json
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import HomeError
 from fishweir.intake.log import StreamLog
+from fishweir.sealed import read_json, reading, write_json
+
+__all__ = ["Home", "open_log", "read_json", "write_json"]
 
 
 class Home:
@@ -63,20 +63,11 @@ class Home:
 def open_log(streams: Path, id: int) -> StreamLog:
     """The log of a stream, opened once per process; a home made anew in the same place has other ones."""
     folder = streams / str(id)
-    return _log(folder, (folder / "stream.json").stat().st_mtime_ns)
+    with reading(folder / "stream.json", f"the home must be on a file system that all workers see as {streams.parent}"):
+        written = (folder / "stream.json").stat().st_mtime_ns
+    return _log(folder, written)
 
 
 @lru_cache(maxsize=4096)
 def _log(folder: Path, _written: int) -> StreamLog:
-    return StreamLog(folder / "log", from_json(json.loads((folder / "stream.json").read_text())))
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Written whole or not at all, also where several threads write it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-    temporary.write_text(json.dumps(value))
-    temporary.replace(path)
-
-
-def read_json(path: Path, default: Any) -> Any:
-    return json.loads(path.read_text()) if path.exists() else default
+    return StreamLog(folder / "log", from_json(read_json(folder / "stream.json")))
