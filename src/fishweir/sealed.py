@@ -1,8 +1,8 @@
 """Files of a home: written whole, sealed with a checksum, verified when they are read.
 
 A *seal* is the length of a file and the xxh3 of its content. Whoever refers to a file that is written once keeps its
-seal (the segment list of a log, a commit); a process verifies a file the first time it reads it. JSON files and files of
-arrays carry their seal themselves. Whatever is wrong with a file is a `HomeError` that names it and says what to do.
+seal (the list of a log's segments, a commit); a process verifies a file the first time it reads it. Files of JSON and
+of arrays carry their seal themselves. Whatever is wrong with a file is a `HomeError` that names it and says what to do.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import xxhash
 
-from fishweir.errors import HomeError
+from fishweir.errors import CannotWrite, HomeError
 
 logger = logging.getLogger("fishweir.home")
 
@@ -41,11 +40,13 @@ def reading(path: Path, to_do: str = TO_DO) -> Iterator[None]:
     """What goes wrong while a file is read is an error that names it."""
     try:
         yield
+    except CannotWrite:
+        raise
     except FileNotFoundError as error:
         raise damaged(path, "is missing", to_do) from error
     except PermissionError as error:
         raise damaged(path, "may not be read by this user", "give the user of the job the right to read it") from error
-    except (OSError, ValueError, KeyError, TypeError, struct.error, pa.ArrowException) as error:
+    except (OSError, ValueError, LookupError, TypeError, NotImplementedError, struct.error) as error:
         raise damaged(path, f"is damaged ({str(error)[:200]})", to_do) from error
 
 
@@ -58,16 +59,14 @@ def writing(path: Path, temporary: Path | None = None) -> Iterator[None]:
         if temporary is not None:
             with suppress(OSError):
                 temporary.unlink()
-        known = {
-            errno.ENOSPC: "the file system is full; free some space, nothing is lost and the job goes on",
-            errno.EDQUOT: "the quota is used up; free some space, nothing is lost and the job goes on",
-            errno.EFBIG: "the file would be larger than is allowed",
-        }
-        advice = "the home must be on a file system that this process may write to"
-        raise HomeError(f"cannot write {path}: {known.get(error.errno or 0, f'{error}; {advice}')}") from error
+        if isinstance(error, CannotWrite):
+            raise
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        to_do = "free some space, nothing is lost" if full else "the job needs the right to write to its home"
+        raise CannotWrite(error.errno or 0, f"cannot write {path} ({error.strerror or error}): {to_do}") from error
 
 
-def digest(data: Any) -> str:
+def digest(data: bytes | memoryview) -> str:
     return xxhash.xxh3_64_hexdigest(data)
 
 
@@ -77,11 +76,7 @@ def seal_of(path: Path, start: int = 0) -> str:
         length = os.fstat(file.fileno()).st_size
         if not length:
             return f"0:{digest(b'')}"
-        with (
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-            memoryview(data) as view,
-            view[start:] as rest,
-        ):
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data)[start:] as rest:
             return f"{length}:{digest(rest)}"
 
 

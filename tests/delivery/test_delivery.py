@@ -15,7 +15,7 @@ from fishweir.delivery.dispatcher import Dispatcher
 from fishweir.errors import QueryError
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import write_json
-from fishweir.pipeline.results import Result
+from fishweir.pipeline.result import Result
 
 called: list[Result] = []
 

@@ -334,6 +334,12 @@ class StreamDefinition:
         return self.element or self.name
 
 
+def sources_of(stream: StreamDefinition) -> tuple[Source, ...]:
+    """What queries may name to read a stream: itself, and the DTD that it conforms to."""
+    own = (Source(stream.name),)
+    return (*own, Source(stream.dtd, dtd=True)) if stream.dtd else own
+
+
 @dataclass(frozen=True, slots=True)
 class CreateStream:
     stream: StreamDefinition

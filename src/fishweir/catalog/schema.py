@@ -1,13 +1,16 @@
 """The catalog's tables. Rows are never deleted: a dropped query keeps its row and gets the number of
 the change that dropped it, so results of any version can be read. A query whose definition, or that of a
 feed it reads, was replaced is a new row that says which one it `replaces`. `publications` are queries over
-feeds without their constants, `reads` the feeds they name; `subscribers` wait for delivery."""
+feeds without their constants, `reads` the feeds they name; `subscribers` wait for delivery. `home` names the one home
+that the catalog belongs to."""
 
 from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
 
 metadata = MetaData()
+
+home = Table("home", metadata, Column("id", String, primary_key=True))
 
 counters = Table(
     "counters", metadata,

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from fishweir.algebra.nodes import Action
 from fishweir.errors import QueryError
-from fishweir.pipeline.results import Result
+from fishweir.pipeline.result import Result
 
 
 class Deliverer(Protocol):

@@ -20,7 +20,8 @@ from fishweir.algebra.nodes import Action
 from fishweir.delivery.actions import Actions, Deliverer
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import read_json, write_json
-from fishweir.pipeline.results import Result, ResultReader
+from fishweir.pipeline.result import Result
+from fishweir.pipeline.results import ResultReader
 
 logger = logging.getLogger("fishweir.delivery")
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fishweir.algebra.clauses import constants_of, to_normals
-from fishweir.catalog.catalog import Query
+from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
+from fishweir.engine.planning import Planning
 from fishweir.engine.status import firing
+from fishweir.engine.timeliness import lateness_of
 from fishweir.evaluate.group import Explained, Placed
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.segments import Segment
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.explain import Walked
+from fishweir.pipeline.batch import load_statistics
+from fishweir.pipeline.commits import ResultsTable
+from fishweir.pipeline.home import Home
+from fishweir.pipeline.walked import walked_by_source
 
 
 def explain_query(
@@ -57,3 +63,14 @@ def _schedule(query: Query) -> list[str]:
     if action:
         lines.append(f"  does      {' '.join((action.name, *action.arguments))}")
     return lines
+
+
+def explain(home: Home, catalog: Catalog, table: ResultsTable, planning: Planning, query: Query | None) -> str:
+    """The group of a query, or all groups: those that are planned, and those that the next micro-batch will have."""
+    statistics = load_statistics(home)
+    segments = planning.segments(statistics)
+    if query is None:
+        return explain_all(segments)
+    walked = walked_by_source(home, catalog.streams().values())
+    late = lateness_of(home, catalog, table, query)
+    return explain_query(query, segments, statistics, walked, catalog.subscribers(query.name), late)

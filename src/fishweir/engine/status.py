@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from fishweir.algebra.intervals import interval_text
 from fishweir.catalog.catalog import Catalog, Query
@@ -15,8 +14,10 @@ from fishweir.catalog.subscribers import Subscription
 from fishweir.engine.timeliness import Timeliness, missing, timeliness
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
-from fishweir.pipeline.results import ResultReader
 from fishweir.pipeline.walked import load_walked
+
+if TYPE_CHECKING:
+    from fishweir.pipeline.results import ResultReader
 
 SHOWN = 20
 """Subscriptions that the engine's status lists."""
@@ -130,11 +131,12 @@ def query_status(
     for commit in table.commits():
         if (commit.version < query.added and len(query.numbers) == 1) or not commit.matches:
             continue
-        stamps = np.concatenate([reader.times(table, commit, query, number) for number in query.numbers])
-        if len(stamps):
-            results += len(stamps)
+        stamps = [reader.times(table, commit, query, number) for number in query.numbers]
+        if any(map(len, stamps)):
+            results += sum(map(len, stamps))
             fired.append(commit.at)
-            last = max(float(np.max(stamps)), last if last is not None else float("-inf"))
+            newest = max(float(some.max()) for some in stamps if len(some))
+            last = newest if last is None else max(newest, last)
     action = " ".join((query.action.name, *query.action.arguments)) if query.action else None
     return QueryStatus(
         query.name,

@@ -226,7 +226,7 @@ class StreamLog:
     def _list(self, first: int, rows: int, seal: str) -> None:
         line = f"{first} {rows} {seal}"
         with (self.folder / LIST).open("ab", buffering=0) as file:
-            file.write(f"{line} {digest(line)[:8]}\n".encode())
+            file.write(f"{line} {digest(line.encode())[:8]}\n".encode())
         self._listed[first] = rows, seal
 
     def _read_list(self) -> None:
@@ -287,7 +287,7 @@ class StreamLog:
 def parse_listed(line: str) -> tuple[int, int, str] | None:
     """A line of the list: first number, rows, seal; None where it is damaged."""
     content, _, sum = line.rpartition(" ")
-    if digest(content)[:8] != sum:
+    if digest(content.encode())[:8] != sum:
         return None
     first, rows, seal = content.split(" ")
     return int(first), int(rows), seal

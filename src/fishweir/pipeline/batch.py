@@ -15,18 +15,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from fishweir.algebra.nodes import Source, StreamDefinition
-from fishweir.evaluate.plan.plan import Plan, cached_plan, sources_of
+from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
+from fishweir.evaluate.arrays import PREFIX
+from fishweir.evaluate.plan.plan import Plan, cached_plan
 from fishweir.evaluate.statistics import PathStatistics, Statistics, statistics_from_json
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.counters import StreamCounters
-from fishweir.pipeline.commits import Commit, ResultsTable
+from fishweir.pipeline.commits import Commit, ResultsTable, check_written
 from fishweir.pipeline.event_time import EventTime, Published
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.lateness import LEVELS
-from fishweir.pipeline.offsets import LogSlice, mark_by_arrival, next_offsets, slices_between, spread
+from fishweir.pipeline.offsets import LogSlice, check_logs, mark_by_arrival, next_offsets, slices_between, spread
 from fishweir.pipeline.probe import ProbeTask
 from fishweir.pipeline.retained import Retained, StateFile, remove_others, state_file
+from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
 from fishweir.pipeline.states import KEPT
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.walked import add_walked
@@ -34,9 +36,6 @@ from fishweir.pipeline.worker import MatchTask
 
 logger = logging.getLogger("fishweir.time")
 
-DOCUMENTS_PER_BATCH = 20_000
-STATE_LIMIT = 4 * 2**30
-"""Bytes on disk. What joins retain for late items is kept below this; what declared lateness needs is kept anyway."""
 WORTH_REWRITING = 1.25
 """Above its limit, the state is rewritten once so many times as much is there as is needed."""
 
@@ -100,6 +99,7 @@ class MicroBatches:
         self.statistics = load_statistics(home)
         self.walked: dict[str, StreamCounters] = {}
         self.offsets, self.last = table.offsets(), table.newest()
+        check_logs(home, self.offsets)
         self.queries = 0
         self._warned = False
 
@@ -138,28 +138,33 @@ class MicroBatches:
             summary.add(part)
         if not summary.offsets:
             return  # Spark's first micro-batch may have no entries
+        self._check_written(summary, folder)
         self._probe(summary, plan, folder, executor)
+        self._check_written(summary, folder)
         self.event_time.add(summary.lateness)
         states, level, watermarks = self._retain(summary, plan, batch, watched, published)
         self._count(summary)
-        self.last = Commit(
-            batch=batch,
-            version=plan.version,
-            files=summary.files,
-            documents=summary.documents,
-            matches=summary.matches,
-            aside=summary.aside,
-            offsets=summary.offsets,
-            at=at,
-            seconds=time.perf_counter() - began,
-            states=[asdict(file) for file in states],
-            watermarks=_finite(watermarks.seen()),
-            dropped_by=self.event_time.dropped_by,
-            missed={stream: seen.missed for stream, seen in summary.lateness.items() if seen.missed},
-            level=level,
+        before, self.last = (
+            self.last,
+            Commit(
+                batch=batch,
+                version=plan.version,
+                files=summary.files,
+                documents=summary.documents,
+                matches=summary.matches,
+                aside=summary.aside,
+                offsets=summary.offsets,
+                at=at,
+                seconds=time.perf_counter() - began,
+                states=[asdict(file) for file in states],
+                watermarks=_finite(watermarks.seen()),
+                dropped_by=self.event_time.dropped_by,
+                missed={stream: seen.missed for stream, seen in summary.lateness.items() if seen.missed},
+                level=level,
+            ),
         )
         self.table.commit(self.last)
-        remove_others(self.home.state, states)
+        remove_others(self.home.state, [*states, *(StateFile(**file) for file in before.states)])
         self.offsets |= summary.offsets
 
     def reached(self, source: Source, commit: Commit) -> float:
@@ -173,6 +178,11 @@ class MicroBatches:
                 own = -math.inf if waits or log.stream.virtual else self.event_time.expected(id, log.stream, now)
                 found = min(found, max(own, commit.watermarks.get(str(id), -math.inf)))
         return found if math.isfinite(found) else -math.inf
+
+    def _check_written(self, summary: Summary, folder: Path) -> None:
+        """Raises where the driver does not see what the tasks wrote."""
+        check_written(folder, summary.files, summary.hosts)
+        check_written(self.home.state, summary.states, summary.hosts, PREFIX)
 
     def _probe(self, summary: Summary, plan: PlanInForce, folder: Path, executor: Executor) -> None:
         """The second stage, where some query joins documents: those of this micro-batch with those retained."""
@@ -267,7 +277,7 @@ def _finite(times: Mapping[int, float]) -> dict[str, float]:
 
 
 def load_statistics(home: Home) -> Statistics:
-    raw: dict[str, dict[str, Any]] = read_json(home.statistics, {})
+    raw: dict[str, dict[str, Any]] = read_json(home.statistics, {}, rebuilt="counting anew")
     return {key: statistics_from_json(counted) for key, counted in raw.items()}
 
 

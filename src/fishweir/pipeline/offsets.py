@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fishweir.pipeline.home import Home, open_log
+from fishweir.sealed import damaged
 
 Offsets = dict[str, int]
 """By stream id, as text: Spark keeps offsets as JSON."""
@@ -31,6 +32,14 @@ class LogSlice:
 def heads(home: Home) -> Offsets:
     """The number of the last entry of each stream."""
     return {str(id): open_log(home.streams, id).head() for id in home.stream_ids()}
+
+
+def check_logs(home: Home, offsets: Mapping[str, int]) -> None:
+    """Raises where a log ends before what has been evaluated of it."""
+    for id, upto in offsets.items():
+        head = open_log(home.streams, int(id)).head()
+        if head < upto:
+            raise damaged(home.streams / id / "log", f"ends at entry {head:,}, but {upto:,} have been evaluated")
 
 
 def next_offsets(home: Home, start: Mapping[str, int], documents: int | None, arrived: float = math.inf) -> Offsets:

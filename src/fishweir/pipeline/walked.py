@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from fishweir.algebra.nodes import Source, StreamDefinition
-from fishweir.evaluate.plan.plan import sources_of
+from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
 from fishweir.evaluate.witnesses.counters import StreamCounters
 from fishweir.pipeline.home import Home, read_json, write_json
 
 
 def load_walked(home: Home, stream: int | str) -> StreamCounters:
-    return StreamCounters.from_json(read_json(_file(home, stream), {}))
+    return StreamCounters.from_json(read_json(_file(home, stream), {}, rebuilt="counting anew"))
 
 
 def add_walked(home: Home, totals: dict[str, StreamCounters], walked: Mapping[str, StreamCounters]) -> None:

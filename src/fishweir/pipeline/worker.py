@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fishweir.algebra.nodes import sources_of
 from fishweir.evaluate.group import Batch, Kept
-from fishweir.evaluate.plan.plan import Plan, SourcePlan, cached_plan, cached_source_plan, selection_rows, sources_of
+from fishweir.evaluate.plan.plan import Plan, SourcePlan, cached_plan, cached_source_plan, selection_rows
 from fishweir.pipeline.chunks import read_chunk
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.lateness import Lateness, observe
@@ -72,7 +73,7 @@ class _Partition:
             self.aside += [(part.stream, *entry) for entry in chunk.aside]
             batch = chunk.batch(part.stream, sources, task.version)
             counted = plan.count(batch.witnesses, task.batch + start // size)
-            done = Summary(len(batch), 0, len(chunk.aside), [], {str(part.stream): part.upto}, counted)
+            done = Summary(len(batch), 0, len(chunk.aside), {}, {str(part.stream): part.upto}, counted)
             done.walked[str(part.stream)] = plan.counters(len(batch), batch.witnesses)
             if part.stream in task.marks:
                 done.lateness[str(part.stream)] = self._observed(part.stream, batch)
@@ -101,8 +102,8 @@ class _Partition:
                     self.kept[kind].append(kept)
 
     def finish(self) -> Summary:
-        self.summary.files += self.writer.close()
-        self.summary.files += write_aside(self.task.folder, self.partition, self.aside)
+        self.summary.files |= self.writer.close()
+        self.summary.files |= write_aside(self.task.folder, self.partition, self.aside)
         self.summary.matches += self.writer.results
         self._write_states()
         return self.summary
@@ -121,5 +122,4 @@ class _Partition:
                 current[kind] = stage.together(for_now)
         for found, suffix in ((states, KEPT), (current, CURRENT)):
             if found:
-                write_states(self.task.state / f"{name}{suffix}", found)
-                self.summary.states.append(f"{name}{suffix}")
+                self.summary.states[f"{name}{suffix}"] = write_states(self.task.state / f"{name}{suffix}", found)
