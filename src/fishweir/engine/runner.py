@@ -18,11 +18,14 @@ from fishweir.delivery.dispatcher import Dispatcher
 from fishweir.engine.materialize import Materializer
 from fishweir.intake import Fetching, Source, open_source
 from fishweir.pipeline.batch import Job, MicroBatches
+from fishweir.pipeline.bell import ring
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import heads
 
 AHEAD = 200_000
 """The sources wait while this many entries have not been evaluated."""
+POLL = 0.05
+"""Seconds after which sources are asked again; a commit wakes the runner at once."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ class Runner:
         self.sources: dict[int, Source] = {}
         self.troubles: dict[int, str] = {}
         batches.troubled = self.troubles
+        self._woken = threading.Event()
+        batches.on_commit = self._woken.set
         self.version = -1
         self.delivered = 0
         self.idle_rounds = 0
@@ -88,7 +93,8 @@ class Runner:
                 if idle and until_idle:
                     break
                 if not busy:
-                    self.stopped.wait(0.05)
+                    self._woken.wait(POLL)
+                    self._woken.clear()
         finally:
             self.job.stop()
             for feeder in list(self.feeders.values()):
@@ -128,10 +134,15 @@ class Runner:
                 break
             moved += next(source.poll(self.clock()), 0)
             self._watch(id, source)
+        if moved:
+            ring(self.home)
         evaluated = self.job.step()
         delivered = self.dispatcher.pending()
         self.delivered += delivered
-        return bool(self.materializer.pending() or moved or evaluated or delivered)
+        passed_on = self.materializer.pending()
+        if passed_on:
+            ring(self.home)
+        return bool(passed_on or moved or evaluated or delivered)
 
     def _open_sources(self) -> None:
         """Streams may have been declared since, also by another process."""

@@ -20,6 +20,7 @@ from fishweir.catalog.catalog import Catalog, Query
 from fishweir.delivery.actions import Actions, Factory
 from fishweir.engine.background import Background
 from fishweir.errors import HomeError, QueryError
+from fishweir.pipeline.bell import ring
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
@@ -178,6 +179,7 @@ class Weir:
         _, log = self._log(stream)
         batch = documents_batch(log.stream, documents, timestamps, ids, self.clock())
         numbers = log.append(batch)
+        ring(self.home)
         given = batch.column("id").to_pylist()
         return [id or f"{stream}-{n}" for n, id in zip(numbers, given, strict=True)]
 
