@@ -64,7 +64,11 @@ class Catalog:
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", self._tune)
         sa.event.listen(self.engine, "handle_error", self._blame)
-        if not sa.inspect(self.engine).has_table(home_table.name):
+        try:
+            is_made = sa.inspect(self.engine).has_table(home_table.name)
+        except sa.exc.DBAPIError as error:
+            raise self._damaged(error.orig or error) from error
+        if not is_made:
             if not is_new:
                 raise HomeError(f"the catalog {self.place} is missing or empty, but the home has streams: {RESTORE}")
             self._create(home)
@@ -83,7 +87,7 @@ class Catalog:
         if type(error) in (sqlite3.DatabaseError, sqlite3.OperationalError):
             context.chained_exception = self._damaged(error)
 
-    def _damaged(self, error: Exception) -> HomeError:
+    def _damaged(self, error: BaseException) -> HomeError:
         return HomeError(
             f"the catalog {self.place} cannot be used ({error}): free space if there is none, or {RESTORE}"
         )
