@@ -15,7 +15,7 @@ from pathlib import Path
 from fishweir.evaluate.arrays import arrays_seal
 from fishweir.evaluate.group import Needed, Stage
 from fishweir.evaluate.watermarks import Watermarks
-from fishweir.pipeline.states import KEPT, States, cached_states, write_states
+from fishweir.pipeline.states import SUFFIX, States, cached_states, write_states
 from fishweir.sealed import damaged
 
 MERGE_FACTOR = 2
@@ -97,8 +97,8 @@ class Retained:
             for kind in needed
             if any(kind in some for some in states)
         }
-        write_states(self.folder / f"{name}{KEPT}", merged)
-        return state_file(self.folder, f"{name}{KEPT}")
+        write_states(self.folder / f"{name}{SUFFIX}", merged)
+        return state_file(self.folder, f"{name}{SUFFIX}")
 
 
 def _size(group: Sequence[StateFile]) -> int:

@@ -20,8 +20,7 @@ from fishweir.sealed import writing
 States = dict[str, State]
 """By kind."""
 
-KEPT, CURRENT = ".state", ".current"
-"""What later micro-batches probe, and what only the micro-batch itself does."""
+SUFFIX = ".state"
 
 
 def write_states(path: Path, states: Mapping[str, State]) -> str:
