@@ -1,7 +1,8 @@
 """The catalog's tables. Rows are never deleted: a dropped query keeps its row and gets the number of
 the change that dropped it, so results of any version can be read. A query whose definition, or that of a
 feed it reads, was replaced is a new row that says which one it `replaces`. `publications` are queries over
-feeds without their constants, `reads` the feeds they name; `subscribers` wait for delivery."""
+feeds without their constants, `reads` the feeds they name; `subscribers` wait for delivery; `segments` are those that
+registrations in bulk wrote, by their changes."""
 
 from __future__ import annotations
 
@@ -59,6 +60,15 @@ queries = Table(
     Index("queries_over_feeds", "publication", sqlite_where=text("publication is not null")),
     Index("queries_dropped", "dropped", sqlite_where=text("dropped is not null")),
     Index("queries_expire", "expire", sqlite_where=text("expire is not null")),
+)  # fmt: skip
+
+segments = Table(
+    "segments", metadata,
+    Column("after", Integer, primary_key=True),
+    Column("upto", Integer, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("plan", String, nullable=False),
+    Column("asked", String, nullable=False),
 )  # fmt: skip
 
 publications = Table(
