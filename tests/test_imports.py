@@ -27,7 +27,7 @@ STAGES: dict[str, set[str]] = {
     "catalog": {"algebra"},
     "intake": {"algebra"},
     "pipeline": {"algebra", "evaluate", "intake", "java"},
-    "delivery": {"algebra", "pipeline"},
+    "delivery": {"algebra", "catalog", "evaluate", "pipeline"},
 }
 SEE_ALL = {"__init__", "__main__", "engine", "cli", "papers", "testing"}
 

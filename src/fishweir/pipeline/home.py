@@ -2,9 +2,9 @@
 
 catalog.db        what is registered          streams/N/   definition and log of stream N
 plan/             segments of the shared plan results/     results and commits by micro-batch
-checkpoint/       Spark's offsets             delivery/    what has been delivered
+checkpoint/       Spark's                     delivery/    what has been delivered
 state/            runs that joins retain      job.lock     held by the running job
-statistics.json   counted values              by-arrival   there while some query needs the order of arrival
+statistics.json   counted values              bell         rung by who publishes
 """
 
 from __future__ import annotations
