@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fishweir.catalog.catalog import Catalog
@@ -28,12 +28,18 @@ class Planning:
     def planner(self, rebuilder: Rebuilder | None = None) -> Planner:
         return Planner(self.home.plan, _Queries(self.catalog), self.strategies, rebuilder)
 
-    def newest(self, planner: Planner, statistics: Statistics) -> PlanInForce:
-        """What the next micro-batch runs with."""
-        version = self.catalog.version()
-        planner.refresh(version, statistics)
-        queries = sum(piece.size for piece in planner.pieces)
-        return PlanInForce(version, planner.segments, queries, self.catalog.tombstones().all)
+    def newest(self, rebuilder: Rebuilder, expire: Callable[[], None]) -> Callable[[Statistics], PlanInForce]:
+        """What gives the plan that the next micro-batch runs with, once what has expired is dropped."""
+        planner = self.planner(rebuilder)
+
+        def newest(statistics: Statistics) -> PlanInForce:
+            expire()
+            version = self.catalog.version()
+            planner.refresh(version, statistics)
+            queries = sum(piece.size for piece in planner.pieces)
+            return PlanInForce(version, planner.segments, queries, self.catalog.tombstones().all)
+
+        return newest
 
     def segments(self, statistics: Statistics) -> list[Segment]:
         """All segments, for those who only look: what is not yet in one is there as one more."""

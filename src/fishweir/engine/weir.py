@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from fishweir.engine.runner import Feeder, Progress, Runner
     from fishweir.engine.status import EngineStatus, QueryStatus
     from fishweir.evaluate.plan.rebuild import Rebuilder
-    from fishweir.evaluate.statistics import Statistics
     from fishweir.intake import Source, StreamLog
-    from fishweir.pipeline.batch import Job, MicroBatches, PlanInForce
+    from fishweir.pipeline.batch import Job, MicroBatches
     from fishweir.pipeline.result import Result
     from fishweir.pipeline.results import ResultReader, Results
     from fishweir.pipeline.spark.session import DataFrame, SparkSession
@@ -204,12 +203,7 @@ class Weir(Administration):
         from fishweir.pipeline.batch import MicroBatches
         from fishweir.pipeline.event_time import EventTime
 
-        planner = self.planning.planner(rebuilder)
-
-        def newest(statistics: Statistics) -> PlanInForce:
-            self._expire()
-            return self.planning.newest(planner, statistics)
-
+        newest = self.planning.newest(rebuilder, self._expire)
         materializer = Materializer(self.home, self.catalog, self.table, self._reader, self.clock)
         batches = MicroBatches(
             self.home,
