@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from fishweir.sealed import read_json, write_json
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,11 @@ class PieceList:
 
 
 def load_list(path: Path) -> PieceList:
-    if not path.exists():
+    saved = read_json(path, None)
+    if saved is None:
         return PieceList(name=secrets.token_hex(4))
-    saved = json.loads(path.read_text())
     return PieceList(saved["upto"], tuple(Piece(**piece) for piece in saved["pieces"]), saved["name"])
 
 
 def save_list(path: Path, current: PieceList) -> None:
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(asdict(current)))
-    temporary.replace(path)
+    write_json(path, asdict(current))
