@@ -204,6 +204,7 @@ class Change:
             "every": schedule.every,
             "expire": schedule.expire,
             "action": json.dumps(to_json(statement.action)) if statement.action else None,
+            "preference": json.dumps(to_json(statement.preference)) if statement.preference else None,
             "dropped": None,
         }
 

@@ -47,6 +47,7 @@ queries = Table(
     Column("every", Float, nullable=False),
     Column("expire", Float),
     Column("action", Text),
+    Column("preference", Text),
     Column("publication", Integer, ForeignKey("publications.id")),
     Column("published", Boolean, nullable=False),
     Column("replaces", Integer),

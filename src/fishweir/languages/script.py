@@ -22,6 +22,7 @@ from fishweir.languages.roses import language as roses
 from fishweir.languages.skeleton import SkeletonCache
 from fishweir.languages.sql import language as sql
 from fishweir.languages.streams import language as streams
+from fishweir.languages.xquery import language as xquery
 from fishweir.languages.xscl import language as xscl
 
 _GAPS = re.compile(rf"{GAP}*+")
@@ -36,11 +37,11 @@ def _words(*words: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A query language: how its queries begin and its parser, None while it is not built."""
+    """A query language: how its queries begin and its parser."""
 
     name: str
     begins: str
-    parse: Callable[[Piece], AnyParsed] | None = None
+    parse: Callable[[Piece], AnyParsed]
 
 
 _SOURCE = rf"(?:[^\W\d](?:[\w.]|-(?![->]))*+|{QUOTED})"
@@ -53,7 +54,7 @@ _XSCL = (
     rf"|select\s+\$?(?P<whole>{NAME})\s+from{GAP}++{_SOURCE}\s+as\s+(?P=whole)\s+publish\b"
     rf"|select\s*<|{_words('with', 'namespace')}"
     rf"|{_OPEN}(?!(?:select|from|where|with|for|let)\b){_SOURCE}(?:{GAP}++as\s+\S+)?{GAP}*+"
-    rf"(?:\Z|[/\[]|(?:as|join|followed|publish|do|start|every|expire)\b)"
+    rf"(?:\Z|[/\[]|(?:as|join|followed|publish|pref|do|start|every|expire)\b)"
 )
 """A stream's name with a path, a variable or a join behind it, or nothing: all its documents. In SQL no `/` follows the
 name of a relation; a select list over a stream without a path is SQL's, unless it is the variable of the whole
@@ -62,7 +63,7 @@ document."""
 LANGUAGES: tuple[Language, ...] = (
     Language("NiagaraCQ", _words("where"), niagaracq.parse_query),
     Language("XSCL", _XSCL, xscl.parse_query),
-    Language("XQuery", r"(?:for|let)\s+\$"),
+    Language("XQuery", rf"for{GAP}++\$", xquery.parse_query),
     Language("RoSeS", r"from\b", roses.parse_query),
     Language("SQL", r"(?:select|with)\b", sql.parse_query),
 )
@@ -194,12 +195,9 @@ def _parse(piece: Piece, context: Context) -> Statement:
 def _query(piece: Piece, at: int, name: str | None, language: Language, context: Context) -> Statement:
     """The query whose text begins at an offset of the statement; it is remembered for its like."""
     body = piece.rest(at, f"query {name}" if name else "")
-    if language.parse is None:
-        raise body.error(Rejected(f"{language.name} statements are not supported by this version", 0))
-    parse = language.parse
 
     def statement() -> Statement:
-        query = parse(body)
+        query = language.parse(body)
         created = to_statement(query, name, piece.text, context.line, context.now)
         if isinstance(query, ParsedQuery) and query.before:
             made = (to_statement(one, None, one.text, context.line, context.now) for one in query.before)
