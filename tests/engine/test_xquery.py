@@ -100,10 +100,8 @@ def test_random_queries_equal_the_oracle_and_xpath(weir: Weir) -> None:
         for number, body in enumerate(bodies, 1):
             root = etree.fromstring(body)
             order = {node: place for place, node in enumerate(root.iter())}
-            bound += [
-                (number, int(b["a"].id))
-                for b in evaluate(statement.shape, statement.constants, Document("d", 0.0, root))
-            ]
+            for binding in evaluate(statement.shape, statement.constants, Document("d", 0.0, root)):
+                bound.append((number, int(binding["a"].id)))
             for node in root.getroottree().xpath(context):
                 if node.xpath(f".{where}[. > {constant}]"):
                     shown = "".join(_shown(node.xpath(f".{one}")) for one in paths)

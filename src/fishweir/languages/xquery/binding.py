@@ -174,7 +174,7 @@ class _Binder:
                 for (token, _), name in zip(attributes, names, strict=True):
                     if names.count(name) > 1:
                         raise Rejected(f"the attribute '{name}' is given twice", _at(token))
-                return ElementOutput(str(tag), given, tuple(self._output(part) for part in spaced(content)))
+                return ElementOutput(str(tag), given, tuple(self._output(part) for part in _spaced(content)))
             case FwrSyntax():
                 return self._inner(item)
             case _:
@@ -233,6 +233,10 @@ class _Binder:
         if constant is None:
             raise Rejected(f"the number {token} is too large", _at(token))
         return PathCondition(at, _operator(predicate.op), constant)
+
+
+def _spaced(content: tuple[ItemSyntax, ...]) -> list[ItemSyntax]:
+    return spaced(content)
 
 
 def _operator(op: str) -> str:

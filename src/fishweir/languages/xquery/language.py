@@ -64,7 +64,7 @@ class XQueryTransformer(ScheduleTransformer):
     def relative(self, first: tuple[int, Step | None], *steps: StepSyntax) -> PathSyntax:
         return PathSyntax(None, (_stepped(False, first, ()), *steps))
 
-    def inside(self, first: Any, *rest: Token | PathSyntax) -> PredicateSyntax:
+    def inside(self, first: Any, *rest: Any) -> PredicateSyntax:
         if isinstance(first, Token):
             return self.mirrored(first, *rest)
         return self.compared(first, *rest)
