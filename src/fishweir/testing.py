@@ -8,8 +8,7 @@
         assert [result.output for result in weir.results("big")] == [{"x": 7}]
 
 It is the engine that runs in production: the same catalog, logs, plan, micro-batches, results and delivery. Only the
-tasks of a micro-batch run in the calling thread instead of in Spark's workers. A home belongs to one of the two: Spark
-keeps offsets of its own.
+tasks of a micro-batch run in the calling thread instead of in Spark's workers. Both can open the same home.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One micro-batch, whoever executes its tasks: plan, match, join, commit.
 
-In: the number of the micro-batch and an executor that knows its slices of the logs. Out: a commit. The Spark job passes
-Spark as the executor, tests pass one that runs the tasks in line. The query set is data that tasks map from files, so
-a query comes or goes between two micro-batches and nothing restarts.
+In: an executor that knows the micro-batch's slices of the logs. Out: a commit, numbered after the one before. The Spark
+job passes Spark as the executor, tests pass one that runs the tasks in line. The query set is data that tasks map from
+files, so a query comes or goes between two micro-batches and nothing restarts.
 """
 
 from __future__ import annotations
@@ -111,10 +111,9 @@ class MicroBatches:
     def _mark(self, plan: Plan) -> None:
         mark_by_arrival(self.home, any(stage.is_by_arrival for stage in plan.stages.values()))
 
-    def run(self, batch: int, executor: Executor) -> None:
-        """Evaluates and commits a micro-batch, unless it is committed already."""
-        if self.table.is_committed(batch):
-            return
+    def run(self, executor: Executor) -> None:
+        """Evaluates and commits the next micro-batch, which begins where the last commit ended."""
+        batch = self.last.batch + 1
         at, began = self.clock(), time.perf_counter()
         plan = self.newest(self.statistics)
         self.queries = plan.queries
@@ -247,8 +246,7 @@ class InlineJob:
         slices = slices_between(start, next_offsets(self.batches.home, start, self.batches.documents))
         if not slices:
             return False
-        number = self.batches.table.next_batch()
-        self.batches.run(number, InlineExecutor(spread(slices, self.parallelism), self.parallelism))
+        self.batches.run(InlineExecutor(spread(slices, self.parallelism), self.parallelism))
         return True
 
 

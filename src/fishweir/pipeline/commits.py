@@ -1,8 +1,8 @@
 """Commits: which files of which micro-batch count.
 
 A micro-batch exists once its commit file does; that file is written under a temporary name and
-renamed. Spark repeats a micro-batch that it did not see finish: committed before, it is passed over;
-otherwise its files are written again. So each result is in the table exactly once.
+renamed. Commits alone say how far each stream has been evaluated: whoever runs the job goes on behind the last one, and
+what a micro-batch without a commit had written is written again. So each result is in the table exactly once.
 """
 
 from __future__ import annotations
@@ -59,14 +59,6 @@ class ResultsTable:
     def commit(self, commit: Commit) -> None:
         write_json(self._path(commit.batch), asdict(commit))
 
-    def is_committed(self, batch: int) -> bool:
-        return self._path(batch).exists()
-
-    def next_batch(self) -> int:
-        """The number after that of the last commit."""
-        names = sorted(self.commits_folder.glob("[0-9]*.json"))
-        return int(names[-1].stem) + 1 if names else 0
-
     def commits(self, after: int = -1) -> list[Commit]:
         """All commits behind a batch, in order; a commit is read once."""
         names = sorted(path.name for path in self.commits_folder.glob("[0-9]*.json"))
@@ -83,7 +75,7 @@ class ResultsTable:
 
     def of_batch(self, batch: int) -> Commit:
         """The commit of a micro-batch, or an empty one."""
-        return self._commit(self._path(batch).name) if self.is_committed(batch) else Commit(-1, 0)
+        return self._commit(self._path(batch).name) if self._path(batch).exists() else Commit(-1, 0)
 
     def _commit(self, name: str) -> Commit:
         if name not in self._read:

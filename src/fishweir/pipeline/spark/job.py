@@ -6,6 +6,7 @@ the source, probing as tasks of an RDD, since planning a query of Spark SQL take
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +21,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from fishweir.pipeline.batch import MicroBatches
 from fishweir.pipeline.offsets import LogSlice
+from fishweir.pipeline.spark.checkpoint import begin_anew
 from fishweir.pipeline.spark.extensions import Extensions
 from fishweir.pipeline.spark.source import FORMAT, LogsSource
 from fishweir.pipeline.summary import Summary
@@ -39,9 +41,11 @@ class SparkJob:
 
     def start(self) -> None:
         self.batches.prepare()
+        begin_anew(self.batches.home.checkpoint, self.batches.offsets)
         self.spark.dataSource.register(LogsSource)
         stream = self.spark.readStream.format(FORMAT).option("home", str(self.batches.home.path))
         stream = stream.option("documents", str(self.batches.documents))
+        stream = stream.option("start", json.dumps(self.batches.offsets))
         frame = stream.option("tasks", str(self.spark.sparkContext.defaultParallelism)).load()
         writer = frame.writeStream.foreachBatch(self._micro_batch).queryName(f"fishweir {self.batches.home.path.name}")
         self.query = writer.option("checkpointLocation", str(self.batches.home.checkpoint)).start()
@@ -66,9 +70,9 @@ class SparkJob:
             raise failure
         return False
 
-    def _micro_batch(self, frame: DataFrame, batch: int) -> None:
+    def _micro_batch(self, frame: DataFrame, _: int) -> None:
         self._late = 0
-        self.batches.run(batch, SparkExecutor(frame, self.spark.sparkContext))
+        self.batches.run(SparkExecutor(frame, self.spark.sparkContext))
 
 
 class SparkExecutor:

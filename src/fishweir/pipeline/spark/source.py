@@ -6,6 +6,7 @@ one more key in the offset, so no restart is needed.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -36,15 +37,16 @@ class LogsSource(DataSource):
         return "stream int, after long, upto long"
 
     def streamReader(self, schema: StructType) -> LogsReader:
-        return LogsReader(self.options["home"], int(self.options["documents"]), int(self.options["tasks"]))
+        start = json.loads(self.options["start"])
+        return LogsReader(self.options["home"], start, int(self.options["documents"]), int(self.options["tasks"]))
 
 
 class LogsReader(DataSourceStreamReader):
-    def __init__(self, home: str, documents: int, tasks: int) -> None:
-        self.home, self.documents, self.tasks = Home(Path(home)), documents, tasks
+    def __init__(self, home: str, start: Offsets, documents: int, tasks: int) -> None:
+        self.home, self.start, self.documents, self.tasks = Home(Path(home)), start, documents, tasks
 
     def initialOffset(self) -> Offsets:
-        return {}
+        return self.start
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self.documents)

@@ -1,0 +1,198 @@
+"""The guard: statements of people who are not trusted reach no private network and no file of the machine.
+
+In: places that statements name (feeds, XML by URL, webhooks, stylesheets). Out: GuardError where one is refused. It is
+off unless asked for. A place is checked twice: when it is registered, by what is written (`check`), and whenever a
+connection is made, by the addresses that its host has at that moment. The connection goes to an address that was
+checked, so neither a redirect nor a name that resolves to something else the second time gets past it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from fishweir.errors import FishweirError
+
+if TYPE_CHECKING:
+    import httpx
+
+SETTING = "FISHWEIR_GUARD"
+LOCAL_NAMES = (".localhost", ".local", ".internal", ".localdomain", ".home.arpa")
+NAT64 = IPv6Network("64:ff9b::/96")
+
+Address = IPv4Address | IPv6Address
+
+
+class GuardError(FishweirError):
+    """A place that the guard refuses; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Whether places are checked. The guard of a home that only its owner uses is off."""
+
+    on: bool = False
+
+    @staticmethod
+    def asked(on: bool | None) -> Guard:
+        """As asked for; None asks the environment: FISHWEIR_GUARD=1."""
+        setting = os.environ.get(SETTING, "").strip().lower()
+        return Guard(setting not in ("", "0", "no", "off", "false") if on is None else on)
+
+    def check(self, place: str, base: Path | None = None) -> None:
+        """GuardError where a URL or path is refused by what is written; names are resolved later, when it is read.
+
+        Files are allowed below `base`, the folder that the program works in, and nowhere else.
+        """
+        if not self.on:
+            return
+        scheme = urlsplit(place).scheme.lower() if "://" in place or place.lower().startswith("file:") else ""
+        if scheme in ("http", "https"):
+            self._check_written_host(place)
+        elif scheme:
+            raise GuardError(f"the guard is on: {scheme}: is refused, only http and https are read")
+        elif base is None or not Path(os.path.realpath(base / place)).is_relative_to(os.path.realpath(base)):
+            raise GuardError(f"the guard is on: {place} is not a file below the current folder")
+
+    def _check_written_host(self, url: str) -> None:
+        host = (urlsplit(url).hostname or "").rstrip(".").lower()
+        if host == "localhost" or host.endswith(LOCAL_NAMES):
+            raise GuardError(f"the guard is on: {host} is a name of a private network")
+        found = _written_address(host)
+        if found is not None:
+            _check_addresses(host, [found])
+
+    def check_host(self, host: str) -> None:
+        """GuardError where a host is refused by its addresses. It asks the name server, and may take a while."""
+        if self.on:
+            _resolved(host, 0)
+
+    def client(self, **options: Any) -> httpx.Client:
+        """An HTTP client whose connections are checked; `options` are those of httpx.Client."""
+        import httpx
+
+        if not self.on:
+            return httpx.Client(**options)
+        import httpcore
+
+        transport = httpx.HTTPTransport()
+        transport._pool._network_backend = _backend(httpcore.SyncBackend())  # type: ignore[attr-defined]
+        return httpx.Client(**options, transport=transport, trust_env=False)  # a proxy would resolve names itself
+
+    def async_client(self, **options: Any) -> httpx.AsyncClient:
+        """The same for coroutines."""
+        import httpx
+
+        if not self.on:
+            return httpx.AsyncClient(**options)
+        transport = httpx.AsyncHTTPTransport()
+        pool: Any = transport._pool
+        pool._network_backend = _async_backend(pool._network_backend)
+        return httpx.AsyncClient(**options, transport=transport, trust_env=False)
+
+
+def _written_address(host: str) -> Address | None:
+    """The address that a host is written as, also in the forms that only C libraries know (127.1, 0x7f000001)."""
+    try:
+        return ip_address(host.partition("%")[0])
+    except ValueError:
+        pass
+    try:
+        return IPv4Address(socket.inet_aton(host)) if host[:1].isdigit() else None
+    except OSError:
+        return None
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is one of the Internet: neither private, loopback, link-local, reserved nor a group's.
+
+    The metadata services of clouds are link-local or private. An IPv6 address that holds an IPv4 address is as public
+    as that one.
+    """
+    if isinstance(address, IPv6Address):
+        held = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
+        if address in NAT64:
+            held = IPv4Address(int(address) & 0xFFFF_FFFF)
+        if held is not None:
+            return is_public(held)
+    return address.is_global and not address.is_multicast
+
+
+def _check_addresses(host: str, addresses: Iterable[Address]) -> None:
+    for address in addresses:
+        if not is_public(address):
+            shown = host if host == str(address) else f"{host} ({address})"
+            raise GuardError(f"the guard is on: {shown} is not an address of the public Internet")
+
+
+def _resolved(host: str, port: int) -> list[str]:
+    """The addresses of a host, all of them public; a name that cannot be resolved is an OSError."""
+    return _checked(host, socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+
+
+def _checked(host: str, found: Sequence[Any]) -> list[str]:
+    addresses = [str(entry[4][0]) for entry in found]
+    _check_addresses(host, (ip_address(address.partition("%")[0]) for address in addresses))
+    return addresses
+
+
+def refusal(error: BaseException) -> GuardError | None:
+    """The refusal behind an error of a client, or None."""
+    while error is not None:
+        if isinstance(error, GuardError):
+            return error
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    return None
+
+
+def _backend(plain: Any) -> Any:
+    """A network backend of httpcore that connects to addresses that have been checked."""
+    import httpcore
+
+    class Checked(httpcore.NetworkBackend):
+        def connect_tcp(self, host: str, port: int, *rest: Any, **more: Any) -> Any:
+            try:
+                addresses = _resolved(host, port)
+            except (GuardError, OSError) as error:
+                raise httpcore.ConnectError(str(error)) from error
+            for address in addresses[:-1]:
+                try:
+                    return plain.connect_tcp(address, port, *rest, **more)
+                except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                    continue
+            return plain.connect_tcp(addresses[-1], port, *rest, **more)
+
+        def sleep(self, seconds: float) -> None:
+            plain.sleep(seconds)
+
+    return Checked()
+
+
+def _async_backend(plain: Any) -> Any:
+    import httpcore
+
+    class Checked(httpcore.AsyncNetworkBackend):
+        async def connect_tcp(self, host: str, port: int, *rest: Any, **more: Any) -> Any:
+            try:
+                loop = asyncio.get_running_loop()
+                addresses = _checked(host, await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            except (GuardError, OSError) as error:
+                raise httpcore.ConnectError(str(error)) from error
+            for address in addresses[:-1]:
+                try:
+                    return await plain.connect_tcp(address, port, *rest, **more)
+                except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                    continue
+            return await plain.connect_tcp(addresses[-1], port, *rest, **more)
+
+        async def sleep(self, seconds: float) -> None:
+            await plain.sleep(seconds)
+
+    return Checked()
