@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import cast
 
 from lark import Token
 
@@ -174,7 +175,7 @@ class _Binder:
                 for (token, _), name in zip(attributes, names, strict=True):
                     if names.count(name) > 1:
                         raise Rejected(f"the attribute '{name}' is given twice", _at(token))
-                return ElementOutput(str(tag), given, tuple(self._output(part) for part in _spaced(content)))
+                return ElementOutput(str(tag), given, tuple(self._output(part) for part in _content(content)))
             case FwrSyntax():
                 return self._inner(item)
             case _:
@@ -235,8 +236,8 @@ class _Binder:
         return PathCondition(at, _operator(predicate.op), constant)
 
 
-def _spaced(content: tuple[ItemSyntax, ...]) -> list[ItemSyntax]:
-    return spaced(content)
+def _content(content: tuple[ItemSyntax, ...]) -> list[ItemSyntax]:
+    return cast("list[ItemSyntax]", spaced(content))
 
 
 def _operator(op: str) -> str:
