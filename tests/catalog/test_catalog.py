@@ -73,8 +73,9 @@ def test_survives_reopening(path: Path, catalog: Catalog) -> None:
     assert found.schedule == Schedule(1767225600.0, 3600.0, 1798761600.0)
     assert found.action == Action("append", ("f.jsonl",))
     assert (found.added, found.dropped) == (2, None)
-    assert again.subscribed() == {1: (Action("append", ("f.jsonl",)),)}
-    assert again.dropped() == {2: 4}
+    assert again.acting().tolist() == [1]
+    assert again.actions([1, 2]) == {1: (Action("append", ("f.jsonl",)),)}
+    assert [again.tombstones().upto(version).tolist() for version in (3, 4)] == [[], [2]]
     assert again.names() == ["a"]
 
 
@@ -168,7 +169,25 @@ def test_drop_and_create_again(catalog: Catalog) -> None:
     newest = catalog.query("a")
     assert newest is not None
     assert (newest.number, newest.constants, newest.dropped) == (3, (6.0,), None)
-    assert catalog.dropped() == {1: 2, 2: 4}
+    gone_then = catalog.tombstones()
+    assert (gone_then.numbers.tolist(), gone_then.changes.tolist()) == ([1, 2], [2, 4])
+
+
+def test_only_what_is_new_is_read_again(catalog: Catalog) -> None:
+    read: list[object] = []
+    mail = query("create m where <r><v>$v</></> in 's' construct $v do append 'f.jsonl'")
+    add(catalog, above("a"), above("b"), mail)
+    drop(catalog, "a")
+    assert (catalog.tombstones().numbers.tolist(), catalog.acting().tolist()) == ([1], [3])
+    sa.event.listen(catalog.engine, "before_cursor_execute", lambda *given: read.append(given[3]))
+    assert (catalog.tombstones().numbers.tolist(), catalog.acting().tolist()) == ([1], [3])
+    assert read == [(4,), (1,)], "from the change and the row on that were seen last"
+    add(catalog, query("create n where <r><v>$v</></> in 's' construct $v do append 'f.jsonl'"))
+    drop(catalog, "m")
+    assert (catalog.tombstones().numbers.tolist(), catalog.acting().tolist()) == ([1, 3], [3, 4])
+    assert catalog.tombstones().within(0, 3, since=3) == 2
+    assert catalog.tombstones().within(0, 3, since=4) == 1
+    assert catalog.actions([2, 4]) == {4: (Action("append", ("f.jsonl",)),)}
 
 
 def test_unnamed_queries(catalog: Catalog) -> None:

@@ -194,6 +194,14 @@ Output = VariableOutput | TextOutput | ElementOutput | PathOutput | ForOutput | 
 
 
 @dataclass(frozen=True, slots=True)
+class Unless:
+    """What a document must not be followed by within some seconds: one that makes it a result of another query."""
+
+    query: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
     """A query without its constants; `slots` constants make it a query.
 
@@ -216,6 +224,8 @@ class Shape:
     """Of a join by SQL, its select list."""
     alternatives: tuple[Shape, ...] = ()
     """Shapes with the same sources, output and windows: the query also holds where one of them does."""
+    unless: Unless | None = None
+    """Of the first block of `NOT FOLLOWED BY`: its documents are published once they are known to have no match."""
 
     @property
     def sources(self) -> list[Source]:
@@ -290,6 +300,15 @@ class DropQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class DropQueries:
+    """Drops all queries whose names match a pattern as `like` has it: `%` any text, `_` any character."""
+
+    pattern: str
+    text: str = ""
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class StreamDefinition:
     """A stream as declared. `path` None means pushed. Paths keep their text; see algebra.documents."""
 
@@ -329,6 +348,5 @@ class CreateStream:
     line: int = 1
 
 
-Statement: TypeAlias = (
-    "CreateQuery | DropQuery | CreateStream | CreateFeed | RegisterFeed | Subscribe | Unsubscribe | DropFeed"
-)
+Dropping: TypeAlias = "DropQuery | DropQueries | DropFeed"
+Statement: TypeAlias = "CreateQuery | CreateStream | CreateFeed | RegisterFeed | Subscribe | Unsubscribe | Dropping"

@@ -46,7 +46,7 @@ def keeps_items(shape: Shape | Selection) -> bool:
     """Whether each result is a whole document or tuple as it came: a filter. It then keeps its id."""
     if isinstance(shape, Selection):
         return not shape.joins and (shape.output is None or not shape.output.columns)
-    return all(_keeps_documents(part) for part in parts(shape))
+    return shape.unless is not None or all(_keeps_documents(part) for part in parts(shape))
 
 
 def _keeps_documents(shape: Shape) -> bool:

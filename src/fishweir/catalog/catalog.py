@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -24,6 +24,7 @@ from fishweir.algebra.codec import from_json
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Action, Constant, Schedule, Shape, StreamDefinition
 from fishweir.catalog.change import Change
+from fishweir.catalog.increments import Increments, Ints, Tombstones
 from fishweir.catalog.schema import counters, metadata, queries, shapes, streams, subscriptions
 from fishweir.catalog.subscribers import Subscription, standing
 
@@ -54,6 +55,7 @@ class Catalog:
         self.engine = sa.create_engine(address)
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _tune_sqlite)
+        self._increments = Increments(self.engine)
         if not sa.inspect(self.engine).has_table(counters.name):
             self._create()
 
@@ -138,11 +140,9 @@ class Catalog:
                 found |= {row.number: self._query(row) for row in rows}
         return found
 
-    def dropped(self) -> dict[int, int]:
-        """Number of each dropped query, with the change that dropped it."""
-        with self.engine.connect() as connection:
-            chosen = sa.select(queries.c.number, queries.c.dropped).where(queries.c.dropped.is_not(None))
-            return {row.number: row.dropped for row in connection.execute(chosen)}
+    def tombstones(self) -> Tombstones:
+        """The dropped queries; only those are read that were dropped since the last call."""
+        return self._increments.tombstones()
 
     def expired(self, now: float) -> list[str]:
         with self.engine.connect() as connection:
@@ -161,6 +161,22 @@ class Catalog:
         found: dict[int, tuple[Action, ...]] = {}
         for number, action in rows:
             found[number] = (*found.get(number, ()), from_json(json.loads(action)))
+        return found
+
+    def acting(self) -> Ints:
+        """The numbers of the queries that have actions, ascending; only what is new is read."""
+        return self._increments.acting()
+
+    def actions(self, numbers: Iterable[int]) -> dict[int, tuple[Action, ...]]:
+        """The actions of those of some queries that have any: as many rows are read as there are."""
+        found: dict[int, tuple[Action, ...]] = {}
+        wanted = [int(number) for number in numbers]
+        with self.engine.connect() as connection:
+            for i in range(0, len(wanted), 10_000):
+                some = subscriptions.c.query.in_(wanted[i : i + 10_000])
+                chosen = sa.select(subscriptions.c.query, subscriptions.c.action).where(some)
+                for number, action in connection.execute(chosen.order_by(subscriptions.c.id)):
+                    found[number] = (*found.get(number, ()), _action(action))
         return found
 
     def subscribers(self, feed: str | None = None) -> list[Subscription]:
@@ -199,6 +215,11 @@ def _tune_sqlite(connection: Any, _: Any) -> None:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+
+
+@lru_cache(maxsize=10_000)
+def _action(text: str) -> Action:
+    return from_json(json.loads(text))  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=100_000)

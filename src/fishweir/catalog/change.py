@@ -7,10 +7,11 @@ word is passed over; another definition under a taken name is an error, and noth
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -23,6 +24,17 @@ from fishweir.catalog.schema import counters, queries, reads, shapes, streams, s
 from fishweir.errors import QueryError
 
 CHUNK = 20_000
+_WILD = {"%": ".*", "_": "."}
+_LIVING = (queries.c.name, queries.c.number, queries.c.shape, queries.c.published)
+
+
+class Living(NamedTuple):
+    """What dropping a query needs to know of it; `shape` is a number."""
+
+    name: str
+    number: int
+    shape: int
+    published: bool
 
 
 class Change:
@@ -113,6 +125,44 @@ class Change:
         )
         if dropped.rowcount == 0:
             raise QueryError(f"there is no query {name}")
+
+    def drop_many(self, numbers: Sequence[int]) -> None:
+        """Drops queries by their numbers; one change number for all of them."""
+        self._unnamed = None
+        change = self.take(1)
+        for i in range(0, len(numbers), 10_000):
+            some = queries.c.number.in_(numbers[i : i + 10_000])
+            self.connection.execute(sa.update(queries).where(some).values(dropped=change))
+
+    def living(self, names: Sequence[str]) -> dict[str, Living]:
+        """The living queries of some names."""
+        found: dict[str, Living] = {}
+        for i in range(0, len(names), 10_000):
+            chosen = queries.c.name.in_(names[i : i + 10_000]) & queries.c.dropped.is_(None)
+            rows = self.connection.execute(sa.select(*_LIVING).where(chosen))
+            found |= {row.name: Living(*row) for row in rows}
+        return found
+
+    def names_like(self, pattern: str) -> list[str]:
+        """The names of living queries that match a pattern, the newest first; upper and lower case differ."""
+        like = [_WILD.get(part, re.escape(part[-1])) for part in re.findall(r"\\.|.", pattern, re.DOTALL)]
+        wanted = re.compile("".join(like), re.DOTALL)
+        prefix = re.split(r"[%_\\]", pattern, maxsplit=1)[0]
+        chosen: sa.ColumnElement[bool] = queries.c.dropped.is_(None)
+        if prefix:
+            chosen &= queries.c.name.between(prefix, prefix + chr(0x10FFFF))
+        names = self.connection.scalars(sa.select(queries.c.name).where(chosen).order_by(queries.c.number.desc()))
+        return [name for name in names if wanted.fullmatch(name)]
+
+    def sources_of(self, ids: Iterable[int]) -> set[str]:
+        """What the shapes of some queries read."""
+        found = set[str]()
+        wanted = sorted(set(ids))
+        for i in range(0, len(wanted), 10_000):
+            chosen = sa.select(shapes.c.shape).where(shapes.c.id.in_(wanted[i : i + 10_000]))
+            for shape in self.connection.scalars(chosen):
+                found |= {source.name for source in from_json(json.loads(shape)).sources}
+        return found
 
     def expire(self, now: float) -> None:
         """Drops what has expired; one change number for all of it."""

@@ -10,6 +10,7 @@ crash. The job takes them up like any other arrivals, in its next micro-batch.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +23,12 @@ from fishweir.algebra.alternatives import parts, steps_of
 from fishweir.algebra.construct import element_text
 from fishweir.algebra.documents import tuple_to_document
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, StreamDefinition, VariableOutput
+from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, Source, StreamDefinition, VariableOutput
 from fishweir.algebra.output_streams import keeps_items
 from fishweir.algebra.returns import ReturnOutput
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.stylesheets import BadItem, Stylesheet
+from fishweir.engine.absences import Absences, first_documents, second_sources
 from fishweir.errors import QueryError
 from fishweir.evaluate.plan.plan import sources_of
 from fishweir.intake import StreamLog, log_batch
@@ -38,7 +40,7 @@ from fishweir.pipeline.results import Result, ResultReader
 from fishweir.pipeline.taken import TakenDocument, take_document
 
 Transform = Callable[[str], bytes]
-CURSOR = "micro_batch"
+CURSOR, UNTIL = "micro_batch", "until"
 
 
 @dataclass
@@ -51,6 +53,8 @@ class Target:
     since: int
     position: int
     keeps_ids: bool = False
+    absences: Absences | None = None
+    """Of the documents that `NOT FOLLOWED BY` passes on: those that wait."""
 
 
 class Materializer:
@@ -64,6 +68,8 @@ class Materializer:
     ) -> None:
         self.home, self.catalog, self.table, self.reader, self.clock = home, catalog, table, reader, clock
         self.targets: dict[int, Target] = {}
+        self.reached: Callable[[Source, Commit], float] = lambda source, commit: -math.inf
+        """The time before which no document of a source is to be expected any more, as the job knows it."""
         self.version = -1
         self._done = home.delivery / "materialized.json"
         """How far each stream is, so that micro-batches without items for it are not read again."""
@@ -71,7 +77,8 @@ class Materializer:
     def pending(self) -> int:
         """Appends what is committed and not yet materialised; how many entries."""
         self._refresh()
-        return sum(self._publish(commit) for commit in self._commits())
+        count = sum(self._publish(commit) for commit in self._commits())
+        return count + sum(self._pass_on(target) for target in self.targets.values() if target.absences)
 
     def waiting(self) -> bool:
         self._refresh()
@@ -87,6 +94,8 @@ class Materializer:
                 continue
             query = self.catalog.query(stream.virtual)
             read = set() if query is None else set(query.shape.sources)
+            if id in targets and (absences := targets[id].absences):
+                read |= set(absences.sources)
             inputs = tuple(other for other, one in streams.values() if read.intersection(sources_of(one)))
             found[id] = Published(targets[id].position if id in targets else -1, inputs)
         return found
@@ -118,8 +127,19 @@ class Materializer:
             log = open_log(self.home.streams, id)
             appended = log.newest(CURSOR)
             position = max(-1 if appended is None else appended, done.get(str(id), -1))
-            self.targets[id] = Target(log, transform_of(stream), numbers, added[id], position)
+            absences = self._absences(own, log)
+            if absences is not None:
+                position = done.get(str(id), -1)
+            self.targets[id] = Target(log, transform_of(stream), numbers, added[id], position, absences=absences)
             self._follow(self.targets[id], numbers, own)
+
+    def _absences(self, own: Shape | Selection | None, log: StreamLog) -> Absences | None:
+        if not isinstance(own, Shape) or own.unless is None:
+            return None
+        matches = self.catalog.query(own.unless.query)
+        assert matches is not None, "it is dropped with the query that needs it"
+        decided = (-1, -math.inf) if (until := log.newest(UNTIL)) is None else (log.newest(CURSOR), until)
+        return Absences(own.unless, second_sources(matches.shape), frozenset(matches.numbers), decided)
 
     def _follow(self, target: Target, numbers: frozenset[int], own: Shape | Selection | None) -> None:
         """The query may be another by now."""
@@ -132,6 +152,10 @@ class Materializer:
     def _publish(self, commit: Commit) -> int:
         due = {id: target for id, target in self.targets.items() if target.position < commit.batch}
         reading = [target for target in due.values() if target.since <= commit.version and commit.matches]
+        for target in reading:
+            if target.absences:
+                self._wait(target, target.absences, commit)
+        reading = [target for target in reading if not target.absences]
         wanted = frozenset().union(*(target.numbers for target in reading))
         found: dict[int, list[Result]] = defaultdict(list)
         if wanted:
@@ -145,8 +169,44 @@ class Materializer:
                 count += len(results)
         for target in due.values():
             target.position = commit.batch
-        write_json(self._done, {str(id): target.position for id, target in self.targets.items()})
+        write_json(self._done, {str(id): _done(target) for id, target in self.targets.items()})
         return count
+
+    def _wait(self, target: Target, absences: Absences, commit: Commit) -> None:
+        rows, expansion = self.table.rows(commit), self.reader.expansion(self.table, commit)
+        matched = (place for place, _ in first_documents(rows, expansion, absences.matches))
+        absences.add(commit.batch, first_documents(rows, expansion, target.numbers), matched)
+
+    def _pass_on(self, target: Target) -> int:
+        """Appends the documents whose window has passed without a match, dated by its end."""
+        absences = target.absences
+        if not absences or not absences.ends or target.position < 0:
+            return 0
+        commit = self.table.of_batch(target.position)
+        reached = min(self.reached(source, commit) for source in absences.sources)
+        due = absences.due(reached)
+        if due:
+            entries = [(open_log(self.home.streams, stream).entry(number), stream) for _, (stream, number) in due]
+            stream = target.log.stream
+            columns: dict[str, Sequence[Any]] = {
+                "id": [entry.id for entry, _ in entries],
+                "timestamp": [end for end, _ in due],
+                "origin": [take_document(self.home, *place).origin for _, place in due],
+                "body": [entry.body for entry, _ in entries],
+                "context": [entry.context for entry, _ in entries],
+            }
+            for name, _ in stream.columns:
+                columns[column_name(name)] = [(entry.values or {})[name] for entry, _ in entries]
+            cursor = {CURSOR: target.position, UNTIL: reached}
+            target.log.append(log_batch(stream, len(due), self.clock(), columns), cursor)
+            absences.decide(target.position, reached)
+        return len(due)
+
+
+def _done(target: Target) -> int:
+    """The micro-batch behind which a restart reads on: documents that wait are found again."""
+    oldest = target.absences.oldest() if target.absences else None
+    return target.position if oldest is None else min(target.position, oldest - 1)
 
 
 def append(home: Home, target: Target, results: Sequence[Result], batch: int, now: float) -> None:

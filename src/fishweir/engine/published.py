@@ -85,9 +85,11 @@ class Published:
             stream = self.streams.get(name)
             if stream is not None and stream.virtual == name and not self._readers(name):
                 border += [read for read in self.change.sources(name) if read.startswith(DERIVED)]
+                shape = self.change.shape(name)
                 self.withdraw(name)
-                if self.change.publishes(name):
-                    self.change.drop(name)
+                for own in (name, *([shape.unless.query] if isinstance(shape, Shape) and shape.unless else ())):
+                    if self.change.publishes(own):
+                        self.change.drop(own)
 
     def _readers(self, name: str) -> list[str]:
         readers = [*self.change.reading(name), *self.change.publications.reader_names(name)]

@@ -24,6 +24,7 @@ from fishweir.algebra.nodes import (
     ColumnOutput,
     CreateQuery,
     CreateStream,
+    DropQueries,
     DropQuery,
     Shape,
     Source,
@@ -31,7 +32,7 @@ from fishweir.algebra.nodes import (
     StreamDefinition,
 )
 from fishweir.algebra.views import FeedError, Publication, reads
-from fishweir.catalog.change import Change, bound_shape
+from fishweir.catalog.change import Change, Living, bound_shape
 from fishweir.delivery.actions import Actions
 from fishweir.engine.dated import dated_slots, time_text
 from fishweir.engine.feeds import Feeds
@@ -70,12 +71,14 @@ class Registration:
     def run(self, statements: Sequence[Statement]) -> list[str]:
         """Stores the statements in order; the names of the queries they create."""
         names: list[str] = []
-        for is_query, group in groupby(statements, _is_query):
-            if is_query:
+        for kind, group in groupby(statements, _kind):
+            if kind == "query":
                 names += self.add_queries(group)  # type: ignore[arg-type]
-                continue
-            for statement in group:
-                names += self._other(statement)
+            elif kind == "drop":
+                self.drop_many([statement.name for statement in group if isinstance(statement, DropQuery)])
+            else:
+                for statement in group:
+                    names += self._other(statement)
         return names
 
     def add_queries(self, statements: Iterable[CreateQuery | CreateFeed]) -> Iterator[str]:
@@ -95,8 +98,10 @@ class Registration:
                 self.registering.subscribe(statement)
             case Unsubscribe():
                 self.registering.unsubscribe(statement)
-            case DropFeed(name) | DropQuery(name):
-                self._drop(name, isinstance(statement, DropFeed))
+            case DropFeed(name):
+                self._drop(name, feed=True)
+            case DropQueries(pattern):
+                self.drop_many([name for name in self.change.names_like(pattern) if not name.startswith(DERIVED)])
         return []
 
     def _replace(self, statement: CreateQuery) -> list[str]:
@@ -111,7 +116,28 @@ class Registration:
             self.change.replace_queries([self._bind(query) for query in queries])
         return [str(statement.name)]
 
-    def _drop(self, name: str, feed: bool) -> None:
+    def drop_many(self, names: Sequence[str]) -> None:
+        """Drops queries in order; those that nobody can read by name, which are most, together."""
+        known = self.change.living(names)
+        plain: list[Living] = []
+        for name in names:
+            found = known.pop(name, None)
+            if found is None:
+                raise QueryError(f"there is no query {name}")
+            if found.published:
+                self._drop_plain(plain)
+                plain = []
+                self._drop(name)
+            else:
+                plain.append(found)
+        self._drop_plain(plain)
+
+    def _drop_plain(self, some: Sequence[Living]) -> None:
+        if some:
+            self.change.drop_many([living.number for living in some])
+            self.published.sweep(self.change.sources_of(living.shape for living in some))
+
+    def _drop(self, name: str, feed: bool = False) -> None:
         if self.feeds.is_published(name):
             self.registering.check_unsubscribed(name)
             self.feeds.withdraw(name)
@@ -273,8 +299,11 @@ class Registration:
         return refused(statement, f"{subject} {reason}", word, after)
 
 
-def _is_query(statement: Statement) -> bool:
-    return isinstance(statement, CreateQuery) or (isinstance(statement, CreateFeed) and not statement.replace)
+def _kind(statement: Statement) -> str:
+    """What is stored together, where it stands together in a script."""
+    if isinstance(statement, CreateQuery) or (isinstance(statement, CreateFeed) and not statement.replace):
+        return "query"
+    return "drop" if isinstance(statement, DropQuery) else ""
 
 
 def to_query(statement: CreateQuery | CreateFeed) -> CreateQuery:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,15 +20,12 @@ from fishweir.delivery.dispatcher import Dispatcher
 from fishweir.engine.background import Background
 from fishweir.engine.explain import explain_all, explain_query
 from fishweir.engine.materialize import Materializer
+from fishweir.engine.planning import Planning
 from fishweir.engine.register import Registration
 from fishweir.engine.runner import Feeder, Progress, Runner
 from fishweir.engine.status import EngineStatus, QueryStatus, engine_status, query_status
 from fishweir.engine.timeliness import lateness_of, missed_by
 from fishweir.errors import HomeError, QueryError
-from fishweir.evaluate.group import Strategy
-from fishweir.evaluate.plan.plan import cached_segment
-from fishweir.evaluate.plan.planner import Planner
-from fishweir.evaluate.plan.segments import Segment
 from fishweir.evaluate.statistics import Statistics
 from fishweir.intake import Source, StreamLog, documents_batch, without_credentials
 from fishweir.languages.bulk import render_rows, to_rows
@@ -86,10 +83,10 @@ class Weir:
     ) -> None:
         self.documents_per_batch, self.clock = documents_per_batch, clock
         self.state_limit, self.idle_after, self._opened = state_limit, idle_after, clock()
-        self._strategies = _named(strategies)
         self.home = Home(home)
         self.home.create()
         self.catalog = Catalog(catalog or self.home.path / "catalog.db")
+        self.planning = Planning(self.home, self.catalog, strategies)
         self.actions = Actions()
         self.table = ResultsTable(self.home.results)
         self.feeders: dict[str, Feeder] = {}
@@ -136,6 +133,13 @@ class Weir:
         """Removes a query; its results stay."""
         with self.catalog.change() as change:
             Registration(change, self.actions, Path.cwd()).run([DropQuery(name)])
+
+    def drop_many(self, names: Iterable[str]) -> int:
+        """Removes many queries, all or none; how many."""
+        given = list(names)
+        with self.catalog.change() as change:
+            Registration(change, self.actions, Path.cwd()).drop_many(given)
+        return len(given)
 
     def action(self, name: str, function: Callable[[Result], Any]) -> None:
         """Makes a Python function an action: `do NAME` calls it with each result."""
@@ -199,14 +203,11 @@ class Weir:
             self._expire()
 
     def _new_runner(self, stopped: threading.Event) -> Runner:
-        planner = self._planner()
+        planner = self.planning.planner()
 
         def newest(statistics: Statistics) -> PlanInForce:
             self._expire()
-            version = self.catalog.version()
-            planner.refresh(version, self.catalog.living, statistics)
-            dead = frozenset(self.catalog.dropped())
-            return PlanInForce(version, planner.segments, sum(p.size for p in planner.pieces), dead)
+            return self.planning.newest(planner, statistics)
 
         materializer = Materializer(self.home, self.catalog, self.table, self._reader, self.clock)
         batches = MicroBatches(
@@ -219,6 +220,7 @@ class Weir:
             EventTime(self.home, self.table, self._opened, self.idle_after, self._warned),
             self.state_limit,
         )
+        materializer.reached = batches.reached
         dispatcher = Dispatcher(self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed)
         return Runner(
             self.home,
@@ -305,7 +307,7 @@ class Weir:
     def explain(self, name: str | None = None) -> str:
         """The group of a query, what it shares and what is left over; without a name, all groups."""
         statistics = load_statistics(self.home)
-        segments = self._segments(statistics)
+        segments = self.planning.segments(statistics)
         if name is None:
             return explain_all(segments)
         walked = walked_by_source(self.home, self.catalog.streams().values())
@@ -345,16 +347,7 @@ class Weir:
 
     def _dead(self, version: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Numbers of the queries that a micro-batch of this version must not fire."""
-        dropped = self.catalog.dropped()
-        return np.array([number for number, change in dropped.items() if change <= version], dtype=np.int64)
-
-    def _planner(self) -> Planner:
-        return Planner(self.home.plan, self.catalog.planned, self.catalog.dropped, self._strategies)
-
-    def _segments(self, statistics: Statistics) -> list[Segment]:
-        planner = self._planner()
-        planned = [cached_segment(self.home.plan, id) for id in planner.segments]
-        return [*planned, planner.tail(self.catalog.version(), statistics)]
+        return self.catalog.tombstones().upto(version)
 
     def _query(self, name: str) -> Query:
         query = self.catalog.query(name)
@@ -385,11 +378,3 @@ class Weir:
         if self.catalog.expired(now):
             with self.catalog.change() as change:
                 Registration(change, self.actions, Path.cwd()).expire(now)
-
-
-def _named(strategies: Mapping[str, str] | None) -> tuple[Strategy, ...]:
-    if not strategies:
-        return ()
-    from fishweir.papers.strategies import named_strategies
-
-    return named_strategies(strategies)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from fishweir.algebra.feeds import CreateFeed
-from fishweir.algebra.nodes import CreateQuery, CreateStream, DropQuery, Statement
+from fishweir.algebra.nodes import CreateQuery, CreateStream, DropQueries, DropQuery, Statement
 from fishweir.errors import QueryError
 from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
 from fishweir.languages.niagaracq import language as niagaracq
@@ -28,6 +28,7 @@ from fishweir.languages.xscl import language as xscl
 _GAPS = re.compile(rf"{GAP}*+")
 _NAME = re.compile(rf"{NAME}|{QUOTED}")
 _FLAGS = re.IGNORECASE | re.DOTALL
+_LIKE = re.compile(rf"{GAP}*+where{GAP}++name{GAP}++like(?![\w.-])", _FLAGS)
 
 
 def _words(*words: str) -> str:
@@ -49,12 +50,12 @@ _OPEN = r"(?:\(\s*+)*+"
 _LIST = rf"(?:\*|\$?{NAME}(?:\s*,\s*\$?{NAME})*)"
 _XSCL = (
     rf"(?:(?:select\b(?:[^'\"“”]|{QUOTED})*?\b)?from{GAP}++|select\s+{_LIST}\s+)?"
-    rf"{_OPEN}{_SOURCE}\s*(?:/(?:[/@*{{]|[^\W\d])|->|→|(?:as\s+\S+\s+)?(?:join|followed\s+by)\s*\{{)"
+    rf"{_OPEN}{_SOURCE}\s*(?:/(?:[/@*{{]|[^\W\d])|->|→|(?:as\s+\S+\s+)?(?:join|(?:not\s+)?followed\s+by)\s*\{{)"
     rf"|(?:from{GAP}++|select\s+{_LIST}\s+(?!from\b)){_SOURCE}\s+(?:as\s+\S+\s+)?publish\b"
     rf"|select\s+\$?(?P<whole>{NAME})\s+from{GAP}++{_SOURCE}\s+as\s+(?P=whole)\s+publish\b"
     rf"|select\s*<|{_words('with', 'namespace')}"
     rf"|{_OPEN}(?!(?:select|from|where|with|for|let)\b){_SOURCE}(?:{GAP}++as\s+\S+)?{GAP}*+"
-    rf"(?:\Z|[/\[]|(?:as|join|followed|publish|pref|do|start|every|expire)\b)"
+    rf"(?:\Z|[/\[]|(?:as|join|not|followed|publish|pref|do|start|every|expire)\b)"
 )
 """A stream's name with a path, a variable or a join behind it, or nothing: all its documents. In SQL no `/` follows the
 name of a relation; a select list over a stream without a path is SQL's, unless it is the variable of the whole
@@ -113,7 +114,19 @@ def _create_named(piece: Piece, context: Context) -> Statement:
 
 
 def _delete(piece: Piece, context: Context) -> Statement:
-    name, end = _take_name(piece, len("delete"), "the query's name")
+    """`delete NAME`, `drop query NAME`, and either `where name like PATTERN`."""
+    keywords = re.match(rf"{_words('drop', 'query')}|{_words('(?:delete|drop)')}", piece.text, _FLAGS)
+    assert keywords is not None
+    like = _LIKE.match(piece.text, keywords.end())
+    if like:
+        pattern, end = _take_name(piece, like.end(), "a pattern of names, such as 'x%'")
+        if end < len(piece.text):
+            raise piece.error(Rejected("expected the end of the statement", end, syntax=True))
+        return DropQueries(pattern, piece.text, context.line)
+    if keywords[0].lower() == "drop":
+        at = _skip(piece.text, keywords.end())
+        raise piece.error(Rejected("expected 'query NAME', 'feed NAME' or 'where name like ...'", at, syntax=True))
+    name, end = _take_name(piece, keywords.end(), "the query's name")
     if end < len(piece.text):
         raise piece.error(Rejected("expected the end of the statement", end, syntax=True))
     return DropQuery(name, piece.text, context.line)
@@ -154,7 +167,7 @@ STATEMENTS: tuple[tuple[str, Callable[[Piece, Context], Statement]], ...] = (
     (rf"{_words('(?:register|drop)', 'feed')}|{_words('(?:un)?subscribe')}", _feed_statement),
     (_words("create", "query"), _create_named),
     (_words("create"), _create_query),
-    (_words("delete"), _delete),
+    (_words("(?:delete|drop)"), _delete),
 )
 _STATEMENTS = tuple((re.compile(begins, _FLAGS), parse) for begins, parse in STATEMENTS)
 _BEGINS = tuple((re.compile(language.begins, _FLAGS), language) for language in LANGUAGES)

@@ -15,14 +15,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from fishweir.algebra.nodes import StreamDefinition
-from fishweir.evaluate.plan.plan import Plan, cached_plan
+from fishweir.algebra.nodes import Source, StreamDefinition
+from fishweir.evaluate.plan.plan import Plan, cached_plan, sources_of
 from fishweir.evaluate.statistics import PathStatistics, Statistics, statistics_from_json
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.counters import StreamCounters
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.event_time import EventTime, Published
-from fishweir.pipeline.home import Home, read_json, write_json
+from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.lateness import LEVELS
 from fishweir.pipeline.offsets import LogSlice, mark_by_arrival, next_offsets, slices_between, spread
 from fishweir.pipeline.probe import ProbeTask
@@ -161,6 +161,18 @@ class MicroBatches:
         self.table.commit(self.last)
         remove_others(self.home.state, states)
         self.offsets |= summary.offsets
+
+    def reached(self, source: Source, commit: Commit) -> float:
+        """The time before which no document of a source is to be expected any more, after a micro-batch: its watermark
+        then, or where nothing waits and the stream is idle or prompt, what the clock says by now."""
+        now, found = self.clock(), math.inf
+        for id in self.home.stream_ids():
+            log = open_log(self.home.streams, id)
+            if source in sources_of(log.stream):
+                waits = log.head() > commit.offsets.get(str(id), self.offsets.get(str(id), 0)) or id in self.troubled
+                own = -math.inf if waits or log.stream.virtual else self.event_time.expected(id, log.stream, now)
+                found = min(found, max(own, commit.watermarks.get(str(id), -math.inf)))
+        return found if math.isfinite(found) else -math.inf
 
     def _probe(self, summary: Summary, plan: PlanInForce, folder: Path, executor: Executor) -> None:
         """The second stage, where some query joins documents: those of this micro-batch with those retained."""

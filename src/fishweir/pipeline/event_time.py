@@ -18,7 +18,7 @@ from fishweir.evaluate.plan.plan import Plan, sources_of
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
-from fishweir.pipeline.lateness import Lateness
+from fishweir.pipeline.lateness import PROMPT, Lateness
 from fishweir.pipeline.offsets import Offsets
 
 logger = logging.getLogger("fishweir.time")
@@ -112,6 +112,15 @@ class EventTime:
             if quiet > self.idle_after and not waits and id not in troubled:
                 idle[id] = now - max(known.usual_delay, stream.late or 0.0)
         return Watermarks({id: sources_of(stream) for id, stream in streams.items()}, reached, learned, idle)
+
+    def expected(self, id: int, stream: StreamDefinition, now: float) -> float:
+        """Of a stream in which nothing waits: the time before which its next item is not expected. That is known of one
+        whose items come at once, and of one that has been idle for long."""
+        known, late = self.of(id), stream.late or 0.0
+        if known.is_prompt:
+            return now - PROMPT - late
+        quiet = now - max(known.arrived, self.began)
+        return now - max(known.usual_delay, late) if quiet > self.idle_after else -math.inf
 
     def drop_by(self, watermarks: Mapping[int, float]) -> None:
         """Documents are dropped by these watermarks from now on."""

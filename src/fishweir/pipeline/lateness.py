@@ -29,6 +29,8 @@ LONGEST = 1e12
 ENOUGH = 20
 """Items before which nothing is known of a stream's lateness; up to some times as many the margin is wider."""
 MARGIN = 1.5
+PROMPT = 1.0
+"""Seconds within which the items of a prompt stream arrive."""
 LEVELS = (0.999, 0.99, 0.95, 0.8, 0.5, 0.0)
 """The share of items that the allowance covers: less where the state would become larger than its limit."""
 
@@ -116,6 +118,11 @@ class Lateness:
     def usual_delay(self) -> float:
         """How long after its time an item may arrive."""
         return MARGIN * self.delay.quantile(LEVELS[0])
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether all items so far arrived within a second of their times."""
+        return bool(self.items) and not self.ahead and set(self.delay.counts) <= {0}
 
     def to_json(self) -> dict[str, Any]:
         finite = {name: value for name, value in vars(self).items() if value != -math.inf}

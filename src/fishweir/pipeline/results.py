@@ -85,7 +85,7 @@ class ResultReader:
     def read(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Iterator[tuple[int, Result]]:
         """The results of a micro-batch with the number of their query. A query sees a result if it was registered
         before the earliest of its documents arrived; once, by however many of its alternatives."""
-        rows, expansion = table.rows(commit), self._expansion(table, commit)
+        rows, expansion = table.rows(commit), self.expansion(table, commit)
         if wanted is not None:
             rows = rows.take(pa.array(np.unique(expansion.queries(rows, wanted)[0])))
         entries = entries_of(rows)
@@ -108,12 +108,12 @@ class ResultReader:
             read = self.read(table, commit, np.array([number]))
             return np.array([result.timestamp for _, result in read], np.float64)
         rows = table.rows(commit)
-        row, _ = self._expansion(table, commit).queries(rows, np.array([number]))
+        row, _ = self.expansion(table, commit).queries(rows, np.array([number]))
         since = rows.column("since").combine_chunks().fill_null(np.iinfo(np.int64).max)
         row = row[since.to_numpy(zero_copy_only=False)[row] >= query.added]
         return result_times(rows.take(pa.array(np.unique(row))), several(query.shape))
 
-    def _expansion(self, table: ResultsTable, commit: Commit) -> Expansion:
+    def expansion(self, table: ResultsTable, commit: Commit) -> Expansion:
         return Expansion(self.home.plan, table.sets, self.dead(commit.version))
 
 

@@ -23,6 +23,7 @@ from fishweir.algebra.nodes import (
     Shape,
     SideWindow,
     Source,
+    TextOutput,
     VariableOutput,
 )
 from fishweir.languages.connectives import NotSyntax
@@ -63,13 +64,20 @@ class JoinBinder(Binder):
         """The results of the blocks, each with its place in the text."""
 
     def bind_sides(self, left: BlockSyntax | Derived, right: BlockSyntax | Derived, join: JoinSyntax) -> None:
-        for side, operand in enumerate((left, right)):
-            self._side = side
-            if isinstance(operand, Derived):
-                self._derived(operand)
-            else:
-                self._bind_block(operand)
+        self.bind_side(left)
+        self._side = 1
+        self.bind_side(right)
         self._windows, self._strict = self._join(join), join.is_sequence
+
+    def bind_side(self, side: BlockSyntax | Derived) -> None:
+        if isinstance(side, Derived):
+            self._derived(side)
+        else:
+            self._bind_block(side)
+
+    def to_documents(self) -> Shape:
+        """The join, or its only side, as a query that says no more than which documents match."""
+        return self._shape((TextOutput(""),))
 
     def to_shape(self, query: QuerySyntax) -> Shape:
         return self._shape(

@@ -118,7 +118,8 @@ class WindowSyntax:
 
 @dataclass(frozen=True, slots=True)
 class JoinSyntax:
-    """`JOIN{conditions, window} block`, or FOLLOWED BY; `end` is where the text of its right side ends."""
+    """`JOIN{conditions, window} block`, FOLLOWED BY or NOT FOLLOWED BY; `end` is where the text of its right side
+    ends."""
 
     word: Token
     conditions: tuple[ConditionSyntax, ...]
@@ -128,7 +129,11 @@ class JoinSyntax:
 
     @property
     def is_sequence(self) -> bool:
-        return self.word[0] in "fF"
+        return self.word[0] not in "jJ"
+
+    @property
+    def is_absence(self) -> bool:
+        return self.word[0] in "nN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +192,15 @@ def comparisons(condition: ConditionSyntax) -> Iterator[ComparisonSyntax]:
 def stays(step: StepSyntax) -> bool:
     """Whether a step leads to the node itself and says nothing of it, as in `./a`."""
     return step.axis == "self" and step.kind == "node" and not (step.deep or step.conditions or step.variables)
+
+
+def last_token(node: Any) -> int:
+    """Where the last token of some syntax ends."""
+    if isinstance(node, Token):
+        return node.end_pos or 0
+    if is_dataclass(node) and not isinstance(node, type):
+        node = tuple(getattr(node, one.name) for one in fields(node))
+    return max(map(last_token, node), default=0) if isinstance(node, tuple) else 0
 
 
 def changed(node: Any, change: Callable[[Any], Any]) -> Any:

@@ -2,28 +2,35 @@
 
 In: a query of two or more blocks. Out: the outermost join, and before it those that it reads, from the inside out, each
 published under a name of its own (`chains.py`). `A JOIN{..} B JOIN{..} C` is `(A JOIN{..} B) JOIN{..} C`.
+`A NOT FOLLOWED BY{p, T} B` is A over a stream of its own: that of the documents of A whose window has passed without a
+match, a result of `A FOLLOWED BY{p, T} B`.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lark import Token
 
 from fishweir.algebra.alternatives import one_of
-from fishweir.algebra.nodes import Shape
+from fishweir.algebra.nodes import Shape, Unless
 from fishweir.languages.connectives import few
+from fishweir.languages.lexical import quote
 from fishweir.languages.parsed import ParsedQuery
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.schedule import Clauses
-from fishweir.languages.xscl.binding import at, check_alike
-from fishweir.languages.xscl.chains import Derived, mentioned_by, selected_by
+from fishweir.languages.xscl.binding import at, bind_selection, check_alike
+from fishweir.languages.xscl.chains import Derived, derived_name, mentioned_by, selected_by
 from fishweir.languages.xscl.expanding import expand_block, expand_predicate
 from fishweir.languages.xscl.joins import JoinBinder
 from fishweir.languages.xscl.slots import Slots
-from fishweir.languages.xscl.syntax import BlockSyntax, ChainSyntax, JoinSyntax, QuerySyntax
+from fishweir.languages.xscl.syntax import BlockSyntax, ChainSyntax, JoinSyntax, QuerySyntax, last_token
 
+CLAUSES = re.compile(r"(?<![\w.-])(?:publish|do|start|every|expires?|pref)(?![\w.-])", re.IGNORECASE)
+"""What may follow a query; see schedule.lark."""
 Wanted = dict[str, Token]
 """Variables that are read further out, each with its first mention."""
 
@@ -31,7 +38,15 @@ Wanted = dict[str, Token]
 def bind_joins(query: QuerySyntax, text: str) -> ParsedQuery:
     """The shape and constants of the outermost join, with the joins inside it; Rejected for what does not bind."""
     tree = _Tree(query, text)
-    binders, slots = tree.bound(query.block, query.joins, selected_by(query), "_")
+    if query.joins[-1].is_absence:
+        left = tree.absent(query.block, query.joins, selected_by(query), "_")
+        if isinstance(left, BlockSyntax):
+            return replace(bind_selection(replace(query, block=left, joins=())), before=tuple(tree.before))
+        slots = Slots()
+        binders = [JoinBinder("_", slots, False, query.optional)]
+        binders[0].bind_side(left)
+    else:
+        binders, slots = tree.bound(query.block, query.joins, selected_by(query), "_")
     shape = tree.one_of([binder.to_shape(query) for binder in binders], slots)
     constants, places = tuple(slots.constants), tuple(slots.places)
     return ParsedQuery(shape, constants, places, query.clauses, before=tuple(tree.before))
@@ -52,13 +67,24 @@ class _Tree:
         chain makes begin with `base`, those of a chain on the right of a join with a base of their own."""
         *inner, join = joins
         read = wanted | mentioned_by(join.conditions)
-        left = self.derived(first, inner, read, base) if inner else first
+        left = self.left(first, inner, read, base)
+        return self.sides(left, join, read, f"{base}{len(inner)}_" if inner else base)
+
+    def left(self, first: BlockSyntax, joins: Sequence[JoinSyntax], wanted: Wanted, base: str) -> BlockSyntax | Derived:
+        """What a join reads on its left: a block, or what the joins before it make."""
+        if not joins:
+            return first
+        return (self.absent if joins[-1].is_absence else self.derived)(first, joins, wanted, base)
+
+    def sides(
+        self, left: BlockSyntax | Derived, join: JoinSyntax, read: Wanted, prefix: str
+    ) -> tuple[list[JoinBinder], Slots]:
         right = join.block
         if isinstance(right, ChainSyntax):
-            side: BlockSyntax | Derived = self.derived(right.block, right.joins, read, f"{base}r{len(inner)}_")
+            side = self.left(right.block, right.joins, read, f"{prefix}r_")
         else:
             side = right
-        slots, prefix = Slots(), f"{base}{len(inner)}_" if inner else base
+        slots = Slots()
         choices = few(
             [
                 (one, two, replace(join, conditions=conditions))
@@ -75,16 +101,50 @@ class _Tree:
     def derived(self, first: BlockSyntax, joins: Sequence[JoinSyntax], wanted: Wanted, base: str) -> Derived:
         """A chain as a query of its own, and what it publishes."""
         binders, slots = self.bound(first, joins, wanted, base)
-        text = str(self.query.namespaces) + self.text[at(first.source) : joins[-1].end].rstrip()
+        text = self.text_of(first, joins[-1])
         made = [binder.to_derived(wanted, self.query.select is None, text) for binder in binders]
         derived = made[0][1]
         if any(other != derived for _, other in made):
             raise Rejected("what later joins read is bound in every part of an 'or'", at(joins[-1].word))
-        shape, constants, places = self.one_of([shape for shape, _ in made], slots), slots.constants, slots.places
-        clauses = Clauses(publish=derived.source)
-        own = ParsedQuery(shape, tuple(constants), tuple(places), clauses, text=derived.text)
-        self.before.append(own)
+        self.publish(self.one_of([shape for shape, _ in made], slots), slots, derived.source, derived.text)
         return derived
+
+    def absent(
+        self, first: BlockSyntax, joins: Sequence[JoinSyntax], wanted: Wanted, base: str
+    ) -> BlockSyntax | Derived:
+        """The left side of the last join over the stream of its documents without a match."""
+        *inner, join = joins
+        if join.window.seconds == math.inf:
+            raise Rejected("a window without end never passes: NOT FOLLOWED BY needs a time", join.window.place.start)
+        read, text = wanted | mentioned_by(join.conditions), self.text_of(first, join)
+        left = self.left(first, inner, read, base)
+        binders, slots = self.sides(left, join, read, f"{base}m_")
+        matches, name = derived_name(f"{text} -- matches"), derived_name(f"{text} -- documents without a match")
+        self.publish(self.one_of([one.to_documents() for one in binders], slots), slots, matches, f"{text} -- matches")
+        slots, shapes = Slots(), list[Shape]()
+        for side in _alternatives(left):
+            binder = JoinBinder(f"{base}a_", slots, True, self.query.optional)
+            binder.bind_side(side)
+            shapes.append(binder.to_documents())
+        shape = replace(self.one_of(shapes, slots), unless=Unless(matches, join.window.seconds))
+        self.publish(shape, slots, name, text)
+        if isinstance(left, Derived):
+            return replace(left, source=name)
+        source = Token("STRING", quote(name), left.source.start_pos, end_pos=left.source.end_pos)
+        return replace(left, source=source, others=tuple(replace(one, source=source) for one in left.others))
+
+    def publish(self, shape: Shape, slots: Slots, name: str, text: str) -> None:
+        """A query that this one reads."""
+        constants, places = tuple(slots.constants), tuple(slots.places)
+        self.before.append(ParsedQuery(shape, constants, places, Clauses(publish=name), text=text))
+
+    def text_of(self, first: BlockSyntax, join: JoinSyntax) -> str:
+        """The text of some joins up to this one; that of the outermost ends where the clauses of the query begin."""
+        end = join.end
+        if not end:
+            clause = CLAUSES.search(self.text, last_token(join.block))
+            end = clause.start() if clause else len(self.text)
+        return str(self.query.namespaces) + self.text[at(first.source) : end].rstrip()
 
     def one_of(self, shapes: list[Shape], slots: Slots) -> Shape:
         shape = one_of([replace(shape, slots=tuple(slots.slots)) for shape in shapes])
