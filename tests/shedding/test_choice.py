@@ -18,7 +18,7 @@ def candidates(*pairs: tuple[float, float]) -> list[Candidate]:
 
 
 def test_eighty_milliseconds() -> None:
-    """Section 5.2: with Q2 and Q3 for an element each, the utility is 1.5; with two shed queries only it would be 1.2."""
+    """Section 5.2: with Q2 and Q3 for an element each, the utility is 1.5; with two shed queries only, 1.2."""
     three = candidates((1, 55), (0.9, 45), (0.6, 30))
     best = opt_shed(three, 3, 80)
     assert best == Choice((0, 1, 1), 1)

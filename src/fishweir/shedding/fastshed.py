@@ -1,4 +1,4 @@
-"""FastShed (utility-driven shedding, section 5.4, algorithm 1): greedy, by the utility that a candidate alone could reach.
+"""FastShed (utility-driven shedding, section 5.4, algorithm 1): greedy, by what each candidate alone could reach.
 
 A candidate that is faster than the elements arrive reaches its utility times their number, not times its speed:
 

@@ -1,4 +1,4 @@
-"""Random shedding (utility-driven shedding, section 6.2): the original query for as many elements as fit, none for others.
+"""Random shedding (utility-driven shedding, section 6.2): the original query for as many elements as fit.
 
 It is what relational systems do: whole elements are dropped, whatever they are worth.
 """
