@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import signal
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fishweir.cli.common import DEFAULT_HOME, Home, RunBar, errors, opened
-from fishweir.engine.status import EngineStatus
-from fishweir.engine.weir import Weir
 from fishweir.errors import FishweirError
-from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, STATE_LIMIT
+from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
+
+if TYPE_CHECKING:
+    from fishweir.engine.weir import Weir
 
 
 def run(
@@ -51,7 +53,7 @@ def run(
 
 def read_script(script: Path) -> str:
     if str(script) == "-":
-        return typer.get_text_stream("stdin").read()
+        return sys.stdin.read()
     try:
         return script.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -68,11 +70,13 @@ def write_results(weir: Weir, path: Path) -> None:
 
 
 def summarise(weir: Weir) -> None:
+    from fishweir.engine.status import EngineStatus
+
     status = weir.status()
     assert isinstance(status, EngineStatus)
-    errors.print(str(status), markup=False)
+    errors().print(str(status), markup=False)
     aside = weir.set_aside() if status.set_aside else []
     for entry in aside[:20]:
-        errors.print(f"  set aside {entry.document}: {entry.reason[:300]}", style="yellow", markup=False)
+        errors().print(f"  set aside {entry.document}: {entry.reason[:300]}", style="yellow", markup=False)
     if len(aside) > 20:
-        errors.print(f"  and {len(aside) - 20:,} more", style="yellow")
+        errors().print(f"  and {len(aside) - 20:,} more", style="yellow")
