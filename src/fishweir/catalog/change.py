@@ -287,6 +287,7 @@ class Change:
             "start": schedule.start,
             "every": schedule.every or 0.0,
             "expire": schedule.expire,
+            "preference": json.dumps(to_json(statement.preference)) if statement.preference else None,
             "paused": False,
             "dropped": None,
             "actions": [] if replaces else self._actions(statement),

@@ -53,6 +53,7 @@ queries = Table(
     Column("start", Float),
     Column("every", Float, nullable=False),
     Column("expire", Float),
+    Column("preference", Text),
     Column("paused", Boolean, nullable=False),
     Column("publication", Integer, ForeignKey("publications.id")),
     Column("published", Boolean, nullable=False),
