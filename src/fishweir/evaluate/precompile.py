@@ -9,7 +9,6 @@ leaves out kernels that are gone. A call with other types is compiled when it co
 
 from __future__ import annotations
 
-import ast
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -18,6 +17,8 @@ from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+import numba.types
 
 from fishweir.evaluate.jit import KERNELS
 
@@ -50,11 +51,15 @@ def record() -> None:
 
 
 def called() -> Iterator[str]:
-    """The kernels that have been called in this process, with the types of their arguments."""
+    """The kernels that have been called in this process, with the types of their arguments.
+
+    Where an argument is a constant, another kernel was the caller: that one brings it along."""
     for kernel in KERNELS:
         function = kernel.py_func
         if function.__module__.startswith("fishweir.") and "<locals>" not in function.__qualname__:
-            yield from (f"{function.__module__} {function.__name__} {types!r}" for types in kernel.signatures)
+            shown = (", ".join(map(_shown, types)) for types in kernel.signatures)
+            lines = (f"{function.__module__} {function.__name__} ({types},)" for types in shown)
+            yield from (line for line in lines if "Literal[" not in line)
 
 
 def compiled_here() -> list[str]:
@@ -74,13 +79,26 @@ def _exists(line: str) -> bool:
         return False
 
 
-def _to_types(text: str) -> Any:
-    """Types of numba as they show themselves."""
-    import numba.types
+def _shown(type: Any) -> str:
+    """A type of numba as Python that `_to_types` understands."""
+    if not isinstance(type, numba.types.BaseTuple):
+        return repr(type)
+    members = "".join(f"{_shown(member)}, " for member in type.types)  # type: ignore[attr-defined]
+    place = getattr(type, "instance_class", None)
+    named = "" if place in (None, tuple) else f", '{place.__module__}:{place.__name__}'"
+    return f"_tuple(({members}){named})"
 
+
+def _to_types(text: str) -> Any:
     known = {name: value for name, value in vars(numba.types).items() if not name.startswith("_")}
-    tree = ast.parse(text, mode="eval")
-    return eval(compile(tree, LIST.name, "eval"), {"__builtins__": {}, **known, "bool": numba.types.boolean})
+    return eval(text, {"__builtins__": {}, **known, "bool": numba.types.boolean, "_tuple": _tuple})
+
+
+def _tuple(members: tuple[Any, ...], place: str | None = None) -> Any:
+    module, _, name = (place or "").partition(":")
+    kind = getattr(import_module(module), name) if place else None
+    to_type: Any = numba.types.BaseTuple.from_types
+    return to_type(members, kind)
 
 
 def _shares(lines: list[str], count: int) -> list[list[str]]:
