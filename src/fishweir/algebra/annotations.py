@@ -19,7 +19,7 @@ from typing import ClassVar
 from fishweir.algebra.column_joins import is_between, own_clause, stripped
 from fishweir.algebra.feeds import Annotation, Filter, Selection, conjunction
 from fishweir.algebra.formula import And, Clause, Formula, Literal, Not, RelativePath, atoms_of, to_dnf
-from fishweir.algebra.nodes import Constant, Source
+from fishweir.algebra.nodes import Source
 from fishweir.algebra.predicates import Predicate, SlotPlace, order_of, to_predicates
 from fishweir.algebra.texts import SIMILAR
 from fishweir.errors import QueryError
@@ -67,15 +67,18 @@ class Side:
     predicate: Predicate
     first: int
 
-    def own(self, constants: Sequence[Constant]) -> Sequence[Constant]:
-        return constants[self.first : self.first + len(self.predicate.types)]
+    @property
+    def span(self) -> slice:
+        """Where its constants stand among the query's."""
+        return slice(self.first, self.first + len(self.predicate.types))
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotationTemplate:
     """Constants: those of the sides, one after the other, then the shares of `similar`."""
 
-    kind: ClassVar[str] = "annotations"
+    kind: ClassVar[str] = "joins"
+    collects: ClassVar[bool] = True
 
     sides: tuple[Side, ...]
     windows: tuple[AnnotationWindow, ...]
@@ -98,6 +101,11 @@ class AnnotationTemplate:
 
     def sources(self, role: int) -> tuple[Source, ...]:
         return tuple(dict.fromkeys(side.predicate.source for side in self.of_role(role)))
+
+    def annotated_by(self, window: int) -> tuple[Source, ...]:
+        """The sources of the items that must meet something in a window."""
+        roles = (role for role, windows in enumerate(self.primaries) if window in windows)
+        return tuple(dict.fromkeys(source for role in roles for source in self.sources(role)))
 
     @property
     def signature(self) -> str:

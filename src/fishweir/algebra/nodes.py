@@ -26,6 +26,9 @@ Constant = str | float
 """A quoted constant compares as a string, exactly; a bare number compares as a number."""
 
 
+OLD, RATIO = "old", "ratio"
+"""In the documents of changes: what the row was before, and its new values divided by the old ones."""
+
 LAST = -1
 Axis = Literal["child", "attribute", "descendant", "descendant-attribute", "item", "seconds"]
 
@@ -245,20 +248,31 @@ def mentioned(outputs: tuple[Output, ...]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is done with the results: a registered action's name and its arguments."""
+    """What is done with the results: the name of an output and its arguments.
+
+    `address` and `host` say where they go, once that is known: deliveries to one address keep their order, and hosts
+    that fail are left alone for a while. With `own`, each query has deliveries of its own."""
 
     name: str
     arguments: tuple[str, ...] = ()
+    address: str = ""
+    host: str = ""
+    own: bool = False
+
+    def __str__(self) -> str:
+        return " ".join((self.name, *self.arguments))
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a query works. Times are seconds since 1970 or None; `every` 0 means on change."""
+    """When a query works. Times are seconds since 1970 or None; `every` 0 means on change, None that none is given."""
 
     start: float | None = None
-    every: float = 0.0
+    every: float | None = None
     expire: float | None = None
 
+
+ON_CHANGE = Schedule()
 
 DERIVED = "join."
 """How the names of queries begin that are only there for those that read them."""
@@ -273,8 +287,8 @@ class CreateQuery:
     shape: Shape | FeedQuery | Selection
     constants: tuple[Constant, ...]
     name: str | None = None
-    action: Action | None = None
-    schedule: Schedule = Schedule()
+    actions: tuple[Action, ...] = ()
+    schedule: Schedule = ON_CHANGE
     text: str = ""
     line: int = 1
     feed: FeedQuery | None = None
@@ -323,6 +337,8 @@ class StreamDefinition:
     """Of tuples that a published query passes on as they are: the name of their element, where they came from."""
     late: float | None = None
     """How many seconds behind the newest an item may come; None where that is learned."""
+    changes_of: str | None = None
+    """The stream whose rows' changes these are."""
 
     @property
     def is_tuples(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -22,15 +22,19 @@ import sqlalchemy as sa
 from fishweir.algebra.clauses import AnyNormal, constants_of, to_normals
 from fishweir.algebra.codec import from_json
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import Action, Constant, Schedule, Shape, StreamDefinition
+from fishweir.algebra.nodes import Constant, Schedule, Shape, StreamDefinition
 from fishweir.catalog.change import Change
-from fishweir.catalog.schema import counters, metadata, queries, shapes, streams, subscriptions
+from fishweir.catalog.deliveries import subscriptions
+from fishweir.catalog.schema import NOT_YET, counters, metadata, queries, shapes, streams
+from fishweir.catalog.schema import home as home_table
 from fishweir.catalog.subscribers import Subscription, standing
+from fishweir.errors import HomeError
 
 if TYPE_CHECKING:
-    from fishweir.catalog.increments import Increments, Ints, Tombstones
+    from fishweir.catalog.increments import Increments, Tombstones
 
 PATIENCE = 60  # seconds to wait for another process's write
+RESTORE = "restore catalog.db (with its -wal file) from a backup of this home, together with the rest of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +47,56 @@ class Query:
     constants: tuple[Constant, ...]
     text: str
     schedule: Schedule
-    action: Action | None
     added: int
     dropped: int | None
+    paused: bool = False
     numbers: tuple[int, ...] = ()
     """Its own number and those it had before it was replaced."""
 
 
 class Catalog:
-    def __init__(self, url: str | Path) -> None:
-        """`url` is a path of a SQLite file or an SQLAlchemy URL."""
+    def __init__(self, url: str | Path, home: str = "", is_new: bool = True) -> None:
+        """`url` is a path of a SQLite file or an SQLAlchemy URL, `home` the id of the home that it belongs to.
+        Where the home is not new, there must be a catalog already."""
         address = f"sqlite:///{url}" if isinstance(url, Path) else url
         self.engine = sa.create_engine(address)
+        self.place = str(url) if isinstance(url, Path) else self.engine.url.render_as_string()
         if self.engine.dialect.name == "sqlite":
-            sa.event.listen(self.engine, "connect", _tune_sqlite)
-        if not sa.inspect(self.engine).has_table(counters.name):
-            self._create()
+            sa.event.listen(self.engine, "connect", self._tune)
+        sa.event.listen(self.engine, "handle_error", self._blame)
+        try:
+            is_made = sa.inspect(self.engine).has_table(home_table.name)
+        except sa.exc.DBAPIError as error:
+            raise self._damaged(error.orig or error) from error
+        if not is_made:
+            if not is_new:
+                raise HomeError(f"the catalog {self.place} is missing or empty, but the home has streams: {RESTORE}")
+            self._create(home)
+        elif home and self._home() != home:
+            raise HomeError(f"the catalog {self.place} is that of another home: {RESTORE}")
 
-    def _create(self) -> None:
+    def _tune(self, connection: Any, _: Any) -> None:
+        try:
+            _tune_sqlite(connection)
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(error) from error
+
+    def _blame(self, context: Any) -> None:
+        """What is wrong with the database, not with a statement, concerns the home."""
+        error = context.original_exception
+        if type(error) in (sqlite3.DatabaseError, sqlite3.OperationalError):
+            context.chained_exception = self._damaged(error)
+
+    def _damaged(self, error: BaseException) -> HomeError:
+        return HomeError(
+            f"the catalog {self.place} cannot be used ({error}): free space if there is none, or {RESTORE}"
+        )
+
+    def _home(self) -> str | None:
+        with self.engine.connect() as connection:
+            return connection.scalar(sa.select(home_table.c.id))
+
+    def _create(self, home: str) -> None:
         """Makes the tables, all in one transaction: several processes may open a new home at once."""
         with self.engine.begin() as connection:
             if self.engine.dialect.name == "sqlite":
@@ -68,6 +104,7 @@ class Catalog:
             metadata.create_all(connection)
             if connection.scalar(sa.select(counters.c.value)) is None:
                 connection.execute(sa.insert(counters).values(name="version", value=0))
+                connection.execute(sa.insert(home_table).values(id=home))
 
     def version(self) -> int:
         with self.engine.connect() as connection:
@@ -154,42 +191,26 @@ class Catalog:
     def expired(self, now: float) -> list[str]:
         with self.engine.connect() as connection:
             chosen = queries.c.dropped.is_(None) & (queries.c.expire <= now)
-            return list(connection.scalars(sa.select(queries.c.name).where(chosen)))
+            names = list(connection.scalars(sa.select(queries.c.name).where(chosen)))
+            ended = subscriptions.c.dropped.is_(None) & (subscriptions.c.expire <= now)
+            return names + list(connection.scalars(sa.select(subscriptions.c.feed).where(ended)))
+
+    def beginning(self, now: float) -> bool:
+        """Whether queries wait whose start has come."""
+        with self.engine.connect() as connection:
+            due = queries.c.dropped.is_(None) & (queries.c.added == NOT_YET) & (queries.c.start <= now)
+            return connection.scalar(sa.select(queries.c.number).where(due).limit(1)) is not None
 
     def names(self) -> list[str]:
         with self.engine.connect() as connection:
             chosen = sa.select(queries.c.name).where(queries.c.dropped.is_(None)).order_by(queries.c.number)
             return list(connection.scalars(chosen))
 
-    def subscribed(self) -> dict[int, tuple[Action, ...]]:
-        """The actions of each query that has some."""
+    def subscribers(self, name: str | None = None) -> list[Subscription]:
+        """What is delivered of a query or feed, or of all of them, by `do` and by `subscribe`."""
+        chosen = None if name is None else (subscriptions.c.query == name) | (subscriptions.c.feed == name)
         with self.engine.connect() as connection:
-            rows = connection.execute(sa.select(subscriptions.c.query, subscriptions.c.action)).all()
-        found: dict[int, tuple[Action, ...]] = {}
-        for number, action in rows:
-            found[number] = (*found.get(number, ()), from_json(json.loads(action)))
-        return found
-
-    def acting(self) -> Ints:
-        """The numbers of the queries that have actions, ascending; only what is new is read."""
-        return self._increments.acting()
-
-    def actions(self, numbers: Iterable[int]) -> dict[int, tuple[Action, ...]]:
-        """The actions of those of some queries that have any: as many rows are read as there are."""
-        found: dict[int, tuple[Action, ...]] = {}
-        wanted = [int(number) for number in numbers]
-        with self.engine.connect() as connection:
-            for i in range(0, len(wanted), 10_000):
-                some = subscriptions.c.query.in_(wanted[i : i + 10_000])
-                chosen = sa.select(subscriptions.c.query, subscriptions.c.action).where(some)
-                for number, action in connection.execute(chosen.order_by(subscriptions.c.id)):
-                    found[number] = (*found.get(number, ()), _action(action))
-        return found
-
-    def subscribers(self, feed: str | None = None) -> list[Subscription]:
-        """The subscriptions to a feed, or all of them."""
-        with self.engine.connect() as connection:
-            return standing(connection, feed)
+            return standing(connection, chosen)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -202,14 +223,14 @@ class Catalog:
             tuple(json.loads(row.constants)),
             row.text,
             Schedule(row.start, row.every, row.expire),
-            from_json(json.loads(row.action)) if row.action else None,
             row.added,
             row.dropped,
+            row.paused,
             (row.number,),
         )
 
 
-def _tune_sqlite(connection: Any, _: Any) -> None:
+def _tune_sqlite(connection: Any) -> None:
     """Readers do not wait for writers; writers wait for each other."""
     connection.execute(f"pragma busy_timeout = {PATIENCE * 1000}")
     connection.execute("pragma synchronous = normal")
@@ -222,11 +243,6 @@ def _tune_sqlite(connection: Any, _: Any) -> None:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
-
-
-@lru_cache(maxsize=10_000)
-def _action(text: str) -> Action:
-    return from_json(json.loads(text))  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=100_000)

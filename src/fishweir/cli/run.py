@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fishweir.cli.common import DEFAULT_HOME, Home, RunBar, errors, opened
+from fishweir.cli.common import DEFAULT_HOME, Guarded, Home, RunBar, errors, opened
 from fishweir.errors import FishweirError
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
 
@@ -31,6 +31,7 @@ def run(
     state_limit: Annotated[
         int, typer.Option(metavar="MIB", min=1, help="What joins may keep for late items, in MiB on disk.")
     ] = STATE_LIMIT // 2**20,
+    guard: Guarded = None,
     results: Annotated[Path | None, typer.Option(help="Write all results of the home here, as JSON Lines.")] = None,
 ) -> None:
     """Register the statements of SCRIPT and run the job, until idle or until interrupted."""
@@ -39,6 +40,7 @@ def run(
         documents_per_batch=documents_per_batch,
         strategies=strategy or (),
         state_limit=state_limit * 2**20,
+        guard=guard,
     ) as weir:
         weir.execute(read_script(script))
         for number in (signal.SIGTERM, signal.SIGINT):

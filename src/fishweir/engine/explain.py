@@ -38,8 +38,9 @@ def explain_query(
         lines += kind.explain(query.number, normal.template, constants_of(normal, query.constants), about)
     if query.dropped is not None:
         return "\n".join(lines)
-    lines += [*late, *_schedule(query)]
-    return "\n".join([*lines, *(f"  stored    {subscription}" for subscription in subscribers)])
+    lines += [*late, f"  fires     {firing(query)}"]
+    lines += [f"  does      {one.action}" for one in subscribers if one.by_query]
+    return "\n".join([*lines, *(f"  delivers  {one}" for one in subscribers if not one.by_query)])
 
 
 def explain_all(segments: Sequence[Segment]) -> str:
@@ -55,14 +56,6 @@ def explain_all(segments: Sequence[Segment]) -> str:
 
 def _placed(segments: Sequence[Segment], kind: str) -> list[Placed]:
     return [placed for segment in segments for placed in segment.placed if placed.groups[0].kind == kind]
-
-
-def _schedule(query: Query) -> list[str]:
-    schedule, action = query.schedule, query.action
-    lines = [f"  fires     {firing(schedule.start, schedule.every)}"]
-    if action:
-        lines.append(f"  does      {' '.join((action.name, *action.arguments))}")
-    return lines
 
 
 def explain(home: Home, catalog: Catalog, table: ResultsTable, planning: Planning, query: Query | None) -> str:

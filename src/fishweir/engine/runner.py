@@ -13,16 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from fishweir.algebra.nodes import StreamDefinition
 from fishweir.catalog.catalog import Catalog
-from fishweir.delivery.dispatcher import Dispatcher
+from fishweir.delivery.office import Office
 from fishweir.engine.materialize import Materializer
-from fishweir.intake import Fetching, Source, open_source
+from fishweir.guard import Guard
+from fishweir.intake import Fetching, Refresh, Source, StreamLog, open_source
+from fishweir.intake.sources.changes import ChangesSource
 from fishweir.pipeline.batch import Job, MicroBatches
+from fishweir.pipeline.bell import ring
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import heads
 
 AHEAD = 200_000
 """The sources wait while this many entries have not been evaluated."""
+POLL = 0.05
+"""Seconds after which sources are asked again; a commit wakes the runner at once."""
 
 
 @dataclass(frozen=True)
@@ -55,21 +61,25 @@ class Runner:
         catalog: Catalog,
         batches: MicroBatches,
         job: Job,
-        dispatcher: Dispatcher,
+        office: Office,
         feeders: dict[str, Feeder],
         stopped: threading.Event,
         materializer: Materializer,
         opened: Mapping[str, Source],
         clock: Callable[[], float] = time.time,
+        guard: Guard = Guard(),
     ) -> None:
         self.home, self.catalog, self.batches, self.job = home, catalog, batches, job
-        self.dispatcher, self.feeders, self.stopped = dispatcher, feeders, stopped
+        self.office, self.feeders, self.stopped = office, feeders, stopped
         self.materializer, self.opened, self.clock = materializer, opened, clock
+        self.guard, self.refresh = guard, Refresh()
         self.sources: dict[int, Source] = {}
         self.troubles: dict[int, str] = {}
         batches.troubled = self.troubles
+        self._woken = threading.Event()
+        batches.on_commit = self._woken.set
         self.version = -1
-        self.delivered = 0
+        self.committed = -1
         self.idle_rounds = 0
 
     def run(
@@ -77,6 +87,7 @@ class Runner:
     ) -> None:
         ends = None if timeout is None else time.monotonic() + timeout
         self._open_sources()
+        self.office.start()
         self.job.start()
         try:
             while not self.stopped.is_set() and (ends is None or time.monotonic() < ends):
@@ -88,15 +99,16 @@ class Runner:
                 if idle and until_idle:
                     break
                 if not busy:
-                    self.stopped.wait(0.05)
+                    self._woken.wait(POLL)
+                    self._woken.clear()
         finally:
             self.job.stop()
             for feeder in list(self.feeders.values()):
                 feeder.stop()
             for source in self.sources.values():
                 _close(source)
-            self.delivered += self.dispatcher.pending()
             self.materializer.pending()
+            self.office.stop()
 
     def wait_idle(self, timeout: float) -> bool:
         """Waits, in another thread, until a whole round, from now on, found nothing left to do.
@@ -128,10 +140,23 @@ class Runner:
                 break
             moved += next(source.poll(self.clock()), 0)
             self._watch(id, source)
+        if moved:
+            ring(self.home)
         evaluated = self.job.step()
-        delivered = self.dispatcher.pending()
-        self.delivered += delivered
-        return bool(self.materializer.pending() or moved or evaluated or delivered)
+        delivered = self._deliver()
+        passed_on = self.materializer.pending()
+        if passed_on:
+            ring(self.home)
+        return bool(passed_on or moved or evaluated or delivered)
+
+    def _deliver(self) -> int:
+        """Tells the post office of new commits; in a step of its own, without its threads, delivers."""
+        if not self.office.is_running:
+            return self.office.step()
+        if self.batches.last.batch != self.committed:
+            self.committed = self.batches.last.batch
+            self.office.wake()
+        return 0
 
     def _open_sources(self) -> None:
         """Streams may have been declared since, also by another process."""
@@ -146,10 +171,15 @@ class Runner:
         for id, stream in living:
             self.home.add_stream(id, stream)
             if id not in self.sources:
-                source = self.opened.get(stream.name)
-                source = source or open_source(stream, open_log(self.home.streams, id), Path.cwd())
+                source = self.opened.get(stream.name) or self._open(stream, open_log(self.home.streams, id))
                 if source is not None:
                     self.sources[id] = source
+
+    def _open(self, stream: StreamDefinition, log: StreamLog) -> Source | None:
+        if stream.changes_of is None:
+            return open_source(stream, log, Path.cwd(), self.guard, self.refresh)
+        rows, _ = self.catalog.streams()[stream.changes_of]
+        return ChangesSource(stream, log, open_log(self.home.streams, rows))
 
     def _start_feeders(self) -> None:
         """DataFrames may have been attached since."""
@@ -173,11 +203,11 @@ class Runner:
         if any(source.working for source in self.sources.values()):
             return False
         evaluated = all(self.batches.offsets.get(id, 0) >= head for id, head in heads(self.home).items())
-        return evaluated and not self.dispatcher.waiting() and not self.materializer.waiting()
+        return evaluated and self.office.is_idle() and not self.materializer.waiting()
 
     def _progress(self, idle: bool) -> Progress:
         arrived, evaluated = sum(heads(self.home).values()), sum(self.batches.offsets.values())
-        return Progress(arrived, evaluated, self.delivered, self.batches.queries, idle)
+        return Progress(arrived, evaluated, self.office.delivered, self.batches.queries, idle)
 
 
 def _close(source: Source) -> None:

@@ -27,11 +27,11 @@ def moment(seconds: float | None) -> str:
     return "-" if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def firing(start: float | None, every: float) -> str:
-    """When a query fires, and what of its schedule has no effect yet."""
-    stored = [f"start {moment(start)}"] if start is not None else []
-    stored += [f"every {interval_text(every)}"] if every else []
-    return f"on change ({', '.join(stored)}: stored, not acted upon yet)" if stored else "on change"
+def firing(query: Query) -> str:
+    """When the results of a query are delivered, and from when on there are any."""
+    schedule = query.schedule
+    when = f"every {interval_text(schedule.every)}" if schedule.every else "on change"
+    return when if schedule.start is None else f"{when}, from {moment(schedule.start)} on"
 
 
 @dataclass(frozen=True)
@@ -50,19 +50,26 @@ class QueryStatus:
     every: float
     expire: float | None
     action: str | None
+    fires: str = "on change"
+    paused: bool = False
     subscribers: tuple[Subscription, ...] = ()
+    """By `subscribe`; what the query does itself is its action."""
     missed: dict[str, int] = field(default_factory=dict)
     """By stream, the items that came later than allowed: results with them may be missing."""
 
     def __str__(self) -> str:
         return (
-            f"query {self.name}: {'alive' if self.alive else 'dropped'}, {self.results:,} results\n"
+            f"query {self.name}: {self._state}, {self.results:,} results\n"
             f"  fired     {self.fired:,} micro-batches, last at {moment(self.last_fired)}\n"
-            f"  schedule  {firing(self.start, self.every)}; expires {moment(self.expire)}\n"
+            f"  schedule  {self.fires}; expires {moment(self.expire)}\n"
             f"  action    {self.action or '-'}"
             + (f"\n  late      {missing(self.missed)}" if self.missed else "")
-            + "".join(f"\n  stored    {subscription}" for subscription in self.subscribers)
+            + "".join(f"\n  delivers  {subscription}" for subscription in self.subscribers)
         )
+
+    @property
+    def _state(self) -> str:
+        return "paused" if self.paused else "alive" if self.alive else "dropped"
 
 
 @dataclass(frozen=True)
@@ -137,7 +144,7 @@ def query_status(
             fired.append(commit.at)
             newest = max(float(some.max()) for some in stamps if len(some))
             last = newest if last is None else max(newest, last)
-    action = " ".join((query.action.name, *query.action.arguments)) if query.action else None
+    actions = [one.action for one in subscribers if one.by_query]
     return QueryStatus(
         query.name,
         query.text,
@@ -148,10 +155,12 @@ def query_status(
         fired[-1] if fired else None,
         last,
         query.schedule.start,
-        query.schedule.every,
+        query.schedule.every or 0.0,
         query.schedule.expire,
-        action,
-        tuple(subscribers),
+        "; ".join(actions) or None,
+        firing(query),
+        query.paused,
+        tuple(one for one in subscribers if not one.by_query),
         dict(missed or {}),
     )
 
@@ -189,5 +198,5 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
         len(runs),
         sum(run["bytes"] for run in runs),
         streams,
-        tuple(catalog.subscribers()),
+        tuple(one for one in catalog.subscribers() if not one.by_query),
     )

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream, DropQuery
+from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream
 from fishweir.catalog.catalog import Catalog, Query
-from fishweir.delivery.actions import Actions, Factory
+from fishweir.delivery.outputs.registry import Factory, Outputs
+from fishweir.engine.administration import Administration
 from fishweir.engine.background import Background
 from fishweir.errors import HomeError, QueryError
+from fishweir.guard import Guard
+from fishweir.pipeline.bell import ring
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
@@ -27,6 +30,7 @@ from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
 if TYPE_CHECKING:
     import numpy as np
 
+    from fishweir.delivery.office import Office
     from fishweir.engine.aside import SetAside
     from fishweir.engine.planning import Planning
     from fishweir.engine.register import Registration
@@ -49,17 +53,19 @@ def open(
     strategies: Mapping[str, str] | None = None,
     state_limit: int = STATE_LIMIT,
     idle_after: float = IDLE,
+    guard: bool | None = None,
 ) -> Weir:
     """Opens (and makes, if need be) a home.
 
     `catalog` may be an SQLAlchemy URL, `spark` a session, `strategies` published algorithms by kind, as in
     `{"selections": "sj-batch"}`. `state_limit` is how many bytes joins may keep for late items, where no lateness is
-    declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer.
+    declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer. `guard` keeps
+    statements away from private networks and files; None asks FISHWEIR_GUARD.
     """
-    return Weir(Path(home), spark, catalog, documents_per_batch, time.time, strategies, state_limit, idle_after)
+    return Weir(Path(home), spark, catalog, documents_per_batch, time.time, strategies, state_limit, idle_after, guard)
 
 
-class Weir:
+class Weir(Administration):
     def __init__(
         self,
         home: Path,
@@ -70,16 +76,17 @@ class Weir:
         strategies: Mapping[str, str] | None = None,
         state_limit: int = STATE_LIMIT,
         idle_after: float = IDLE,
+        guard: bool | None = None,
     ) -> None:
         self.documents_per_batch, self.clock = documents_per_batch, clock
         self.state_limit, self.idle_after, self._opened = state_limit, idle_after, clock()
         self.home = Home(home)
         self.home.create()
-        self.catalog = Catalog(catalog or self.home.path / "catalog.db")
+        self.catalog = Catalog(catalog or self.home.path / "catalog.db", self.home.id, not self.home.has_streams)
         self._strategies = strategies
         if strategies:
             _ = self.planning  # says at once where there is no such strategy
-        self.actions = Actions()
+        self.outputs = Outputs(Guard.asked(guard))
         self.table = ResultsTable(self.home.results)
         self.feeders: dict[str, Feeder] = {}
         self.sources: dict[str, Source] = {}
@@ -125,29 +132,17 @@ class Weir:
         self._make_streams()
         return name
 
-    def drop(self, name: str) -> None:
-        """Removes a query; its results stay."""
-        with self._registration() as registration:
-            registration.run([DropQuery(name)])
-
-    def drop_many(self, names: Iterable[str]) -> int:
-        """Removes many queries, all or none; how many."""
-        given = list(names)
-        with self._registration() as registration:
-            registration.drop_many(given)
-        return len(given)
-
     def action(self, name: str, function: Callable[[Result], Any]) -> None:
         """Makes a Python function an action: `do NAME` calls it with each result."""
-        self.actions.register_callable(name, function)
+        self.outputs.register_callable(name, function)
 
     def register_action(self, name: str, factory: Factory) -> None:
         """Adds an action: `do NAME ARGUMENTS` opens `factory(*arguments)` and hands it the results of a micro-batch.
 
-        The factory gives a `Deliverer` (delivery/actions.py). Register it before the queries that use it, and again
+        The factory gives a `Deliverer` (delivery/parcels.py). Register it before the queries that use it, and again
         whenever the home is opened.
         """
-        self.actions.register(name, factory)
+        self.outputs.register(name, factory)
 
     def attach(self, name: str, frame: DataFrame) -> None:
         """Feeds a stream from a streaming DataFrame; declares the stream where there is none."""
@@ -179,6 +174,7 @@ class Weir:
         _, log = self._log(stream)
         batch = documents_batch(log.stream, documents, timestamps, ids, self.clock())
         numbers = log.append(batch)
+        ring(self.home)
         given = batch.column("id").to_pylist()
         return [id or f"{stream}-{n}" for n, id in zip(numbers, given, strict=True)]
 
@@ -201,7 +197,6 @@ class Weir:
             self._expire()
 
     def _new_runner(self, stopped: threading.Event) -> Runner:
-        from fishweir.delivery.dispatcher import Dispatcher
         from fishweir.engine.materialize import Materializer
         from fishweir.engine.runner import Runner
         from fishweir.pipeline.batch import MicroBatches
@@ -225,18 +220,18 @@ class Weir:
             self.state_limit,
         )
         materializer.reached = batches.reached
-        dispatcher = Dispatcher(self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed)
         return Runner(
             self.home,
             self.catalog,
             batches,
             self._new_job(batches),
-            dispatcher,
+            self._office,
             self.feeders,
             stopped,
             materializer,
             self.sources,
             self.clock,
+            self.outputs.guard,
         )
 
     def _new_job(self, batches: MicroBatches) -> Job:
@@ -342,6 +337,12 @@ class Weir:
     # Within
 
     @cached_property
+    def _office(self) -> Office:
+        from fishweir.delivery.office import Office
+
+        return Office(self.catalog.engine, self.table, self._reader, self.outputs, self.clock)
+
+    @cached_property
     def planning(self) -> Planning:
         from fishweir.engine.planning import Planning
 
@@ -353,7 +354,7 @@ class Weir:
         from fishweir.engine.register import Registration
 
         with self.catalog.change() as change:
-            yield Registration(change, self.actions, Path.cwd())
+            yield Registration(change, self.outputs, Path.cwd(), self.clock())
 
     @cached_property
     def _reader(self) -> ResultReader:
@@ -390,7 +391,9 @@ class Weir:
             self.home.add_stream(id, stream)
 
     def _expire(self) -> None:
+        """Drops what has expired, and lets begin what was to start."""
         now = self.clock()
-        if self.catalog.expired(now):
+        if self.catalog.expired(now) or self.catalog.beginning(now):
             with self._registration() as registration:
                 registration.expire(now)
+                registration.change.begin(now)

@@ -23,9 +23,9 @@ class Clauses:
     """What follows a query; `publish` is the name of its output stream, `expire_at` is where the expire clause stands,
     for errors."""
 
-    action: Action | None = None
+    actions: tuple[Action, ...] = ()
     start: Moment | None = None
-    every: float = 0.0
+    every: float | None = None
     expire: Moment | None = None
     expire_at: int = 0
     publish: str | None = None
@@ -50,12 +50,16 @@ class ScheduleTransformer(Transformer[Token, Any]):
     def clauses(self, *clauses: tuple[str, Any, int]) -> Clauses:
         found: dict[str, Any] = {}
         for name, value, at in clauses:
-            if name in found:
-                raise Rejected(f"'{'do' if name == 'action' else name}' is given twice", at, syntax=True)
+            if name == "actions":
+                value = (*found.get(name, ()), value)
+            elif name in found:
+                raise Rejected(f"'{name}' is given twice", at, syntax=True)
             found[name] = value
             if name == "expire":
                 found["expire_at"] = at
         return Clauses(**found)
+
+    schedule = clauses
 
     def publish(self, _publish: Token, name: Token) -> tuple[str, Any, int]:
         given = plain(name).strip()
@@ -64,7 +68,7 @@ class ScheduleTransformer(Transformer[Token, Any]):
         return "publish", given, _start(name)
 
     def do_clause(self, keyword: Token, action: Action) -> tuple[str, Any, int]:
-        return "action", action, _start(keyword)
+        return "actions", action, _start(keyword)
 
     def start_clause(self, keyword: Token, time: Moment) -> tuple[str, Any, int]:
         return "start", time, _start(keyword)

@@ -163,14 +163,14 @@ def _replace_feed(piece: Piece, context: Context) -> Statement:
     subject = piece.rest(0, f"feed {name}") if name else piece
     from fishweir.languages.roses import language as roses
 
-    return _placed(subject, lambda: roses.parse_statement(subject, context.line))
+    return _placed(subject, lambda: roses.parse_statement(subject, context.line, context.now))
 
 
 def _feed_statement(piece: Piece, context: Context) -> Statement:
     """`register feed`, `drop feed` and `subscribe to`."""
     from fishweir.languages.roses import language as roses
 
-    return _placed(piece, lambda: roses.parse_statement(piece, context.line))
+    return _placed(piece, lambda: roses.parse_statement(piece, context.line, context.now))
 
 
 STATEMENTS: tuple[tuple[str, Callable[[Piece, Context], Statement]], ...] = (

@@ -57,6 +57,10 @@ class ResultReader:
             if len(batch.entries):
                 yield batch
 
+    def fired(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Ints:
+        """The queries that may have results in a micro-batch, all or of those wanted."""
+        return np.unique(self.expansion(table, commit).queries(table.rows(commit), wanted)[1])
+
     def times(self, table: ResultsTable, commit: Commit, query: QueryLike, number: int) -> Any:
         """The timestamps of one query's results in a micro-batch."""
         if is_bound_when_read(query.shape):

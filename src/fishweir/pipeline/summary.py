@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import platform
 from dataclasses import dataclass, field
-from typing import Any
 
-from fishweir.evaluate.statistics import PathStatistics, statistics_from_json
+from fishweir.evaluate.statistics import PathStatistics
 from fishweir.evaluate.witnesses.counters import StreamCounters
 from fishweir.pipeline.lateness import Lateness
 
@@ -16,32 +15,27 @@ class Summary:
     documents: int = 0
     matches: int = 0
     aside: int = 0
-    files: list[str] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    """Files of results, with their seals."""
     offsets: dict[str, int] = field(default_factory=dict)
     statistics: dict[str, PathStatistics] = field(default_factory=dict)
-    states: list[str] = field(default_factory=list)
+    states: dict[str, str] = field(default_factory=dict)
+    """State files, with their seals."""
     walked: dict[str, StreamCounters] = field(default_factory=dict)
     """By stream."""
     lateness: dict[str, Lateness] = field(default_factory=dict)
     """Of each stream that joins read."""
-
-    def dump(self) -> str:
-        return json.dumps(vars(self), default=_to_json)
-
-    @classmethod
-    def load(cls, text: str) -> Summary:
-        raw = json.loads(text)
-        loaded = {key: statistics_from_json(counted) for key, counted in raw.pop("statistics").items()}
-        walked = {stream: StreamCounters.from_json(counted) for stream, counted in raw.pop("walked").items()}
-        lateness = {stream: Lateness.from_json(observed) for stream, observed in raw.pop("lateness").items()}
-        return cls(**raw, statistics=loaded, walked=walked, lateness=lateness)
+    host: str = field(default_factory=platform.node)
+    hosts: dict[str, str] = field(default_factory=dict)
+    """Of a sum: which host wrote which file."""
 
     def add(self, other: Summary) -> None:
         self.documents += other.documents
         self.matches += other.matches
         self.aside += other.aside
-        self.files += other.files
-        self.states += other.states
+        self.files |= other.files
+        self.states |= other.states
+        self.hosts |= other.hosts or dict.fromkeys((*other.files, *other.states), other.host)
         for stream, upto in other.offsets.items():
             self.offsets[stream] = max(upto, self.offsets.get(stream, 0))
         for stream, observed in other.lateness.items():
@@ -50,7 +44,3 @@ class Summary:
             self.walked.setdefault(stream, StreamCounters()).add(walked)
         for key, counted in other.statistics.items():
             self.statistics[key] = self.statistics.get(key, PathStatistics()).merge(counted)
-
-
-def _to_json(counted: PathStatistics | StreamCounters | Lateness) -> dict[str, Any]:
-    return counted.to_json()

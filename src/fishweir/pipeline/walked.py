@@ -1,6 +1,6 @@
 """The counters of each stream's walk, kept with the stream: `streams/N/walked.json`.
 
-They are for the eye: a process that dies between writing them and its commit counts a micro-batch twice.
+They are for the eye, and written down from time to time: a process that dies loses the newest.
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ from fishweir.pipeline.home import Home, read_json, write_json
 
 
 def load_walked(home: Home, stream: int | str) -> StreamCounters:
-    return StreamCounters.from_json(read_json(_file(home, stream), {}))
+    return StreamCounters.from_json(read_json(_file(home, stream), {}, rebuilt="counting anew"))
 
 
 def add_walked(home: Home, totals: dict[str, StreamCounters], walked: Mapping[str, StreamCounters]) -> None:
-    """Adds a micro-batch to the totals, read when a stream first has something, and writes those that it changed."""
+    """Adds a micro-batch to the totals, read when a stream first has something."""
     for stream, counted in walked.items():
         if stream not in totals:
             totals[stream] = load_walked(home, stream)
         totals[stream].add(counted)
+
+
+def save_walked(home: Home, totals: Mapping[str, StreamCounters], streams: Iterable[str]) -> None:
+    for stream in streams:
         write_json(_file(home, stream), totals[stream].to_json())
 
 

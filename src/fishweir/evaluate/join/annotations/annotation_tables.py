@@ -1,83 +1,84 @@
-"""An annotation table: the queries of a segment that annotate items with those of a window.
+"""An annotation table: the queries of one template that annotate items with those of windows.
 
-In: query numbers, annotation templates, constants. Out: one table, and rows for the filters of the sources
-(select/filters.py). Each feed of each query is a filter among all those of its source, its member the *side*: query
-number and role in one number. So one filter plan a source tells which queries' windows an item enters, which queries'
-items it is and which queries select it, whatever they compare. Windows over the same items are one side, that of the
-first query that has it, whatever they are joined with and however long.
+In: query numbers, annotation templates, constants. Out: a table for each template, and rows for the filters of the
+sources (select/filters.py). Each feed of each query is a filter among all those of its source, its member the *side*:
+query number and role in one number. So one filter plan a source tells which queries' windows an item enters, which
+queries' items it is and which queries select it, whatever they compare. Windows over the same items are one side, that
+of the first query that has it, whatever they are joined with and however long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.algebra.annotations import ROLES, AnnotationCondition, AnnotationTemplate
-from fishweir.algebra.codec import from_json, to_json
+from fishweir.algebra.codec import to_json
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import ANY_ROOT
 from fishweir.algebra.predicates import Predicate
 from fishweir.algebra.texts import SIMILAR
-from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.group import QueryRow
-from fishweir.evaluate.join.join_tables import Numbered
+from fishweir.evaluate.arrays import Column, Ints
+from fishweir.evaluate.group import QueryRow, by_template
+from fishweir.evaluate.join.query_tables import QueryTable, read_columns
 from fishweir.evaluate.matches import to_members
 from fishweir.evaluate.witnesses.path_tables import Path
 
-AnnotationRow = tuple[int, AnnotationTemplate, Sequence[Constant]]
-
 
 @dataclass(frozen=True)
-class AnnotationTable(Numbered):
-    """`numbers` has one query per row, `shapes` its template's place, `windows` the sides of its windows, `shares` what
-    its `similar` ask for."""
+class AnnotationTable(QueryTable):
+    """The columns are the sides of the windows, one after the other, then what each `similar` asks for."""
 
-    kind: ClassVar[str] = "annotations"
-
-    templates: tuple[AnnotationTemplate, ...]
+    template: AnnotationTemplate
     numbers: Ints
-    shapes: Ints
-    window_starts: Ints
-    windows: Ints
-    share_starts: Ints
-    shares: NDArray[np.float64]
-
-    def of_template(self, shape: int) -> Ints:
-        """The rows of a template's queries."""
-        return np.flatnonzero(self.shapes == shape)
-
-    def windows_of(self, rows: Ints, window: int) -> Ints:
-        """The sides of some queries' windows of one join."""
-        return self.windows[self.window_starts[rows] + window]
-
-    def shares_of(self, rows: Ints, condition: AnnotationCondition) -> NDArray[np.float64]:
-        """What a condition asks for, query by query."""
-        if condition.share < 0:
-            return np.full(len(rows), SIMILAR)
-        return self.shares[self.share_starts[rows] + condition.share]
+    columns: tuple[Column, ...]
 
     @property
-    def sides(self) -> Ints:
-        """What is matched for its queries: the items to annotate and the windows."""
-        found = [self.windows]
-        for shape, template in enumerate(self.templates):
-            numbers = self.numbers[self.of_template(shape)]
-            found.append((numbers[:, None] * ROLES + np.arange(len(template.primaries))).ravel())
-        return np.unique(np.concatenate(found))
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(dict.fromkeys(side.predicate.source for side in self.template.sides))
+
+    @property
+    def merge_key(self) -> AnnotationTemplate:
+        return self.template
+
+    def windows(self, window: int) -> Ints:
+        """The sides of the queries' windows of one join."""
+        return np.asarray(self.columns[window], np.int64)
+
+    def shares(self, condition: AnnotationCondition) -> NDArray[np.float64]:
+        """What a condition asks for, query by query."""
+        if condition.share < 0:
+            return np.full(self.size, SIMILAR)
+        return np.asarray(self.columns[len(self.template.windows) + condition.share], np.float64)
+
+    def items(self, role: int) -> Ints:
+        """The sides of the items to annotate under a role."""
+        return self.numbers * ROLES + role
+
+    @property
+    def matched_sides(self) -> Ints:
+        windows = [self.windows(i) for i in range(len(self.template.windows))]
+        items = [self.items(role) for role in range(len(self.template.primaries))]
+        return np.unique(np.concatenate([*windows, *items]))
+
+    def waiting(self) -> Iterator[tuple[Source, Source, bool, NDArray[np.float64]]]:
+        """Items of windows wait for those to annotate, and these for nothing. How many a window of items holds is for
+        the lists of its rows to say: without end in time."""
+        for i, window in enumerate(self.template.windows):
+            reaches = np.full(self.size, np.inf if window.seconds is None else window.seconds)
+            for source in self.template.sources(self.template.role(i)):
+                yield from ((source, other, False, reaches) for other in self.template.annotated_by(i))
 
     def header(self) -> Any:
-        return [to_json(template) for template in self.templates]
-
-    def arrays(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _ARRAYS}
+        return [to_json(self.template)]
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
         """The paths that are compared; the filters of the sides have theirs."""
-        return {path: True for template in self.templates for path in value_paths(template, sources)}
+        return dict.fromkeys(value_paths(self.template, sources), True)
 
 
 def value_paths(template: AnnotationTemplate, sources: Sequence[Source]) -> Iterator[Path]:
@@ -90,110 +91,64 @@ def value_paths(template: AnnotationTemplate, sources: Sequence[Source]) -> Iter
             yield from ((ANY_ROOT, *condition.right) for condition in window.conditions)
 
 
-def build_annotations(queries: Iterable[AnnotationRow]) -> AnnotationTable:
-    templates: dict[AnnotationTemplate, int] = {}
-    numbers, shapes = [], []
-    windows: list[list[int]] = []
-    shares: list[list[float]] = []
-    for (number, template, constants), sides in _with_windows(queries):
-        numbers.append(number)
-        shapes.append(templates.setdefault(template, len(templates)))
-        windows.append(sides)
-        shares.append([float(share) for share in constants[template.first_share :]])
-    return AnnotationTable(
-        tuple(templates),
-        np.array(numbers, np.int64),
-        np.array(shapes, np.int64),
-        *_lists(windows, np.int64),
-        *_lists(shares, np.float64),
-    )
+def build_annotations(queries: Iterable[QueryRow]) -> list[AnnotationTable]:
+    """A table for each template."""
+    rows = ((number, inputs.template, [*sides, *inputs.shares(own)]) for number, inputs, own, sides in _read(queries))
+    return [_table(template, *columns) for template, columns in by_template(rows).items()]
 
 
-def side_rows(queries: Iterable[AnnotationRow]) -> Iterator[QueryRow]:
+def _table(template: AnnotationTemplate, numbers: Sequence[int], rows: Sequence[Sequence[Any]]) -> AnnotationTable:
+    order = np.argsort(np.array(numbers, np.int64), kind="stable")
+    kinds = [np.int64] * len(template.windows) + [np.float64] * template.shares
+    columns = zip(zip(*rows, strict=True), kinds, strict=True)
+    own = tuple(np.array(values, kind)[order] for values, kind in columns)
+    return AnnotationTable(template, np.array(numbers, np.int64)[order], own)
+
+
+def side_rows(queries: Iterable[QueryRow]) -> Iterator[QueryRow]:
     """The filters of the sides: of items to annotate, and of windows that no query before has."""
-    for (number, template, constants), windows in _with_windows(queries):
-        primaries = (number * ROLES + role for role in range(len(template.primaries)))
-        for side in (*primaries, *dict.fromkeys(window for window in windows if window // ROLES == number)):
-            for read in template.of_role(side % ROLES):
-                yield to_members(side), read.predicate, read.own(constants)
+    for number, inputs, constants, windows in _read(queries):
+        own = dict.fromkeys(window - number * ROLES for window in windows if window // ROLES == number)
+        for role in (*inputs.items, *own):
+            for predicate, span in inputs.by_role[role]:
+                yield to_members(number * ROLES + role), predicate, constants[span]
 
 
-def _with_windows(queries: Iterable[AnnotationRow]) -> Iterator[tuple[AnnotationRow, list[int]]]:
-    """Queries with the sides of their windows."""
-    inputs = _Inputs()
+def _read(queries: Iterable[QueryRow]) -> Iterator[tuple[int, _Inputs, Sequence[Constant], list[int]]]:
+    """Queries with what they read: the inputs of their templates, their constants, and the sides of their windows, each
+    that of the first query that has a window over the same items."""
+    known: dict[int, _Inputs] = {}
+    firsts: dict[tuple[Any, ...], int] = {}
+    numbers: dict[tuple[Predicate, ...], int] = {}
     for number, template, constants in queries:
-        yield (number, template, constants), inputs.first(number, template, constants)
+        inputs = known.get(id(template))
+        if inputs is None:
+            inputs = known[id(template)] = _Inputs(template, numbers)
+        windows = [
+            firsts.setdefault((read, *(tuple(constants[span]) for span in spans)), number * ROLES + role)
+            for role, read, spans in inputs.windows
+        ]
+        yield number, inputs, constants, windows
 
 
 class _Inputs:
-    """What windows are over, and the side that had it first."""
+    """What a template reads, made once: by role the predicates, each with where its constants stand; of its windows the
+    role, the number of what it reads and where all its constants stand."""
 
-    def __init__(self) -> None:
-        self.predicates: dict[tuple[Predicate, ...], int] = {}
-        self.known: dict[AnnotationTemplate, list[int]] = {}
-        self.sides: dict[tuple[int, tuple[Constant, ...]], int] = {}
+    def __init__(self, template: AnnotationTemplate, numbers: dict[tuple[Predicate, ...], int]) -> None:
+        self.template, self.items = template, range(len(template.primaries))
+        roles = [*self.items, *map(template.role, range(len(template.windows)))]
+        self.by_role = [[(side.predicate, side.span) for side in template.of_role(role)] for role in roles]
+        self.first_share = template.first_share
+        self.windows = [
+            (role, numbers.setdefault(tuple(p for p, _ in read), len(numbers)), [span for _, span in read])
+            for role in roles[len(self.items) :]
+            for read in [self.by_role[role]]
+        ]
 
-    def first(self, number: int, template: AnnotationTemplate, constants: Sequence[Constant]) -> list[int]:
-        """For each window of a query, the side that had its items first."""
-        found = []
-        for i, read in enumerate(self._read(template)):
-            role = template.role(i)
-            own = tuple(constant for side in template.of_role(role) for constant in side.own(constants))
-            found.append(self.sides.setdefault((read, own), number * ROLES + role))
-        return found
-
-    def _read(self, template: AnnotationTemplate) -> list[int]:
-        known = self.known.get(template)
-        if known is None:
-            roles = map(template.role, range(len(template.windows)))
-            predicates = (tuple(side.predicate for side in template.of_role(role)) for role in roles)
-            known = [self.predicates.setdefault(one, len(self.predicates)) for one in predicates]
-            self.known[template] = known
-        return known
+    def shares(self, constants: Sequence[Constant]) -> Sequence[Constant]:
+        return constants[self.first_share :]
 
 
-def _lists(parts: Sequence[Sequence[Any]], kind: Any) -> tuple[Ints, Any]:
-    """Lists one after the other: where each begins, and all of them."""
-    starts = np.append(0, np.cumsum([len(part) for part in parts])).astype(np.int64)
-    return starts, np.array([one for part in parts for one in part], kind)
-
-
-def merge_annotations(tables: Sequence[AnnotationTable], dead: Ints) -> AnnotationTable | None:
-    """One table of several, without the dead queries; a window stays the side of the query that had it first."""
-    templates: dict[AnnotationTemplate, int] = {}
-    parts: list[tuple[Any, ...]] = []
-    for table in tables:
-        keep = np.flatnonzero(~np.isin(table.numbers, dead))
-        place = np.array([templates.setdefault(t, len(templates)) for t in table.templates], np.int64)
-        lists = (table.window_starts, table.windows), (table.share_starts, table.shares)
-        own = [array for starts, values in lists for array in _taken(starts, values, keep)]
-        parts.append((table.numbers[keep], place[table.shapes[keep]], *own))
-    numbers, shapes, held, windows, lengths, shares = (np.concatenate([part[i] for part in parts]) for i in range(6))
-    if not len(numbers):
-        return None
-    used, shapes = np.unique(shapes, return_inverse=True)
-    every = list(templates)
-    return AnnotationTable(
-        tuple(every[i] for i in used.tolist()),
-        numbers.astype(np.int64),
-        shapes.astype(np.int64),
-        np.append(0, np.cumsum(held)).astype(np.int64),
-        windows.astype(np.int64),
-        np.append(0, np.cumsum(lengths)).astype(np.int64),
-        shares.astype(np.float64),
-    )
-
-
-def _taken(starts: Ints, values: Any, rows: Ints) -> tuple[Ints, Any]:
-    """The lists of some rows: how long each is, and all of them."""
-    _, at = expand(starts[rows], starts[rows + 1])
-    return np.diff(starts)[rows], values[at]
-
-
-# In and out of a segment file.
-
-_ARRAYS = ("numbers", "shapes", "window_starts", "windows", "share_starts", "shares")
-
-
-def annotations_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> AnnotationTable:
-    return AnnotationTable(tuple(map(from_json, header)), **{name: np.asarray(arrays[name]) for name in _ARRAYS})
+def annotations_from_arrays(template: AnnotationTemplate, arrays: Mapping[str, Any]) -> AnnotationTable:
+    return AnnotationTable(template, *read_columns(arrays))

@@ -9,8 +9,8 @@ from typing import Any
 from fishweir.algebra.annotations import AnnotationTemplate, AnnotationWindow, share_of
 from fishweir.algebra.nodes import Constant
 from fishweir.evaluate.group import Described, Explained, Placed
-from fishweir.evaluate.join.annotations.annotation_stage import EQUALITIES
 from fishweir.evaluate.join.annotations.annotation_tables import AnnotationTable
+from fishweir.evaluate.join.annotations.comparisons import EQUALITIES
 
 
 def explain_annotation(
@@ -37,8 +37,7 @@ def annotation_groups(tables: Sequence[AnnotationTable]) -> Counter[str]:
     """How many queries have each signature."""
     found: Counter[str] = Counter()
     for table in tables:
-        for shape, template in enumerate(table.templates):
-            found[template.signature] += len(table.of_template(shape))
+        found[table.template.signature] += table.size
     return found
 
 
@@ -58,7 +57,7 @@ def annotation_sizes(size: int) -> list[str]:
 def _sides(template: AnnotationTemplate, role: int, constants: Sequence[Constant]) -> list[str]:
     found = []
     for side in template.of_role(role):
-        own = list(constants[side.first : side.first + len(side.predicate.types)])
+        own = list(constants[side.span])
         found.append(f"{side.predicate.source}: {side.predicate.shown(own)}")
     return found
 
