@@ -8,7 +8,7 @@ over tuples is put together from one text a document.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -208,8 +208,7 @@ class ResultBatch:
             return by_columns, none, np.ones(len(entries), np.int64)
         made = [self.block.made(entry, query, self.block.taken(entry)) for entry in entries.tolist()]
         flat = [one for some in made for one in some]
-        outputs = [output if isinstance(output, str) else json.dumps(output, default=to_text) for _, output in flat]
-        bound = [[(name, {**b, "node": str(b["node"])}) for name, b in bindings.items()] for bindings, _ in flat]
+        outputs, bound = ([show(one) for one in flat] for show in (_output, _bindings))
         return pa.array(outputs, pa.string()), pa.array(bound, kind), np.array([len(some) for some in made], np.int64)
 
     def _selected(self, shape: Any, entries: Ints) -> pa.Array | None:
@@ -281,6 +280,25 @@ class ResultBatch:
 def _in_order(block: Block, entry: int) -> list[tuple[int, int]]:
     places, order = block.places(entry), block.listed[int(block.at[entry])]["order"]
     return [places[side] for side in order] if order else places
+
+
+def _output(made: Constructed) -> str:
+    return made[1] if isinstance(made[1], str) else json.dumps(made[1], default=to_text)
+
+
+def _bindings(made: Constructed) -> list[tuple[str, dict[str, Any]]]:
+    return [(name, {**bound, "node": str(bound["node"])}) for name, bound in made[0].items()]
+
+
+def to_table(results: Iterable[Result]) -> pa.Table:
+    """Results that somebody has one by one, with the columns of SCHEMA."""
+    listed = list(results)
+    made: list[Constructed] = [({n: dict(b) for n, b in one.bindings.items()}, one.output) for one in listed]
+    columns = [
+        [one.query for one in listed], [one.documents for one in listed], [one.timestamp for one in listed],
+        list(map(_bindings, made)), list(map(_output, made)),
+    ]  # fmt: skip
+    return pa.table([pa.array(column, kind.type) for column, kind in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 
 class _Makings:
