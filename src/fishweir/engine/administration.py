@@ -35,6 +35,11 @@ class Administration:
             registration.drop_many(given)
         return len(given)
 
+    def unsubscribe(self, token: str) -> bool:
+        """Ends the subscription that a mail's unsubscribe link names; whether there was one."""
+        with self._registration() as registration:
+            return registration.registering.end(token)
+
     def letters(self) -> list[Letter]:
         """Deliveries that have not been acknowledged yet, and those that were given up, the oldest first."""
         with self.catalog.engine.connect() as connection:

@@ -97,6 +97,13 @@ class FeedRegistration:
             raise refused(statement, f"there is no such subscription to '{statement.feed}'", statement.feed, "from")
         self._sweep(query)
 
+    def end(self, token: str) -> bool:
+        """Ends the subscriptions whose mails have this token; a click on an old mail does nothing."""
+        ended = self.subscribers.end_by(token)
+        for query in ended:
+            self._sweep(query)
+        return bool(ended)
+
     def _sweep(self, query: str) -> None:
         """What was there for subscribers alone goes with the last of them."""
         if query.startswith(ITEMS) and not self.subscribers.of(query):
