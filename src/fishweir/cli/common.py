@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -63,6 +63,7 @@ def opened(
     documents_per_batch: int = DOCUMENTS_PER_BATCH,
     strategies: Sequence[str] = (),
     state_limit: int = STATE_LIMIT,
+    defaults: str = "",
 ) -> Iterator[Weir]:
     """A weir that is closed again; Fishweir's errors end the command with their message."""
     try:
@@ -71,7 +72,8 @@ def opened(
         from fishweir.engine.weir import Weir
 
         asked = _parsed(strategies)
-        with Weir(home, documents_per_batch=documents_per_batch, strategies=asked, state_limit=state_limit) as weir:
+        options: dict[str, Any] = {"documents_per_batch": documents_per_batch, "state_limit": state_limit}
+        with Weir(home, strategies=asked, defaults=defaults, **options) as weir:
             yield weir
     except FishweirError as error:
         errors().print(f"error: {error}", style="red", markup=False)

@@ -36,6 +36,7 @@ from fishweir.algebra.nodes import (
 )
 from fishweir.algebra.views import FeedError, Publication, reads
 from fishweir.catalog.change import Change, Living, bound_shape
+from fishweir.catalog.standing import act
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.dated import dated_slots, time_text
@@ -47,6 +48,7 @@ from fishweir.engine.published import Published
 from fishweir.engine.registering import FeedRegistration
 from fishweir.errors import QueryError
 from fishweir.intake import check_source, is_url, without_credentials
+from fishweir.languages.standing import parse_clauses
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,8 @@ class Registration:
         for name in names:
             found = known.pop(name, None)
             if found is None:
-                raise QueryError(f"there is no query {name}")
+                self.change.drop(name)  # one that is paused, or none
+                continue
             if found.published:
                 self._drop_plain(plain)
                 plain = []
@@ -231,13 +234,41 @@ class Registration:
         return replace(statement, actions=bound.actions, schedule=schedule)
 
     def _scheduled(self, schedule: Schedule) -> Schedule:
-        """What a statement does not say is as the administrator wants it; times of day count from now."""
-        given, now = self.defaults, self.change.subscribers.now
+        """What a statement does not say is as the administrator wants it."""
+        given = self.defaults
         if given == ON_CHANGE:
             return schedule
-        start = now + given.start if schedule.start is None and given.start is not None else schedule.start
-        expire = now + given.expire if schedule.expire is None and given.expire is not None else schedule.expire
+        start = given.start if schedule.start is None else schedule.start
+        expire = given.expire if schedule.expire is None else schedule.expire
         return Schedule(start, given.every if schedule.every is None else schedule.every, expire)
+
+    def act(self, name: str, clauses: str) -> None:
+        """Other actions for a query that stands."""
+        given = parse_clauses(clauses, f"query {name}")
+        schedule = self._scheduled(given.schedule(self.change.subscribers.now))
+        shape = self.change.shape(name)
+        if shape is None:
+            raise QueryError(f"there is no query {name}")
+        statement = CreateQuery(shape, (), name, given.actions, schedule, clauses)
+        actions = tuple(self._resolved(statement, action) for action in given.actions)
+        act(self.change, replace(statement, actions=actions))
+
+    def replace_query(self, statements: Sequence[Statement]) -> str:
+        """Another definition under a name that is taken; what the query does is what the new statement says."""
+        *before, last = statements
+        if isinstance(last, CreateFeed):
+            return self._replace(to_query(last))[0]
+        if not isinstance(last, CreateQuery) or last.name is None:
+            raise QueryError("only a query with a name can be replaced")
+        if self.change.shape(last.name) is None:
+            raise QueryError(f"there is no query {last.name}")
+        self.run(before)
+        read = self.change.sources(last.name)
+        bound = self._bind(last)
+        self.change.replace_queries([bound])
+        act(self.change, bound)
+        self.published.sweep(read)
+        return last.name
 
     def _add_derived(self, statement: CreateQuery) -> None:
         """A query that is only there for those who subscribe to a stream."""

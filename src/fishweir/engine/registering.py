@@ -127,12 +127,20 @@ class FeedRegistration:
         if stream is None:
             raise QueryError(f"there is no feed {name}")
         if stream.format != "feed" and stream.virtual is None:
-            raise QueryError(f"{name} is a stream that was not registered as a feed; streams are not dropped")
+            raise QueryError(f"{name} is a stream that was not registered as a feed: use drop_stream")
+        self.drop_stream(name)
+
+    def drop_stream(self, name: str) -> None:
+        """Drops a stream that nobody reads; its items stay in the log, where results find them."""
+        if name not in self.streams:
+            raise QueryError(f"there is no stream {name}")
+        if self.streams[name].virtual == name:
+            raise QueryError(f"the stream {name} are the results of a query: drop that")
         self.check_unsubscribed(name)
         self.feeds.check_unread(name)
         readers = self.change.reading(name)
         if readers:
-            raise QueryError(f"the feed {name} is read by {', '.join(readers[:5])}; drop them first")
+            raise QueryError(f"{name} is read by {', '.join(readers[:5])}; drop them first")
         self.change.drop_stream(name)
         del self.streams[name]
 

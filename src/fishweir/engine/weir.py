@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream
 from fishweir.catalog.catalog import Catalog, Query
-from fishweir.delivery.outputs.registry import Factory, Outputs
-from fishweir.engine.administration import Administration
+from fishweir.delivery.outputs.registry import Outputs
+from fishweir.engine.administration import Administration, schedule_of
 from fishweir.engine.background import Background
 from fishweir.errors import HomeError, QueryError
 from fishweir.pipeline.bell import ring
@@ -51,14 +51,18 @@ def open(
     strategies: Mapping[str, str] | None = None,
     state_limit: int = STATE_LIMIT,
     idle_after: float = IDLE,
+    defaults: str = "",
 ) -> Weir:
     """Opens (and makes, if need be) a home.
 
     `catalog` may be an SQLAlchemy URL, `spark` a session, `strategies` published algorithms by kind, as in
     `{"selections": "sj-batch"}`. `state_limit` is how many bytes joins may keep for late items, where no lateness is
-    declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer.
+    declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer. `defaults` are
+    the times of statements that give none, as in "every 1 hour expire in 90 days".
     """
-    return Weir(Path(home), spark, catalog, documents_per_batch, time.time, strategies, state_limit, idle_after)
+    return Weir(
+        Path(home), spark, catalog, documents_per_batch, time.time, strategies, state_limit, idle_after, defaults
+    )
 
 
 class Weir(Administration):
@@ -72,8 +76,10 @@ class Weir(Administration):
         strategies: Mapping[str, str] | None = None,
         state_limit: int = STATE_LIMIT,
         idle_after: float = IDLE,
+        defaults: str = "",
     ) -> None:
         self.documents_per_batch, self.clock = documents_per_batch, clock
+        self._defaults = schedule_of(defaults)
         self.state_limit, self.idle_after, self._opened = state_limit, idle_after, clock()
         self.home = Home(home)
         self.home.create()
@@ -126,18 +132,6 @@ class Weir(Administration):
             (name,) = registration.run([query])
         self._make_streams()
         return name
-
-    def action(self, name: str, function: Callable[[Result], Any]) -> None:
-        """Makes a Python function an action: `do NAME` calls it with each result."""
-        self.outputs.register_callable(name, function)
-
-    def register_action(self, name: str, factory: Factory) -> None:
-        """Adds an action: `do NAME ARGUMENTS` opens `factory(*arguments)` and hands it the results of a micro-batch.
-
-        The factory gives a `Deliverer` (delivery/parcels.py). Register it before the queries that use it, and again
-        whenever the home is opened.
-        """
-        self.outputs.register(name, factory)
 
     def attach(self, name: str, frame: DataFrame) -> None:
         """Feeds a stream from a streaming DataFrame; declares the stream where there is none."""
@@ -349,7 +343,8 @@ class Weir(Administration):
         from fishweir.engine.register import Registration
 
         with self.catalog.change() as change:
-            yield Registration(change, self.outputs, Path.cwd(), self.clock())
+            now = self.clock()
+            yield Registration(change, self.outputs, Path.cwd(), now, self._defaults(now))
 
     @cached_property
     def _reader(self) -> ResultReader:
