@@ -122,6 +122,7 @@ def open(
     strategies: Mapping[str, str] | None = None,
     state_limit: int = STATE_LIMIT,
     idle_after: float = IDLE,
+    guard: bool | None = None,
     defaults: str = "",
 ) -> Weir:
     """Opens a home without Spark; without a clock, time passes as usual."""
@@ -132,6 +133,7 @@ def open(
         strategies=strategies,
         state_limit=state_limit,
         idle_after=idle_after,
+        guard=guard,
         defaults=defaults,
     )
     weir.parallelism = parallelism

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from fishweir.engine.weir import Weir
 
 Home = Annotated[Path, typer.Option("--home", help="The folder with the catalog, logs and results.")]
+Guarded = Annotated[
+    bool | None, typer.Option("--guard/--no-guard", help="Keep statements away from private networks and files.")
+]
 DEFAULT_HOME = Path("fishweir-home")
 
 
@@ -64,6 +67,7 @@ def opened(
     strategies: Sequence[str] = (),
     state_limit: int = STATE_LIMIT,
     defaults: str = "",
+    guard: bool | None = None,
 ) -> Iterator[Weir]:
     """A weir that is closed again; Fishweir's errors end the command with their message."""
     try:
@@ -73,7 +77,7 @@ def opened(
 
         asked = _parsed(strategies)
         options: dict[str, Any] = {"documents_per_batch": documents_per_batch, "state_limit": state_limit}
-        with Weir(home, strategies=asked, defaults=defaults, **options) as weir:
+        with Weir(home, strategies=asked, defaults=defaults, guard=guard, **options) as weir:
             yield weir
     except FishweirError as error:
         errors().print(f"error: {error}", style="red", markup=False)

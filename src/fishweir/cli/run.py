@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fishweir.cli.common import DEFAULT_HOME, Home, RunBar, errors, opened
+from fishweir.cli.common import DEFAULT_HOME, Guarded, Home, RunBar, errors, opened
 from fishweir.errors import FishweirError
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
 
@@ -34,6 +34,7 @@ def run(
     defaults: Annotated[
         str, typer.Option(help="Times of statements that give none: 'every 1 hour expire in 90 days'.")
     ] = "",
+    guard: Guarded = None,
     results: Annotated[Path | None, typer.Option(help="Write all results of the home here, as JSON Lines.")] = None,
 ) -> None:
     """Register the statements of SCRIPT and run the job, until idle or until interrupted."""
@@ -43,6 +44,7 @@ def run(
         strategies=strategy or (),
         state_limit=state_limit * 2**20,
         defaults=defaults,
+        guard=guard,
     ) as weir:
         weir.execute(read_script(script))
         for number in (signal.SIGTERM, signal.SIGINT):

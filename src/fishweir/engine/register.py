@@ -135,6 +135,8 @@ class Registration:
         for name in names:
             found = known.pop(name, None)
             if found is None:
+                self._drop_plain(plain)
+                plain = []
                 self.change.drop(name)  # one that is paused, or none
                 continue
             if found.published:
@@ -180,7 +182,7 @@ class Registration:
         if name.startswith(DERIVED) and virtual != name:
             raise QueryError(f"stream {name}: names with '{DERIVED}' are those of joins in chains")
         if statement.stream.name not in self.streams:
-            check_source(statement.stream, self.base)
+            check_source(statement.stream, self.base, self.outputs.guard)
         self.change.add_stream(statement)
         self.streams[statement.stream.name] = statement.stream
 

@@ -21,6 +21,7 @@ from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.administration import Administration, schedule_of
 from fishweir.engine.background import Background
 from fishweir.errors import HomeError, QueryError
+from fishweir.guard import Guard
 from fishweir.pipeline.bell import ring
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
@@ -51,18 +52,19 @@ def open(
     strategies: Mapping[str, str] | None = None,
     state_limit: int = STATE_LIMIT,
     idle_after: float = IDLE,
+    guard: bool | None = None,
     defaults: str = "",
 ) -> Weir:
     """Opens (and makes, if need be) a home.
 
     `catalog` may be an SQLAlchemy URL, `spark` a session, `strategies` published algorithms by kind, as in
     `{"selections": "sj-batch"}`. `state_limit` is how many bytes joins may keep for late items, where no lateness is
-    declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer. `defaults` are
-    the times of statements that give none, as in "every 1 hour expire in 90 days".
+    declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer. `guard` keeps
+    statements away from private networks and files; None asks FISHWEIR_GUARD. `defaults` are the times of statements
+    that give none, as in "every 1 hour expire in 90 days".
     """
-    return Weir(
-        Path(home), spark, catalog, documents_per_batch, time.time, strategies, state_limit, idle_after, defaults
-    )
+    given = (documents_per_batch, time.time, strategies, state_limit, idle_after, guard, defaults)
+    return Weir(Path(home), spark, catalog, *given)
 
 
 class Weir(Administration):
@@ -76,6 +78,7 @@ class Weir(Administration):
         strategies: Mapping[str, str] | None = None,
         state_limit: int = STATE_LIMIT,
         idle_after: float = IDLE,
+        guard: bool | None = None,
         defaults: str = "",
     ) -> None:
         self.documents_per_batch, self.clock = documents_per_batch, clock
@@ -87,7 +90,7 @@ class Weir(Administration):
         self._strategies = strategies
         if strategies:
             _ = self.planning  # says at once where there is no such strategy
-        self.outputs = Outputs()
+        self.outputs = Outputs(Guard.asked(guard))
         self.table = ResultsTable(self.home.results)
         self.feeders: dict[str, Feeder] = {}
         self.sources: dict[str, Source] = {}
@@ -220,6 +223,7 @@ class Weir(Administration):
             materializer,
             self.sources,
             self.clock,
+            self.outputs.guard,
         )
 
     def _new_job(self, batches: MicroBatches) -> Job:

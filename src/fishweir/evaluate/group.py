@@ -34,6 +34,28 @@ QueryRow = tuple[int, Any, Sequence[Constant]]
 """A query as the plan sees it: its number, its template, its constants in the template's order. A query may be several
 rows: one for each of its alternatives. Of a side, the number is that of its member."""
 
+Columns = tuple[list[int], list[Sequence[Constant]]]
+"""Queries of one template: their numbers, and the constants of each."""
+
+
+def by_template(rows: Iterable[QueryRow]) -> dict[Any, Columns]:
+    """Queries by their templates. Most rows share the object: hashing a deep template once per row takes longer than
+    all else that is done with it."""
+    same: dict[int, tuple[Any, Columns]] = {}
+    for number, template, constants in rows:
+        known = same.get(id(template))
+        if known is None:
+            known = same[id(template)] = template, ([], [])
+        known[1][0].append(number)
+        known[1][1].append(constants)
+    found: dict[Any, Columns] = {}
+    for template, (numbers, values) in same.values():
+        own = found.setdefault(template, ([], []))
+        own[0].extend(numbers)
+        own[1].extend(values)
+    return found
+
+
 Paths = dict[Path, bool]
 """Paths that documents are walked for, with whether their values are read."""
 
@@ -141,14 +163,6 @@ class State(Protocol):
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What a stage keeps of a batch: `state` for later documents, `current` for this micro-batch only."""
-
-    state: State | None = None
-    current: State | None = None
-
-
-@dataclass(frozen=True)
 class Described:
     """A group as `explain` lists it: its size, its signature, and more about it."""
 
@@ -188,10 +202,11 @@ class Stage:
         """Whether it keeps something of these sources' documents."""
         return False
 
-    def keep(self, batch: Batch) -> Kept | None:
+    def keep(self, batch: Batch) -> State | None:
+        """What of a batch this micro-batch and later ones are probed with."""
         return None
 
-    def probe(self, new: Sequence[Kept], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
+    def probe(self, new: Sequence[State], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
         """What the new documents join, among themselves and with the old ones; one `part` of `parts` of it."""
         return iter(())
 
@@ -203,10 +218,6 @@ class Stage:
     def merged(self, states: Sequence[State], needed: Needed | None = None) -> State:
         """One state of several, without what is not needed any more."""
         raise TypeError(f"{type(self).__name__} keeps no state")
-
-    def together(self, current: Sequence[State]) -> State:
-        """One of several that are for this micro-batch only."""
-        raise TypeError(f"{type(self).__name__} keeps nothing for one micro-batch only")
 
 
 @dataclass(frozen=True)

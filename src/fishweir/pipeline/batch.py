@@ -29,7 +29,6 @@ from fishweir.pipeline.offsets import LogSlice, is_waiting, next_offsets, slices
 from fishweir.pipeline.probe import ProbeTask
 from fishweir.pipeline.retained import Retained, StateFile, remove_others, state_file
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
-from fishweir.pipeline.states import KEPT
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.walked import add_walked, save_walked
 from fishweir.pipeline.worker import MatchTask
@@ -204,11 +203,10 @@ class MicroBatches:
         """What is retained after a micro-batch for later documents to join, and the watermarks it is decided by. Where
         it would be larger than its limit, less lateness is allowed, unless it was declared."""
         before = self.last
-        kept = [name for name in summary.states if name.endswith(KEPT)]
         offsets, now = {**self.offsets, **summary.offsets}, self.clock()
         files = [
             *(StateFile(**file) for file in before.states),
-            *(state_file(self.home.state, n) for n in sorted(kept)),
+            *(state_file(self.home.state, n) for n in sorted(summary.states)),
         ]
         states = Retained(self.home.state, cached_plan(self.home.plan, plan.segments).stages, files, plan.dead)
         level = max(0, before.level - 1) if states.bytes < self.state_limit / 2 else before.level

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fishweir.algebra.nodes import sources_of
-from fishweir.evaluate.group import Batch, Kept
+from fishweir.evaluate.group import Batch, State
 from fishweir.evaluate.plan.plan import Plan, SourcePlan, cached_plan, cached_source_plan, selection_rows
 from fishweir.pipeline.chunks import read_chunk
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.lateness import Lateness, observe
 from fishweir.pipeline.offsets import LogSlice
-from fishweir.pipeline.states import CURRENT, KEPT, write_states
+from fishweir.pipeline.states import SUFFIX, write_states
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.writer import ResultWriter, write_aside
 
@@ -56,7 +56,7 @@ class _Partition:
     task: MatchTask
     partition: int
     summary: Summary = field(default_factory=Summary)
-    kept: dict[str, list[Kept]] = field(default_factory=lambda: defaultdict(list))
+    kept: dict[str, list[State]] = field(default_factory=lambda: defaultdict(list))
     aside: list[tuple[int, int, str | None, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -109,18 +109,9 @@ class _Partition:
         return self.summary
 
     def _write_states(self) -> None:
-        """What later micro-batches probe, and what only this one does."""
-        name = f"{self.task.batch:09d}-{self.partition:05d}"
-        states, current = {}, {}
-        for kind, kept in self.kept.items():
-            stage = self.plan.stages[kind]
-            for_later = [one.state for one in kept if one.state is not None]
-            for_now = [one.current for one in kept if one.current is not None]
-            if for_later:
-                states[kind] = stage.merged(for_later)
-            if for_now:
-                current[kind] = stage.together(for_now)
-        for found, suffix in ((states, KEPT), (current, CURRENT)):
-            if found:
-                write_states(self.task.state / f"{name}{suffix}", found)
-                self.summary.states.append(f"{name}{suffix}")
+        """What this micro-batch and later ones probe."""
+        states = {kind: self.plan.stages[kind].merged(kept) for kind, kept in self.kept.items()}
+        if states:
+            name = f"{self.task.batch:09d}-{self.partition:05d}{SUFFIX}"
+            write_states(self.task.state / name, states)
+            self.summary.states.append(name)

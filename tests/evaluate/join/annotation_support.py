@@ -11,7 +11,7 @@ from fishweir.algebra.annotations import to_annotation
 from fishweir.algebra.clauses import constants_of
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
-from fishweir.evaluate.group import Batch, Kept
+from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.stage import JoinStage
 from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.plan.segments import build_groups, merge_segments, planned_segment, read_segment, write_segment
@@ -84,7 +84,7 @@ def found_by(segment, items, parts=1, merge=None, folder=None):
             documents = Batch.of(stream, (source,), numbers, times, walk.tables(), together)
             sides = [matches.sides for _, _, matches in plan.match(documents.witnesses)]
             kept = stage.keep(documents.matched(sides))
-            runs += [kept.state] if kept.state is not None else []
+            runs += [kept] if kept is not None else []
         if not runs:
             continue
         new = stage.merged(runs)
@@ -92,7 +92,7 @@ def found_by(segment, items, parts=1, merge=None, folder=None):
             write_states(folder / f"{batch}.state", {"joins": new})
             new = cached_states(folder / f"{batch}.state")["joins"]
         for part in range(parts):
-            for rows in stage.probe([Kept(new)], retained, part, parts):
+            for rows in stage.probe([new], retained, part, parts):
                 found += rows_of(rows.batch)
         retained.append(new)
         if merge is not None:

@@ -19,6 +19,7 @@ from fishweir.delivery.options import BadArgument, Options, split_options, with_
 from fishweir.delivery.outputs.call import Call
 from fishweir.delivery.parcels import Deliverer
 from fishweir.errors import QueryError
+from fishweir.guard import Guard, GuardError
 from fishweir.pipeline.result import Result
 
 Factory = Callable[..., Deliverer]
@@ -42,8 +43,9 @@ _NAME = re.compile(r"[^\W\d_](?:[\w.]|-(?!-))*")
 
 
 class Outputs:
-    def __init__(self) -> None:
+    def __init__(self, guard: Guard | None = None) -> None:
         self._own: dict[str, Factory] = {}
+        self.guard = Guard.asked(None) if guard is None else guard
 
     def register(self, name: str, factory: Factory) -> None:
         """Adds an output; QueryError where no statement could name it, or the name is taken by a built-in one."""
@@ -83,7 +85,21 @@ class Outputs:
             action = Action(action.name, (*whole, *action.arguments[len(own) :]))
             own = whole
         address, host = factory.place(own) if hasattr(factory, "place") else ("", "")
+        self._guard(action.name, own, host, base)
         return Action(action.name, action.arguments, address, host, getattr(factory, "own", False))
+
+    def _guard(self, name: str, arguments: Sequence[str], host: str, base: Path) -> None:
+        """Statements of people who are not trusted call no functions and reach only public hosts and files here."""
+        if not self.guard.on or name in self._own or not arguments:
+            return
+        if name == "call":
+            raise BadArgument(name, "the guard is on: functions are not called")
+        place = f"http://{host.rpartition(':')[2]}" if name == "notify" else arguments[0]
+        try:
+            if name not in ("mail", "mailto"):
+                self.guard.check(place, base)
+        except GuardError as error:
+            raise BadArgument(arguments[0], str(error)) from None
 
     def _known(self, action: Action) -> Factory:
         try:
@@ -97,4 +113,6 @@ class Outputs:
         opened = self.factory(name)(*(with_secrets(argument) for argument in own))
         if options.secret is not None and hasattr(opened, "secret"):
             opened.secret = options.secret
+        if hasattr(opened, "guard"):
+            opened.guard = self.guard
         return opened, options

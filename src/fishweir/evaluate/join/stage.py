@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.group import Batch, Kept, Stage, State
+from fishweir.evaluate.group import Batch, Stage, State
 from fishweir.evaluate.join.operators import JoinOperator, ProbeOrder, RowSide, Waits
 from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.ranks import arrival_blocks, oldest_of_newest
@@ -41,13 +41,12 @@ class JoinStage(Stage):
     def reads(self, sources: Sequence[Source]) -> bool:
         return any(source in part.sources for source in sources for part in self.parts)
 
-    def keep(self, batch: Batch) -> Kept:
+    def keep(self, batch: Batch) -> Run | None:
         run = batch_run(self, batch)
-        return Kept(run if len(run) or len(run.versions) else None)
+        return run if len(run) or len(run.versions) else None
 
-    def probe(self, new: Sequence[Kept], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
-        fresh = [kept.state for kept in new if isinstance(kept.state, Run)]
-        before = [state for state in old if isinstance(state, Run)]
+    def probe(self, new: Sequence[State], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
+        fresh, before = ([state for state in some if isinstance(state, Run)] for some in (new, old))
         for order in ProbeOrder:
             operators = [operator for operator in self.parts if operator.order is order]
             if operators:
