@@ -26,6 +26,9 @@ Constant = str | float
 """A quoted constant compares as a string, exactly; a bare number compares as a number."""
 
 
+OLD, RATIO = "old", "ratio"
+"""In the documents of changes: what the row was before, and its new values divided by the old ones."""
+
 LAST = -1
 Axis = Literal["child", "attribute", "descendant", "descendant-attribute", "item", "seconds"]
 
@@ -334,6 +337,8 @@ class StreamDefinition:
     """Of tuples that a published query passes on as they are: the name of their element, where they came from."""
     late: float | None = None
     """How many seconds behind the newest an item may come; None where that is learned."""
+    changes_of: str | None = None
+    """The stream whose rows' changes these are."""
 
     @property
     def is_tuples(self) -> bool:

@@ -68,15 +68,18 @@ class Administration:
     def replace(self, statement: str) -> str:
         """Gives a query or feed another definition under its name: earlier results and subscriptions stay, what it
         does is what the new statement says. Takes effect with the next micro-batch."""
+        from fishweir.engine.replacing import replace_query
         from fishweir.languages.script import parse_script
 
         with self._registration() as registration:
-            return registration.replace_query(parse_script(statement, self.clock()))
+            return replace_query(registration, parse_script(statement, self.clock()))
 
     def act(self, name: str, clauses: str) -> None:
         """Changes what a query does with its results, and when: `weir.act("q", "do http 'URL' every 1 hour")`."""
+        from fishweir.engine.replacing import change_actions
+
         with self._registration() as registration:
-            registration.act(name, clauses)
+            change_actions(registration, name, clauses)
 
     def drop_stream(self, name: str) -> None:
         """Removes a declared stream that no query reads; results from it stay."""

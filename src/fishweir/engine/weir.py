@@ -86,7 +86,7 @@ class Weir(Administration):
         self.state_limit, self.idle_after, self._opened = state_limit, idle_after, clock()
         self.home = Home(home)
         self.home.create()
-        self.catalog = Catalog(catalog or self.home.path / "catalog.db")
+        self.catalog = Catalog(catalog or self.home.path / "catalog.db", self.home.id, not self.home.has_streams)
         self._strategies = strategies
         if strategies:
             _ = self.planning  # says at once where there is no such strategy
