@@ -27,7 +27,8 @@ STAGES: dict[str, set[str]] = {
     "evaluate": {"algebra"},
     "catalog": {"algebra"},
     "intake": {"algebra"},
-    "pipeline": {"algebra", "evaluate", "intake", "java"},
+    "shedding": {"algebra"},
+    "pipeline": {"algebra", "evaluate", "intake", "java", "shedding"},
     "delivery": {"algebra", "catalog", "evaluate", "pipeline"},
 }
 SEE_ALL = {"__init__", "__main__", "engine", "cli", "papers", "testing"}
