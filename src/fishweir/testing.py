@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fishweir.engine.weir import Weir as EngineWeir
+from fishweir.evaluate.plan.rebuild import Here, Rebuilder
 from fishweir.intake import StreamLog, documents_batch
 from fishweir.pipeline.batch import InlineJob, Job, MicroBatches
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
@@ -98,13 +99,16 @@ class Weir(EngineWeir):
     def _new_job(self, batches: MicroBatches) -> Job:
         return InlineJob(batches, self.parallelism)
 
+    def _new_rebuilder(self) -> Rebuilder:
+        return Here(self.home.plan, self.planning.strategies)
+
     def step(self) -> bool:
         """One round: what the sources have, one micro-batch, delivery. Whether anything moved.
 
         Feeds are fetched and parsed to the end first, so that a step depends on nothing but its input.
         """
         with self.home.job_lock():
-            runner = self._new_runner(threading.Event())
+            runner = self._new_runner(threading.Event(), self._new_rebuilder())
             runner.fetch()
             return runner.step()
 
@@ -124,6 +128,7 @@ def open(
     state_limit: int = STATE_LIMIT,
     idle_after: float = IDLE,
     guard: bool | None = None,
+    defaults: str = "",
 ) -> Weir:
     """Opens a home without Spark; without a clock, time passes as usual."""
     weir = Weir(
@@ -134,6 +139,7 @@ def open(
         state_limit=state_limit,
         idle_after=idle_after,
         guard=guard,
+        defaults=defaults,
     )
     weir.parallelism = parallelism
     return weir
