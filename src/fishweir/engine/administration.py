@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -31,15 +32,16 @@ def schedule_of(defaults: str) -> Callable[[float], Schedule]:
     return clauses.schedule
 
 
-class Administration:
-    """A part of the weir."""
+class Administration(ABC):
+    """The part of the weir that an administrator uses."""
 
     catalog: Catalog
     clock: Callable[[], float]
     outputs: Outputs
 
+    @abstractmethod
     def _registration(self) -> AbstractContextManager[Registration]:
-        raise NotImplementedError
+        """Changes of the catalog, all or nothing."""
 
     def drop(self, name: str) -> None:
         """Removes a query; its results stay."""

@@ -7,7 +7,7 @@ documents, keeps what later documents may join, probes what was kept, and says w
 listed in plan/registry.py. A stage that matches nothing by itself, or keeps nothing, inherits the empty answers.
 
 A kind may let another one match for it. It gives that kind *sides* (matches.py) as rows beside the queries' own, so a
-source has one plan, whoever reads it. A batch is matched once; its stages keep what they keep by the sides found.
+source has one plan, whatever reads it. A batch is matched once; its stages decide what to keep by the sides found.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 QueryRow = tuple[int, Any, Sequence[Constant]]
 """A query as the plan sees it: its number, its template, its constants in the template's order. A query may be several
-rows: one for each of its alternatives. Of a side, the number is that of its member."""
+rows: one for each of its alternatives. The number of a side is that of its member."""
 
 Columns = tuple[list[int], list[Sequence[Constant]]]
 """Queries of one template: their numbers, and the constants of each."""
 
 
 def by_template(rows: Iterable[QueryRow]) -> dict[Any, Columns]:
-    """Queries by their templates. Most rows share the object: hashing a deep template once per row takes longer than
-    all else that is done with it."""
+    """Queries by their templates. Most rows share the template object: hashing a deep template once per row would take
+    longer than everything else done with it."""
     same: dict[int, tuple[Any, Columns]] = {}
     for number, template, constants in rows:
         known = same.get(id(template))
@@ -57,7 +57,7 @@ def by_template(rows: Iterable[QueryRow]) -> dict[Any, Columns]:
 
 
 Paths = dict[Path, bool]
-"""Paths that documents are walked for, with whether their values are read."""
+"""The paths to look for in documents, each with whether its values are read."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,11 @@ class Batch:
     since: int | Sequence[int] = 0
     """The version of the catalog when the documents arrived."""
     changes: Sequence[tuple[int, float, str]] = ()
-    """Of a changing file: number, arrival and key of each row that was inserted, updated or deleted."""
+    """For a changing file: number, arrival and key of each row that was inserted, updated or deleted."""
     origins: Sequence[int] = ()
-    """Which documents those are that a published query passed on, -1 for new ones."""
+    """For documents that a published query passed on, the original document; -1 for new ones."""
     sides: SideMatches = NO_SIDES
-    """What has been matched for kinds that let others match for them."""
+    """The matches made on behalf of other kinds."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -117,10 +117,10 @@ class Group(Protocol):
         """The query or side at each position; slices of result rows count positions."""
 
     def paths(self, sources: Sequence[Source]) -> Paths:
-        """What documents of some sources are walked for."""
+        """The paths to look for in documents of some sources."""
 
     def header(self) -> Any:
-        """What is written as JSON; `arrays` are written as they are."""
+        """The part that is written as JSON; `arrays` are written unchanged."""
 
     def arrays(self) -> dict[str, Any]: ...
 
@@ -132,7 +132,7 @@ class Bundle:
     strategy: str
     groups: tuple[int, ...]
     parameter: str = ""
-    """What else the strategy has chosen, in its own words."""
+    """Further choices of the strategy, in its own format."""
     module: str = ""
     """Where the strategy is defined, if it is not among the default rules."""
 
@@ -151,7 +151,7 @@ class Placed:
 
 
 class State(Protocol):
-    """What a stage keeps of some documents: declared columns, written once and mapped by whoever probes them."""
+    """What a stage keeps of some documents: declared columns, written once and mapped by each task that probes them."""
 
     def __len__(self) -> int: ...
 
@@ -176,10 +176,10 @@ class Needed(Protocol):
 
     @property
     def used(self) -> Mapping[int, float]:
-        """By stream, the watermark it was decided by: documents that come and are older may miss results."""
+        """By stream, the watermark behind the decision: older documents that arrive later may miss results."""
 
     def share(self, state: State) -> float:
-        """Which share of a state is, from 0 to 1."""
+        """The share of a state that is needed, from 0 to 1."""
 
 
 class Stage:
@@ -195,15 +195,15 @@ class Stage:
         return iter(())
 
     def counted(self, sources: Sequence[Source]) -> tuple[list[Path], set[Path]]:
-        """The paths whose values plans are made by, and those of them whose words are counted too."""
+        """The paths whose values planning depends on, and those of them whose words are counted too."""
         return [], set()
 
     def reads(self, sources: Sequence[Source]) -> bool:
-        """Whether it keeps something of these sources' documents."""
+        """Whether it keeps anything of these sources' documents."""
         return False
 
     def keep(self, batch: Batch) -> State | None:
-        """What of a batch this micro-batch and later ones are probed with."""
+        """The part of a batch that this micro-batch and later ones probe."""
         return None
 
     def probe(self, new: Sequence[State], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
@@ -211,18 +211,18 @@ class Stage:
         return iter(())
 
     def needed(self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int]) -> Needed:
-        """What documents may still join that come after these states, and that are not older than the watermarks of
-        their streams; `dropped` are queries that want nothing any more."""
+        """What later documents may still join, if they are not older than the watermarks of their streams; `dropped`
+        are queries that no longer exist."""
         raise TypeError(f"{type(self).__name__} keeps no state")
 
     def merged(self, states: Sequence[State], needed: Needed | None = None) -> State:
-        """One state of several, without what is not needed any more."""
+        """Several states merged into one, without what is no longer needed."""
         raise TypeError(f"{type(self).__name__} keeps no state")
 
 
 @dataclass(frozen=True)
 class Explained:
-    """What `explain` tells of a query: the plan's groups and what has been counted."""
+    """What `explain` is based on: the plan's groups and the counts so far."""
 
     groups: Sequence[Group]
     bundles: Sequence[Placed]
@@ -238,7 +238,7 @@ class Strategy(ABC):
     kind: ClassVar[str]
     module: ClassVar[str] = ""
     title: ClassVar[str] = ""
-    """What `explain` calls it, if not by its name."""
+    """Its label in `explain`, if that is not its name."""
 
     @abstractmethod
     def take(self, groups: Mapping[int, Any], statistics: Statistics) -> list[Bundle]:
@@ -253,7 +253,7 @@ class Strategy(ABC):
 
 
 def asked_strategy(bundle: Bundle) -> Strategy | None:
-    """The strategy of a bundle that was asked for by name, imported if need be; None for a default one."""
+    """The strategy of a bundle that was requested by name, imported if need be; None for a default one."""
     if not bundle.module:
         return None
     strategies: dict[str, Strategy] = import_module(bundle.module).STRATEGIES
@@ -265,19 +265,19 @@ class Kind(ABC):
 
     name: ClassVar[str]
     module: ClassVar[str] = ""
-    """The module that registers the kind, if it is not built in: whoever reads a segment imports it first."""
+    """The module that registers the kind, if it is not built in. It is imported before a segment is read."""
     misses_late: ClassVar[bool] = False
-    """Whether a document that comes later than allowed may miss results."""
+    """Whether a document that arrives later than allowed may miss results."""
 
     @abstractmethod
     def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]: ...
 
     def side_rows(self, rows: Iterable[QueryRow]) -> Iterable[QueryRow]:
-        """What kinds before it in the registry match for some queries: sides, as rows of those kinds."""
+        """The sides that kinds before it in the registry match for some queries, as rows of those kinds."""
         return ()
 
     def sides(self, group: Any) -> Ints:
-        """The sides that a group's queries read; those that no group of a segment reads any more are dropped."""
+        """The sides that a group's queries read. A side that no group of a segment reads is dropped."""
         return np.empty(0, np.int64)
 
     @abstractmethod
@@ -295,11 +295,11 @@ class Kind(ABC):
         raise TypeError(f"groups of kind {self.name} keep no state")
 
     def counted(self, group: Any, statistics: Statistics) -> int | None:
-        """How much has been counted of what a group's plan depends on; None for a plan that does not drift."""
+        """The number of values counted so far on which a group's plan depends; None for a plan that does not drift."""
         return None
 
     def counted_then(self, group: Any) -> int:
-        """How much of it had been counted when the plan was chosen."""
+        """That number at the time the plan was chosen."""
         return 0
 
     def replanned(self, group: Any, statistics: Statistics) -> Group | None:
@@ -312,4 +312,4 @@ class Kind(ABC):
 
     @abstractmethod
     def describe(self, bundles: Sequence[Placed]) -> tuple[list[Described], list[str]]:
-        """All groups of the plan, and lines about plans that belong to no group alone."""
+        """All groups of the plan, and lines about plans that span several groups."""

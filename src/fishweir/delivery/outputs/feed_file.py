@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +19,8 @@ from fishweir.delivery.parcels import Forward, Parcel
 MOST = 100
 
 
-class FeedFile(FileTarget, Forward):
-    """`read` and `render` say how entries stand in the file."""
+class FeedFile(FileTarget, Forward, ABC):
+    """`read` and `render` define the format of the file."""
 
     def deliver(self, results: Parcel) -> None:
         before = self.read() if self.path.exists() else []
@@ -30,11 +31,13 @@ class FeedFile(FileTarget, Forward):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(self.path, self.render(name, entries, results.now))
 
+    @abstractmethod
     def read(self) -> list[Entry]:
-        raise NotImplementedError
+        """The entries of the present file, newest first."""
 
+    @abstractmethod
     def render(self, name: str, entries: Sequence[Entry], now: float) -> bytes:
-        raise NotImplementedError
+        """The content of a file with these entries."""
 
 
 def replace_file(path: Path, content: bytes) -> None:

@@ -26,7 +26,7 @@ VIEWS = 64
 """Runs that a segment's sets keep a view of."""
 
 LATER, EARLIER, TOGETHER = range(3)
-"""Of a pair: the right document is later, or earlier, or has the time of the left one."""
+"""The order of a pair in time: the right document is later, or earlier, or has the time of the left one."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Contained:
 
     @cached_property
     def name(self) -> str:
-        """Made of the content."""
+        """A hash of the content."""
         return blake2b(np.ascontiguousarray(self.members).tobytes(), digest_size=12).hexdigest()
 
     def count(self, apart: NDArray[np.float64]) -> Ints:
@@ -47,14 +47,14 @@ class Contained:
 
 
 class Entry:
-    """What is remembered of one S: which tables of the anchor are in it, the queries by order in time as they are asked
-    for, and the tables that must be verified."""
+    """The cached answers for one S: which tables of the anchor are in it, the queries by order in time (on demand), and
+    the tables that must be verified."""
 
     def __init__(self, sets: EdgeSets, anchor: int, sure: NDArray[np.bool_], doubtful: tuple[int, ...]) -> None:
         self.sets, self.anchor, self.sure, self.doubtful = sets, anchor, sure, doubtful
         self._orders: dict[int, Contained] = {}
 
-    def wanted(self, order: int) -> Contained:
+    def contained(self, order: int) -> Contained:
         if order not in self._orders:
             every, table = self.sets.listed(self.anchor, order)
             chosen = np.flatnonzero(self.sure[table])
@@ -63,7 +63,7 @@ class Entry:
 
 
 class EdgeSets:
-    """The bits, and a memory of what is contained in which set of them."""
+    """The bits, and a cache of the queries contained in each set of them."""
 
     def __init__(self, tables: Sequence[JoinTable]) -> None:
         self.tables = tables
@@ -83,7 +83,7 @@ class EdgeSets:
         self._views: OrderedDict[int, View] = OrderedDict()
 
     def _bits(self, table: JoinTable) -> list[int]:
-        """The bit of each edge, then those of what must only be there."""
+        """The bit of each edge, then those of variables that must only be present."""
         found = [(EQUAL, *self._ends(table, e.left, e.right)) for e in table.template.edges]
         for side, kind in ((0, LEFT_EXISTS), (1, RIGHT_EXISTS)):
             for node in sorted({*table.kept(side)} - {*table.joined(side)}):

@@ -69,7 +69,7 @@ def describe_joins(bundles: Sequence[Placed]) -> list[Described]:
 
 
 def _placement(table: JoinTable, statistics: Statistics) -> str:
-    """Where the constants are checked, and what the cost model says of it by now."""
+    """Where the constants are checked, and the present estimate of the cost model."""
     where = "above the join, on its pairs" if table.above else "below the join, on documents"
     if not is_movable(table.template):
         return f"    constants {where}: not all of them can be checked on pairs"

@@ -1,8 +1,8 @@
 """Kernels over the hits of a look-up: candidate pairs of documents, found by one anchor each.
 
 In: for each probe a stretch of the other run's index, and the values of both runs side by side (views). Out: the kind
-of each hit, which is its set S of edges with its anchor and the order in time, numbered as they are met; the hits by
-kind; and where a row of results begins. A hit is passed over twice and nothing is kept of it but its kind.
+of each hit, which is its set S of edges with its anchor and the order in time, numbered in order of occurrence; the
+hits by kind; and where a row of results begins. Each hit is visited twice, and only its kind is kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Kinds = NDArray[np.int32]
 
 @kernel
 def stretches(keys: Hashes, wanted: Hashes) -> tuple[Ints, Ints]:
-    """Where each of the wanted keys begins and ends among sorted ones."""
+    """Where each of the `wanted` keys begins and ends among sorted ones."""
     lo, hi = np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.int64)
     for i in range(len(wanted)):
         key = wanted[i]
@@ -78,7 +78,7 @@ def kinds_of_hits(
 
     `ours` and `anchors` are of the probes, all those of a document together; an anchor and the edges that hold are one
     set. An edge that was `looked_up` holds for the partners in its own stretch, which are marked; other edges are
-    compared hit by hit. What no window of the anchor reaches over (`reaches`, by anchor and order) has no kind, -1. For
+    compared hit by hit. A hit that no window of the anchor spans (`reaches`, by anchor and order) has no kind, -1. For
     documents that bind each variable once."""
     size = max(1, (len(edges) + 63) // 64)
     marks, fixed, ends = np.zeros(len(other) * size, np.uint64), np.zeros(size, np.uint64), np.zeros(size, np.int64)
@@ -210,7 +210,7 @@ def by_kind(kinds: Kinds, sets: int, lo: Ints, hi: Ints, found: Ints, ours: Ints
 def row_starts(
     ours: Ints, theirs: Ints, counts: Ints, own_times: Times, times: Times, own_since: Ints, since: Ints, streams: Ints
 ) -> Ints:
-    """Where a row of results begins: one document and all it met alike, one after the other."""
+    """Where a row of results begins: one document and all that it joins alike, one after the other."""
     starts, rows = np.empty(len(ours) + 1, np.int64), 0
     document = count = version = stream = np.int64(-1)
     time, order = 0.0, np.int64(0)

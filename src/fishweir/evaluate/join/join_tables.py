@@ -1,9 +1,9 @@
 """A join table: the queries of one join template, with any number of sides.
 
 In: the query numbers and constants of one join template. Out: how far each query's windows reach, the constant tables
-of the sides, and what the sides keep of documents. Of a join of two, the anchor is the equality that is enumerated, the
-most selective by the statistics of the moment (-1: there is none). Which strategy evaluates a table is for the rules to
-say (plan/rules.py); what a strategy makes of it is its own: EdgeSets, RowJoin (rows/), MultiwayJoin (many/).
+of the sides, and what the sides keep of documents. The anchor of a join of two is the equality that is enumerated, the
+most selective by the current statistics (-1: there is none). The rules decide which strategy evaluates a table
+(plan/rules.py); each strategy builds its own structure from it: EdgeSets, RowJoin (rows/), MultiwayJoin (many/).
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class JoinTable(QueryTable):
 
     @cached_property
     def keys(self) -> tuple[int, ...]:
-        """What the rows of its sides are kept under, in whatever segment its queries are. Of a join of more than two a
-        side without constants is the same for all that compare the same values: its rows are kept once."""
+        """The classes of its sides' rows, whatever segment its queries are in. In a join of more than two, a side
+        without constants is the same for all that compare the same values: its rows are kept once."""
         whole = [to_json(self.template), self.anchor, self.above]
         return tuple(
             key_of(json.dumps([i, *whole] if self.is_of_two or side.conditions else [to_json(side), self.values[i]]))
@@ -91,7 +91,7 @@ class JoinTable(QueryTable):
 
     @cached_property
     def values(self) -> tuple[tuple[Value, ...], ...]:
-        """What edges compare of a document of each side, each once."""
+        """The values that edges compare on each side, each once."""
         return tuple(
             tuple(sorted({(node, is_hashed(edge)) for edge, node in self._ends(side)}))
             for side in range(len(self.template.sides))
@@ -151,7 +151,7 @@ class JoinTable(QueryTable):
         return tuple(build_table(side, Anchor(side.leaves[0], ()), np.zeros(1, np.int64), ()) for side in sides)
 
     def compared(self, side: int) -> tuple[int, ...]:
-        """The nodes of a side that constants are compared with and that are no outputs of it."""
+        """The nodes of a side that constants are compared with and that are not among its outputs."""
         template = self.template.sides[side]
         return tuple(dict.fromkeys(c.node for c in template.constants if c.node not in template.outputs))
 

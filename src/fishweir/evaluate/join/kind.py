@@ -80,7 +80,7 @@ def _apart(some: Iterable[Row], template: Callable[[Row], Any]) -> tuple[list[Ro
 
 
 class ByEdgeSets(Strategy):
-    """Plain joins of a segment together: the set of equal values of two documents decides which queries want them."""
+    """Plain joins of a segment together: the set of equal values of two documents decides which queries hold."""
 
     name, kind = "edge-sets", "joins"
 

@@ -72,10 +72,10 @@ class ProbeOrder(Enum):
 
     ANY = "any"
     ARRIVAL = "arrival"
-    """As they arrived: a document joins what is there when it comes."""
+    """As they arrived: a document joins what is there when it arrives."""
     ARRIVAL_AND_TIME = "arrival and time"
-    """As they arrived, and none that is older than one before it together with that one: windows of rows are seen from
-    old documents too."""
+    """As they arrived, with a document never in one block with a newer one that arrived before it: windows of rows are
+    evaluated for old documents too."""
 
 
 class JoinOperator(Protocol):
@@ -105,8 +105,8 @@ class JoinOperator(Protocol):
         """The longest windows of living queries."""
 
     def listed(self, runs: Sequence[Run], watermarks: Watermarks) -> list[NDArray[np.bool_]]:
-        """Of runs that are merged, which entries of the lists of their rows later documents may need; asked where it
-        does not keep all documents."""
+        """For runs that are merged, which entries of the lists of their rows later documents may need. Called only if
+        it does not keep all documents."""
 
     def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
         """What the new documents join, among themselves and with the old ones; one `part` of `parts` of it."""
@@ -180,7 +180,7 @@ class JoinsOfTwo(Joins[JoinTable]):
 
 
 class EdgeSetJoins(JoinsOfTwo):
-    """Plain joins of two: the set of equal values of two documents decides. Remembers the sets that occurred."""
+    """Plain joins of two: the set of equal values of two documents decides. Caches the sets that occurred."""
 
     def __init__(self, tables: Sequence[JoinTable]) -> None:
         super().__init__(tables)
@@ -269,11 +269,11 @@ def pair_rows(block: PairBlock) -> ResultRows:
         timestamp=block.times,
         since=block.since,
         nodes=None if block.nodes is None else rows_to_lists(block.nodes),
-        set=None if block.wanted is None else block.wanted.name,
+        set=None if block.contained is None else block.contained.name,
         count=block.counts,
         members=to_lists(block.member_starts, block.members),
     )
-    sets = {} if block.wanted is None else {block.wanted.name: block.wanted.members}
+    sets = {} if block.contained is None else {block.contained.name: block.contained.members}
     return ResultRows(batch, len(block.partners), sets)
 
 

@@ -1,7 +1,7 @@
 """What a batch's documents join with, by all joins of two streams.
 
 In: the operators of such joins, the run of the new documents and those retained. Out: blocks of results, each row a
-document and those it met, with a set of queries.
+document and those it joins, with a set of queries.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from fishweir.evaluate.join.superseded import Superseded
 
 @dataclass(frozen=True)
 class PairBlock:
-    """Results: rows of a document with all it met alike, each with the first `counts` queries of `wanted`, or with a
-    list of queries.
+    """Results: rows of a document with all that it joins alike, each with the first `counts` queries of `contained`, or
+    with a list of queries.
 
     The document of a row is the right one of its pairs if `by_right`, else the left one; `partners`, of one stream, are
-    the others. `since` is the version of the catalog when the earlier arrived of the two came: a query registered after
-    that does not see the pair. `nodes` are those of the left side, then of the right, of rows with one partner each;
-    without them each document binds them just once.
+    the others. `since` is the version of the catalog when the first of the two arrived: a query registered after that
+    does not see the pair. `nodes` are those of the left side, then of the right, of rows with one partner each; without
+    them each document binds them just once.
     """
 
     by_right: bool
@@ -45,7 +45,7 @@ class PairBlock:
     """Whether the right one is not earlier than the left one."""
     since: Ints
     nodes: Ints | None
-    wanted: Contained | None
+    contained: Contained | None
     counts: Ints
     member_starts: Ints
     members: Ints
@@ -57,8 +57,8 @@ class PairBlock:
         return self.partners[self.partner_starts[row] : self.partner_starts[row + 1]]
 
     def members_of(self, row: int) -> Ints:
-        if self.wanted is not None:
-            return self.wanted.members[: self.counts[row]]
+        if self.contained is not None:
+            return self.contained.members[: self.counts[row]]
         return self.members[self.member_starts[row] : self.member_starts[row + 1]]
 
 
@@ -68,7 +68,7 @@ class PairJoins(Protocol):
     def pairs(
         self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
     ) -> Iterator[SetPairs | Joined]:
-        """The pairs that the new documents are in, with the queries that want them."""
+        """The pairs that the new documents are in, with the queries they satisfy."""
 
 
 def find_pairs(
@@ -87,7 +87,8 @@ def find_pairs(
 
 
 def to_blocks(results: Iterable[SetPairs | Joined], known: RunContext) -> Iterator[PairBlock]:
-    """Results as blocks, without rows of changing files that are not in force and documents that met themselves."""
+    """Results as blocks, without rows of changing files that are not in force and without documents paired with
+    themselves."""
     for found in results:
         if not known.superseded.is_empty:
             found = only(found, known.superseded.in_force(found.left, found.right, found.lefts, found.rights))
@@ -98,8 +99,8 @@ def to_blocks(results: Iterable[SetPairs | Joined], known: RunContext) -> Iterat
 
 
 class RunContext:
-    """What is worked out over all runs: places in windows of rows, which rows of changing files are in force, and
-    whether a document may be there twice."""
+    """What is computed over all runs: places in windows of rows, which rows of changing files are in force, and
+    whether a document may occur twice."""
 
     def __init__(self, runs: Sequence[Run], counts_rows: bool = True) -> None:
         """`counts_rows`: whether any window does."""
@@ -146,5 +147,5 @@ def _block(found: SetPairs | Joined) -> PairBlock:
     )
     none = np.zeros(len(first) + 1, np.int64)
     if isinstance(found, SetPairs):
-        return PairBlock(*rows, found.wanted, found.counts[first], none, none[:0])
+        return PairBlock(*rows, found.contained, found.counts[first], none, none[:0])
     return PairBlock(*rows, None, none[1:], found.member_starts, found.members)

@@ -1,9 +1,9 @@
 """The join of a batch: its run against the runs retained, and against itself.
 
-In: the plain edge sets, the new run and the old ones. Out: pairs of documents with the queries that want them, as
-prefixes of remembered sets. A pair is met when the later arrived of its documents arrives: the new documents as right
-ones meet all left ones, the new ones too; as left ones they meet the old right ones. Only the anchors' values are
-looked up; `part` of `parts` takes those values whose hash falls to it, so that tasks share nothing.
+In: the plain edge sets, the new run and the old ones. Out: pairs of documents with the queries they satisfy, as
+prefixes of cached sets. A pair is found when the second of its documents arrives: new right documents join all left
+ones, old and new; new left documents join the old right ones. Only the anchors' values are looked up; `part` of `parts`
+takes those values whose hash falls to it, so that tasks share nothing.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ PAIRS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True)
 class SetPairs:
-    """Pairs of two runs that want one set: the first `counts` queries of `wanted` each. Without `nodes` the pair of
-    documents says it all: each binds what the queries read just once."""
+    """Pairs of two runs with one set of queries: each satisfies the first `counts` queries of `contained`. Without
+    `nodes` the pair of documents suffices: each binds what the queries read just once."""
 
     left: Run
     right: Run
     lefts: Ints
     rights: Ints
-    wanted: Contained
+    contained: Contained
     counts: Ints
     nodes: Ints | None = None
     by_right: bool = True
@@ -52,7 +52,7 @@ class UnverifiedPairs:
 
 @dataclass(frozen=True)
 class Probes:
-    """Values of documents, each with the stretch of the other run's index where it is."""
+    """Values of documents, each with the stretch of the other run's index where it occurs."""
 
     lo: Ints
     hi: Ints
@@ -158,7 +158,7 @@ def _decide(
     entries = [sets.entry(int(anchor), word) for anchor, word in zip(probes.anchors[probe], words, strict=True)]
     starts, ours, theirs = by_kind(kinds, len(first), probes.lo, probes.hi, other.run.documents, probes.documents)
     lefts, rights = (theirs, ours) if right_is_new else (ours, theirs)
-    yield from _wanted(entries, starts, left.run, right.run, lefts, rights, right_is_new)
+    yield from _with_queries(entries, starts, left.run, right.run, lefts, rights, right_is_new)
 
 
 def _decide_several(
@@ -178,11 +178,11 @@ def _decide_several(
     kinds = group * 3 + apart(left.run, right.run, lefts, rights)[1]
     order = np.lexsort((lefts, rights, kinds) if right_is_new else (rights, lefts, kinds))
     starts = np.searchsorted(kinds[order], np.arange(3 * len(first) + 1))
-    yield from _wanted(entries, starts, left.run, right.run, lefts[order], rights[order], right_is_new)
+    yield from _with_queries(entries, starts, left.run, right.run, lefts[order], rights[order], right_is_new)
 
 
 def _once(edges: Ints, left: View, right: View, lefts: Ints, rights: Ints, hashes: Hashes) -> Ints:
-    """Each pair of an anchor by the least of the values that it has in common: several, in several tasks, find it."""
+    """Each pair of an anchor once, by the least of its common values: several values, in several tasks, may find it."""
     least = least_common(
         lefts * len(left.run.variables) + left.columns[edges[:, 1]],
         rights * len(right.run.variables) + right.columns[edges[:, 2]],
@@ -197,25 +197,25 @@ def _once(edges: Ints, left: View, right: View, lefts: Ints, rights: Ints, hashe
     return order[np.append(True, np.any([np.diff(column) != 0 for column in columns], axis=0))[: len(order)]]
 
 
-def _wanted(
+def _with_queries(
     entries: Sequence[Entry], starts: Ints, left: Run, right: Run, lefts: Ints, rights: Ints, by_right: bool
 ) -> Iterator[SetPairs | UnverifiedPairs]:
-    """Who wants the pairs of each kind, which lie together."""
+    """The queries of the pairs of each kind, which are contiguous."""
     for kind in np.flatnonzero(np.diff(starts)).tolist():
         entry, some = entries[kind // 3], slice(int(starts[kind]), int(starts[kind + 1]))
         for table in entry.doubtful:
             yield UnverifiedPairs(left, right, lefts[some], rights[some], table)
-        wanted = entry.wanted(kind % 3)
-        if not len(wanted.members):
+        contained = entry.contained(kind % 3)
+        if not len(contained.members):
             continue
-        if np.isinf(wanted.reaches[-1]):
-            counts = np.full(some.stop - some.start, len(wanted.members))
-            yield SetPairs(left, right, lefts[some], rights[some], wanted, counts, None, by_right)
+        if np.isinf(contained.reaches[-1]):
+            counts = np.full(some.stop - some.start, len(contained.members))
+            yield SetPairs(left, right, lefts[some], rights[some], contained, counts, None, by_right)
             continue
-        counts = wanted.count(np.abs(right.times[rights[some]] - left.times[lefts[some]]))
+        counts = contained.count(np.abs(right.times[rights[some]] - left.times[lefts[some]]))
         near = np.flatnonzero(counts)
         if len(near):
-            yield SetPairs(left, right, lefts[some][near], rights[some][near], wanted, counts[near], None, by_right)
+            yield SetPairs(left, right, lefts[some][near], rights[some][near], contained, counts[near], None, by_right)
 
 
 def apart(left: Run, right: Run, lefts: Ints, rights: Ints) -> tuple[NDArray[np.float64], Ints]:

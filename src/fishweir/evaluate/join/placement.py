@@ -1,13 +1,13 @@
 """Selections below the join or above it (NiagaraCQ 3.5), chosen by a cost model.
 
 Below: each document is looked up in the constants of both sides' queries, and its row lists the queries that it
-satisfies; a pair wants the queries that both rows list, which costs a word for 64 queries at most. Above: a row has
-the values that the constants are compared with, and the constants are looked up for the pairs that the join leaves.
-Below is right where constants let few documents through, or pairs are many; above where many queries share a join that
-leaves few pairs and most documents satisfy some.
+satisfies; a pair satisfies the queries that both rows list, which costs at most one word per 64 queries. Above: a row
+has the values that the constants are compared with, and the constants are looked up for the pairs that the join leaves.
+Below is better where constants let few documents through, or where pairs are many; above is better where many queries
+share a join that leaves few pairs and most documents satisfy some query.
 
 In: a join template, its queries' constants, the statistics. Out: the two costs. The choice is made when a query is
-planned first, as that of the anchor is: rows are retained in the form that it says.
+first planned, like that of the anchor: it determines the form in which rows are retained.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fishweir.evaluate.witnesses.path_tables import hash_texts
 SHARED = 64
 """Queries of a template over columns from which on it may go above; fewer share the rows of their join signature."""
 RETAINED = 100_000
-"""Documents of a side that one of the other meets, where more than that have been counted."""
+"""Documents of a side that one document of the other joins, where more than that have been counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def is_movable(template: JoinTemplate) -> bool:
 
 
 def costs(template: JoinTemplate, anchor: int, columns: Sequence[Column], statistics: Statistics) -> Costs:
-    """What a document costs, on average of both sides, with the queries of one table."""
+    """The cost of a document with the queries of one table, averaged over both sides."""
     queries = len(columns[0]) if columns else 0
     met = _met(template, anchor, statistics)
     first = len(template.left.types)
@@ -78,7 +78,7 @@ def costs(template: JoinTemplate, anchor: int, columns: Sequence[Column], statis
 
 
 def _met(template: JoinTemplate, anchor: int, statistics: Statistics) -> float:
-    """How many documents of the other side one has its anchor's value in common with; 1 where nothing is known."""
+    """How many documents of the other side share a document's anchor value, on average; 1 where nothing is known."""
     if anchor < 0:
         return RETAINED
     if not is_counted(template, anchor, statistics):

@@ -1,4 +1,4 @@
-"""Tables of joins: what those whose results are combinations of documents and those that collect have in common.
+"""Tables of joins: the common part of joins that give combinations of documents and joins that collect.
 
 A table is the queries of one template. Its columns are what the queries differ in; tables of several segments with the
 same merge key become one.
@@ -55,7 +55,7 @@ class QueryTable(ABC):
 
     @abstractmethod
     def waiting(self) -> Iterator[tuple[Source, Source, bool, NDArray[np.float64]]]:
-        """How long documents of a source wait for those of another one, query by query: in rows, or in seconds."""
+        """How long documents of a source wait for those of another, query by query: in rows, or in seconds."""
 
     @abstractmethod
     def header(self) -> Any: ...
@@ -65,7 +65,7 @@ class QueryTable(ABC):
 
     @abstractmethod
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
-        """The paths that some sources' documents are walked for, and whether their values are read."""
+        """The paths to look for in some sources' documents, and whether their values are read."""
 
     @property
     def size(self) -> int:

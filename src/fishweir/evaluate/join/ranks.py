@@ -1,9 +1,9 @@
-"""Windows that count rows: how many newer documents of its stream stand between a document and one that meets it.
+"""Windows that count rows: how many newer documents of its stream lie between a document and one that joins it.
 
 In: all runs, those of the micro-batch included. Out: the place of each document in its stream, and where the newest of
 a stream is at a time: their difference says among how many of the newest it is (SQL's `[rows n]`, as in CQL). Documents
-are ordered by time, equal times by arrival; a later one of the same stream is itself the newest, for one of another
-stream those of its own time are there already.
+are ordered by time, equal times by arrival. A later document of the same stream is itself the newest; for a document of
+another stream, those of its own time have already arrived.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ def arrival_blocks(
     times: Sequence[Times], arrivals: Sequence[Times], front: float | None = None
 ) -> list[list[NDArray[np.bool_]]]:
     """The documents of some runs in blocks to be evaluated one after the other, as if each had been evaluated when it
-    arrived. What arrives later is in the same block as long as it is newer by its time too: no window holds it then.
-    With `front`, the time of the newest document before these, it must be newer than all that came before: windows are
-    seen from old documents too."""
+    arrived. A document that arrives later stays in the same block as long as its time is newer too: then no window
+    holds it. With `front`, the time of the newest document before these, it must be newer than everything that arrived
+    before it: windows are evaluated for old documents too."""
     when, came = np.concatenate([np.empty(0), *times]), np.concatenate([np.empty(0), *arrivals])
     stamps, group = np.unique(came, return_inverse=True)
     oldest, newest = np.full(len(stamps), np.inf), np.full(len(stamps), -np.inf)

@@ -29,7 +29,7 @@ from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.path_tables import Path, hash_texts
 
 ROUNDING = 1e-9
-"""A window is a difference of times: what rounding may make of it is kept too."""
+"""Slack for windows, which are differences of times: covers rounding errors."""
 
 
 class JoinStage(Stage):
@@ -110,7 +110,7 @@ class JoinStage(Stage):
         return [part for part in self.parts if not part.keeps_all]
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
-        """What the documents of some sources are walked for, and whether the values are read."""
+        """The paths to look for in the documents of some sources, and whether the values are read."""
         found: dict[Path, bool] = {}
         for table in (table for part in self.parts for table in part.tables):
             for path, valued in table.paths(sources).items():
@@ -148,14 +148,14 @@ class JoinStage(Stage):
         return any(part.order is not ProbeOrder.ANY for part in self.parts)
 
     def merged(self, runs: Sequence[Any], needed: Any = None) -> Run:
-        """One run of several, without what no query needs any more."""
+        """Several runs merged into one, without what no query needs any more."""
         compared = {variable.key: compared for variable, compared in self.kept.items()}
         return merge_runs(runs, compared, self.classes, needed or Chosen())
 
 
 @dataclass(frozen=True)
 class NeededLists:
-    """What operators need that keep documents by the lists of their rows: entries of these lists."""
+    """For operators that keep documents by the lists of their rows: the entries of these lists that are needed."""
 
     operators: Sequence[JoinOperator]
     watermarks: Watermarks
@@ -167,22 +167,22 @@ class NeededLists:
         return np.repeat(rows, np.diff(run.rows.member_starts))
 
     def needed(self, runs: Sequence[Run]) -> list[NDArray[np.bool_]]:
-        """Of runs that are merged, which entries are needed or not theirs."""
+        """For runs that are merged, which entries are needed or not theirs."""
         parts = zip(*(operator.listed(runs, self.watermarks) for operator in self.operators), strict=True)
         return [np.logical_or.reduce([~self.own(run), *some]) for run, some in zip(runs, parts, strict=True)]
 
 
 @dataclass(frozen=True)
 class NeededDocuments:
-    """Of each stream the documents from a time on: of those that are kept by the lists of their rows no `oldest` one is
-    older, and of all others no one in `whole`."""
+    """The documents of each stream from a time on: `oldest` for those that are kept by the lists of their rows, `whole`
+    for all others."""
 
     oldest: Mapping[int, float]
     used: Mapping[int, float]
     whole: Mapping[int, float] | None = None
     lists: NeededLists | None = None
     entries: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """Of changing files, those that say until when these documents are in force."""
+    """The entries of changing files that say until when these documents are in force."""
 
     def listed(self, runs: Sequence[Run]) -> Sequence[NDArray[np.bool_] | None]:
         return [None] * len(runs) if self.lists is None else self.lists.needed(runs)

@@ -62,7 +62,7 @@ class SideRows:
         return SideRows(**parts)
 
     def with_members(self, kept: NDArray[np.bool_]) -> SideRows:
-        """With some entries of the lists of queries only. A row whose list gets empty is left out."""
+        """With only some entries of the lists of queries. A row whose list becomes empty is left out."""
         counts = np.diff(self.member_starts)
         owner = np.repeat(np.arange(len(self)), counts)[kept]
         left = np.bincount(owner, minlength=len(self))
@@ -92,7 +92,7 @@ def no_rows() -> SideRows:
 
 
 def concatenated_rows(parts: Sequence[SideRows], shifts: Sequence[int]) -> SideRows:
-    """Several as one, the documents of each moved by its shift."""
+    """Several merged into one, the documents of each moved by its shift."""
     if not parts:
         return no_rows()
     found: dict[str, Any] = {name: np.concatenate([getattr(p, name) for p in parts]) for name in ("keys", "classes")}
@@ -106,7 +106,7 @@ def concatenated_rows(parts: Sequence[SideRows], shifts: Sequence[int]) -> SideR
 
 @dataclass(frozen=True)
 class Versions:
-    """Entries of changing files: rows that came, changed or went, by the hash of their key."""
+    """Entries of changing files: rows that were inserted, updated or deleted, by the hash of their key."""
 
     streams: Ints
     numbers: Ints
@@ -130,7 +130,7 @@ class Run:
     numbers: Ints
     times: NDArray[np.float64]
     since: Ints
-    """Of each document, the version of the catalog that its micro-batch ran with."""
+    """For each document, the version of the catalog that its micro-batch ran with."""
     arrivals: NDArray[np.float64]
     origins: Ints
     """Which document it is: another one where it was passed on by a published query."""
@@ -149,12 +149,12 @@ class Run:
 
     @cached_property
     def views(self) -> dict[int, Any]:
-        """By class, what probes have worked out of its rows (rows/views.py)."""
+        """By class, what probes have computed from its rows (rows/row_views.py)."""
         return {}
 
     @cached_property
     def passed_on(self) -> bool:
-        """Whether some of its documents are there in other streams too."""
+        """Whether some of its documents are in other streams too."""
         return bool((self.origins != origin_of(self.streams, self.numbers)).any())
 
     @cached_property

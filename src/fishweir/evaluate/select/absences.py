@@ -1,8 +1,8 @@
 """Absences: nodes below which a pattern must not lie, checked on whole arrays.
 
 In: what must be absent, the path tables of a batch, and candidates, each a node of a document with the constants of its
-query. Out: which candidates have it after all. The pattern is bound once for the batch, as any other; candidates meet
-its bindings on (document, node), which is a sorted look-up, and its conditions are checked on the pairs that meet.
+query. Out: which candidates have it after all. The pattern is bound once for the batch, as any other; candidates join
+its bindings on (document, node), which is a sorted look-up, and its conditions are checked on the joined pairs.
 """
 
 from __future__ import annotations

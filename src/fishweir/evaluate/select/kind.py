@@ -62,7 +62,7 @@ def _table(template: Template, numbers: list[int], rows: list[Sequence[Constant]
 
 
 class SelectionStage(Stage):
-    """Operators by source: a batch meets those of its own sources only."""
+    """Operators by source: a batch is matched only by those of its own sources."""
 
     def __init__(self, operators: Sequence[SelectionOperator]) -> None:
         self.by_source: dict[Source, list[SelectionOperator]] = defaultdict(list)

@@ -6,6 +6,7 @@ element below the document element. Whether a stream has such a column is known 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -32,14 +33,14 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """What a query's columns may be: how they are read from its text."""
+class Columns(ABC):
+    """Reads the columns of a query from its text."""
 
     query: SqlText
 
+    @abstractmethod
     def path(self, node: exp.Expr) -> RelativePath:
-        """The path of a column; Rejected where it is none."""
-        raise NotImplementedError
+        """The path of a column; raises Rejected if there is none."""
 
     def place(self, node: exp.Expr) -> int:
         """Where an expression begins; of a call, the place of its first argument or of the query."""

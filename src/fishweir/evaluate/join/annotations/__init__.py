@@ -1,1 +1,1 @@
-"""RoSeS' annotation join: windows of feeds, and what their items say of others."""
+"""RoSeS' annotation join: windows of feeds, and the annotations that their items make."""

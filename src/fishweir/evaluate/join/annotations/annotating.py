@@ -1,11 +1,11 @@
 """Annotating: the items of a micro-batch against what is in the windows (RoSeS 3.2 and 4.2).
 
 In: the links, the items to annotate, the runs of the windows' items, new and retained. Out: blocks of results, each an
-item with its annotation and the queries that want it so. Candidates are found once for all queries that enumerate the
-same comparison: equal features by look-up; of `similar` those that share one of the item's rarest words (prefix
-filtering: of n words k must be common, so one of any n - k + 1 is) and are similar enough. The queries of a
-candidate are then those that want both items; windows and the other comparisons are checked on whole arrays. Nothing
-loops over queries or items.
+item with its annotation and the queries that give it this annotation. Candidates are found once for all queries that
+enumerate the same comparison: equal features by look-up; for `similar`, items that share one of the item's rarest words
+(prefix filtering: if k of n words must be common, one of any n - k + 1 is) and are similar enough. The queries of a
+candidate are those that select both items; windows and the other comparisons are checked on whole arrays. Nothing loops
+over queries or items.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Annotated:
 
 @dataclass(frozen=True)
 class Collected:
-    """What meets what: item, link, and the window's item."""
+    """Candidate matches: item, link, and the window's item."""
 
     items: Ints
     links: Ints
@@ -85,7 +85,7 @@ class _Block:
 
     @cached_property
     def asked(self) -> Ints:
-        """(item, link) in order: the joins that decide something for the block's items."""
+        """(item, link) in order: the joins that apply to the block's items."""
         source, at = expand(self.links.link_starts[self.wants], self.links.link_starts[self.wants + 1])
         return np.unique(self.items[source] << 32 | self.links.linked[at])
 
@@ -122,7 +122,7 @@ class _Block:
         )
 
     def _candidates(self, anchor: int, asked: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
-        """Run by run: items, links that are anchored here, and items of the window that some of them may want."""
+        """Run by run: items, links that are anchored here, and items of the window that some of them may select."""
         if anchor < 0:
             for run in self.runs:
                 yield self._whole_window(run, asked)
@@ -149,12 +149,12 @@ class _Block:
             yield self._wanted(run, pairs >> 32, pairs & 0xFFFFFFFF, asked)
 
     def _oldest(self, asked: Ints, items: Ints) -> Floats:
-        """What the longest of the windows asked for reaches back to, and a little more."""
+        """How far back the longest of these windows reaches, and a little more."""
         longest = float(self.links.seconds[asked & 0xFFFFFFFF].max(initial=-1.0))
         return self.primary.times[items] - longest - 1.0
 
     def _wanted(self, run: ItemView, items: Ints, others: Ints, asked: Ints) -> tuple[Ints, Ints, Ints]:
-        """The links that want both items of a pair: the shorter of the two lists is looked up in the other."""
+        """The links that select both items of a pair: the shorter of the two lists is looked up in the other."""
         lo, hi = np.searchsorted(asked, items << 32), np.searchsorted(asked, (items + 1) << 32)
         entered, sides = run.in_windows.of(others)
         first, last = self.links.of_windows(sides)
@@ -170,7 +170,7 @@ class _Block:
         return items[pair[keep]], links[keep], others[pair[keep]]
 
     def _whole_window(self, run: ItemView, asked: Ints) -> tuple[Ints, Ints, Ints]:
-        """Where nothing is looked up: what of the window may be in reach."""
+        """Where nothing is looked up: the part of the window that may be in reach."""
         items, links = asked >> 32, asked & 0xFFFFFFFF
         place, times = run.place_of(self.links.sides[links]), self.primary.times[items]
         first = np.searchsorted(run.times, times - self.links.seconds[links] - 1.0, "left")
@@ -226,7 +226,7 @@ def _features(of: FeatureValues, items: Ints) -> _Features:
 
 
 def _rarest(words: _Features, counts: Ints, least: float) -> Ints:
-    """Of each value the words of which one must be common, the rarest that there are."""
+    """For each value, its rarest words: at least one of them must be common."""
     order = np.lexsort((counts, words.values))
     _, starts, lengths = np.unique(words.values[order], return_index=True, return_counts=True)
     needed = least_common(np.full(len(lengths), least), lengths.astype(np.int64))
@@ -235,7 +235,7 @@ def _rarest(words: _Features, counts: Ints, least: float) -> Ints:
 
 
 def _distinct(keys: Ints) -> Ints:
-    """In order; NumPy's own way by hashing takes several times as long."""
+    """The distinct values in order; NumPy's own way by hashing takes several times as long."""
     ordered = np.sort(keys)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
 
@@ -247,7 +247,7 @@ def _within(ordered: Ints, keys: Ints) -> NDArray[np.bool_]:
 
 def _grouped(links: Links, fired: Ints, found: Collected) -> Annotated:
     """One row for the queries that give an item the same annotation: (item, query) pairs by the hash of what it is.
-    What an item meets by several conjunctions of a join is there once."""
+    An item that matches by several conjunctions of a join is listed once."""
     owner, joins = found.items << 32 | links.numbers[found.links], links.joins[found.links]
     order = np.lexsort((found.numbers, found.streams, found.times, joins, owner))
     keys = [column[order] for column in (owner, joins, found.streams, found.numbers)]

@@ -1,8 +1,8 @@
 """Annotation joins as an operator of the join stage: a semi-join that collects what it found (RoSeS 3.2).
 
-In: the annotation tables of a segment. Out: what is kept of items, as rows of runs (lists of the sides that an item is
-of, and the features that are compared), for how long, and what the items of a micro-batch find in their windows, each
-with everything that it joins.
+In: the annotation tables of a segment. Out: what is kept of items, as rows of runs (lists of the sides that an item
+belongs to, and the features that are compared), for how long, and what the items of a micro-batch find in their
+windows, each with everything that it joins.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class AnnotationJoins(Joins[AnnotationTable]):
 
     @property
     def _features(self) -> Iterator[tuple[Source, Feature]]:
-        """What of the items of each source is compared, each once."""
+        """The features of each source's items that are compared, each once."""
         found: dict[tuple[Source, Feature], None] = {}
         for template in (table.template for table in self.tables):
             for i, window in enumerate(template.windows):
@@ -73,14 +73,14 @@ class AnnotationJoins(Joins[AnnotationTable]):
         return [self._reaches.listed(run, views, watermarks) for run in runs]
 
     def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
-        """An item finds what is there when it comes, what arrived with it included."""
+        """An item finds what is there when it arrives, including what arrived with it."""
         items, windows = item_view(new), [item_view(run) for run in known.runs]
         for found in annotate(self.links, items, windows, part, parts):
             yield annotated_rows(items, found)
 
 
 def _side_lists(key: int, sides: Ints, batch: Batch) -> SideRows | None:
-    """Rows that list which of some sides each document is of."""
+    """Rows that list, of some sides, those that each document belongs to."""
     place = place_of(sides, batch.sides.sides)
     there = place >= 0
     pairs = np.unique(batch.sides.documents[there] << 32 | place[there])

@@ -2,9 +2,9 @@
 
 In: query numbers, annotation templates, constants. Out: a table for each template, and rows for the filters of the
 sources (select/filters.py). Each feed of each query is a filter among all those of its source, its member the *side*:
-query number and role in one number. So one filter plan a source tells which queries' windows an item enters, which
-queries' items it is and which queries select it, whatever they compare. Windows over the same items are one side, that
-of the first query that has it, whatever they are joined with and however long.
+query number and role in one number. So one filter plan per source decides which queries' windows an item enters, which
+queries annotate it and which queries select it, whatever they compare. Windows over the same items share one side, that
+of the first query that has it, whatever they are joined with and however long they are.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fishweir.evaluate.witnesses.path_tables import Path
 
 @dataclass(frozen=True)
 class AnnotationTable(QueryTable):
-    """The columns are the sides of the windows, one after the other, then what each `similar` asks for."""
+    """The columns are the sides of the windows, one after the other, then the threshold of each `similar`."""
 
     template: AnnotationTemplate
     numbers: Ints
@@ -50,7 +50,7 @@ class AnnotationTable(QueryTable):
         return np.asarray(self.columns[window], np.int64)
 
     def shares(self, condition: AnnotationCondition) -> NDArray[np.float64]:
-        """What a condition asks for, query by query."""
+        """The threshold of a condition, query by query."""
         if condition.share < 0:
             return np.full(self.size, SIMILAR)
         return np.asarray(self.columns[len(self.template.windows) + condition.share], np.float64)
@@ -66,8 +66,8 @@ class AnnotationTable(QueryTable):
         return np.unique(np.concatenate([*windows, *items]))
 
     def waiting(self) -> Iterator[tuple[Source, Source, bool, NDArray[np.float64]]]:
-        """Items of windows wait for those to annotate, and these for nothing. How many a window of items holds is for
-        the lists of its rows to say: without end in time."""
+        """Items of windows wait for those to annotate, which wait for nothing. A window that counts items has no limit
+        in time: the lists of its rows say how many it holds."""
         for i, window in enumerate(self.template.windows):
             reaches = np.full(self.size, np.inf if window.seconds is None else window.seconds)
             for source in self.template.sources(self.template.role(i)):
@@ -106,7 +106,7 @@ def _table(template: AnnotationTemplate, numbers: Sequence[int], rows: Sequence[
 
 
 def side_rows(queries: Iterable[QueryRow]) -> Iterator[QueryRow]:
-    """The filters of the sides: of items to annotate, and of windows that no query before has."""
+    """The filters of the sides: of items to annotate, and of windows that no earlier query has."""
     for number, inputs, constants, windows in _read(queries):
         own = dict.fromkeys(window - number * ROLES for window in windows if window // ROLES == number)
         for role in (*inputs.items, *own):
@@ -132,8 +132,8 @@ def _read(queries: Iterable[QueryRow]) -> Iterator[tuple[int, _Inputs, Sequence[
 
 
 class _Inputs:
-    """What a template reads, made once: by role the predicates, each with where its constants stand; of its windows the
-    role, the number of what it reads and where all its constants stand."""
+    """What a template reads, made once: by role the predicates, each with the places of its constants; for its windows
+    the role, the number of what it reads and the places of all its constants."""
 
     def __init__(self, template: AnnotationTemplate, numbers: dict[tuple[Predicate, ...], int]) -> None:
         self.template, self.items = template, range(len(template.primaries))

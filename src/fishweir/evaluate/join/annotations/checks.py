@@ -1,7 +1,7 @@
 """Comparisons between two items, pair by pair, in one compiled loop.
 
-In: what is compared, and pairs of items of two runs. Out: for each pair how far it holds: of `similar` the greatest
-Jaccard similarity of any two values, of all others 1 or 0. Values are sorted lists of features (features.py).
+In: what is compared, and pairs of items of two runs. Out: for each pair the degree to which it holds: for `similar` the
+greatest Jaccard similarity of any two values, for all others 1 or 0. Values are sorted lists of features (features.py).
 """
 
 from __future__ import annotations

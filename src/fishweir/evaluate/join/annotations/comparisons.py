@@ -1,4 +1,4 @@
-"""Comparisons between an item and one of a window: what of their values each needs, and which can be looked up."""
+"""Comparisons between an item and one of a window: the features each needs, and which can be looked up."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ KEPT = {
     "references": ("references", "link"), "extends": ("extends", "link"), "shares-link": ("links", "link"),
     "<": ("number", "number"), "<=": ("number", "number"), ">": ("number", "number"), ">=": ("number", "number"),
 }  # fmt: skip
-"""What of the values a comparison needs, of the item and of the window's."""
+"""The features a comparison needs, of the item and of the window's item."""
 
 EQUALITIES = ("=", "shares-link", "references", "extends")
-"""Those that hold where some feature is common to both."""
+"""The comparisons that hold if both have some feature in common."""
 
 
 @dataclass(frozen=True)

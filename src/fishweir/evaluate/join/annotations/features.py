@@ -1,4 +1,4 @@
-"""What of an item's values annotation joins compare: features, kept as rows of a run (state.py).
+"""Features: what annotation joins compare of an item's values, kept as rows of a run (state.py).
 
 In: the path tables of a batch of items. Out: rows, one for each value of each item that some query annotates or has in
 a window: a sorted list of *features*, the hash of a text, the bits of a number, the hashes of the words of a text or of
@@ -25,7 +25,7 @@ from fishweir.evaluate.witnesses.path_tables import Path, PathTable, hash_texts
 
 @dataclass(frozen=True)
 class Feature:
-    """What of the values at a path is compared."""
+    """The feature of the values at a path that is compared."""
 
     path: Path
     kind: str
@@ -36,7 +36,7 @@ class Feature:
         return key_of(f"{self.kind}\t{dotted(self.path)}")
 
     def rows(self, batch: Batch) -> SideRows | None:
-        """Of the items that are on some side, a row for each value."""
+        """A row for each value of the items that belong to some side."""
         table = batch.witnesses.get(self.path)
         if table is None or not len(table):
             return None

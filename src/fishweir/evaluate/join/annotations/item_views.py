@@ -1,8 +1,8 @@
 """A run as annotation joins see it: items in the order of time, stream and number, their sides and their features.
 
-In: a run (state.py). Out: a view, made once per run: lists of the sides that an item is of, to annotate or in windows,
-an index from a window's side to its items, and for each feature that is compared the values of the items and an index
-from a feature to the items that have it, made when first looked up.
+In: a run (state.py). Out: a view, made once per run: lists of the sides that an item belongs to, to annotate or in
+windows, an index from a window's side to its items, and for each feature that is compared the values of the items and
+an index from a feature to the items that have it, made when first looked up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The annotation joins of a segment as arrays: who compares what with which window.
+"""The annotation joins of a segment as arrays: which query compares what with which window.
 
 In: annotation tables. Out: one *link* for each window of each query: its side, its reach, its comparisons and the one
 of them that is enumerated, its anchor. Equal comparisons are one, whatever queries make them; their candidates are
@@ -90,7 +90,7 @@ class Links:
         self.annotated: Sequence[tuple[Source, ...]] = list(self._annotated)
 
     def least(self, condition: int) -> float:
-        """The least share that any link anchored at a `similar` asks for."""
+        """The lowest threshold of any link anchored at a `similar`."""
         return self._least[condition]
 
     @cached_property

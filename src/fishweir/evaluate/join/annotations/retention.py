@@ -1,8 +1,8 @@
-"""How long items stay in windows: until no item can come that a window would hold them for.
+"""How long items stay in windows: until no item can arrive whose window would hold them.
 
 In: the links of annotation joins, a run, the watermarks. Out: for each entry in the lists of the run's rows, whether an
-item that is not older than the watermark of its stream may still find it: in reach by time, or, of a window of items,
-among the newest of those that are not later than that.
+item that is not older than the watermark of its stream may still find it: in reach by time, or, for a window that
+counts items, among the newest of those that are not later than that.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fishweir.evaluate.watermarks import Watermarks
 
 
 class Reaches:
-    """Of each window the longest reach, by what its items wait for: `windows` begin at `starts`, `waits` say for which
-    sources, `by_time` how many seconds, `most` how many items."""
+    """The longest reach of each window, by what its items wait for: `windows` begin at `starts`, `waits` are the
+    sources, `by_time` the seconds, `most` the number of items."""
 
     def __init__(self, links: Links) -> None:
         self.windows, self.annotated = links.windows, links.annotated
@@ -56,7 +56,7 @@ class Reaches:
         return found
 
     def _reached(self, streams: Ints, waits: Ints, watermarks: Watermarks) -> Floats:
-        """How far the slowest stream has come that items of a stream wait for."""
+        """The watermark of the slowest stream that items of a stream wait for."""
         pairs, place = np.unique(streams << 32 | waits, return_inverse=True)
         least = [
             min((watermarks.least(source, pair >> 32) for source in self.annotated[pair & 0xFFFFFFFF]), default=np.inf)

@@ -1,7 +1,7 @@
 """Windows of items: which are the newest n of a window when an item arrives.
 
 In: (item, link) pairs whose windows count items, and the runs. Out: for an item of the window whether it is among the
-newest n, by time, stream and number, that are not later than the item to annotate; that one is never counted itself.
+newest n, by time, stream and number, that are not later than the item to annotate, which is never counted itself.
 Only the sides of these links are gathered from the runs, each once.
 """
 
@@ -52,7 +52,7 @@ class CountedWindows:
         return tuple(np.concatenate([part[i] for part in parts]) for i in range(4))  # type: ignore[return-value]
 
     def _positions(self, side: Ints, streams: Ints, numbers: Ints) -> Ints:
-        """Where in the list an item of a side stands; -1 where it does not."""
+        """The position of an item of a side in the list; -1 if it is not there."""
         size = len(self.owner)
         together = number_rows(
             *(np.concatenate(both) for both in ((self.owner, side), (self.streams, streams), (self.numbers, numbers)))

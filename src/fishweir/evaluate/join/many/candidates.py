@@ -1,8 +1,8 @@
 """What joins of several streams look up: the rows of a side in all runs, and the documents of all runs.
 
-In: runs and views. Out: rows and documents numbered through all of them, and their values where somebody asks; nothing
-of what is retained is copied. For the combinations found so far, the rows of a side that may go with each are looked up
-by value, by time, or by the queries that are left.
+In: runs and views. Out: rows and documents numbered across all of them, and their values on demand; nothing that is
+retained is copied. For the combinations found so far, the rows of a side that may go with each are looked up by value,
+by time, or by the remaining queries.
 """
 
 from __future__ import annotations
@@ -118,15 +118,15 @@ class ByValue(Lookup):
 
 
 def by_time(side: int, newest: Floats, reach: float, until: Floats) -> ByValue:
-    """The rows that are at most `reach` before the newest of each combination, and not after the time that the others
-    wait till; a bit wider, since the exact times are compared afterwards."""
+    """The rows that are at most `reach` before the newest of each combination, and not after the time until which the
+    others wait; slightly wider, since the exact times are compared afterwards."""
     slack = 4 * np.spacing(np.abs(newest) + (reach if np.isfinite(reach) else 0.0))
     since = newest - reach - slack if np.isfinite(reach) else np.full(len(newest), -np.inf)
     return ByValue(side, TIME, False, (("<=", since), (">=", until + slack)))
 
 
 class ByQuery(Lookup):
-    """By the queries that are left for each combination: the rows that any of them wants, each once."""
+    """By the queries that remain for each combination: the rows that satisfy any of them, each once."""
 
     def __init__(self, side: int, wanted: Lists) -> None:
         super().__init__(side, TIME)

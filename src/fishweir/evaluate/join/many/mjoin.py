@@ -1,12 +1,12 @@
 """Joins of three and more streams: all combinations that a batch's documents complete (an MJoin).
 
-In: such joins, the new run and the old ones. Out: combinations of documents with the queries that want
-them. Each side in turn takes its documents of the new run; sides before it take old ones only, sides after it old and
-new ones, so a combination is found once, when the last of its documents arrives. From there combinations grow side by
-side along the join graph: equal values first, then other comparisons, else by time, or by the queries that are left:
-by whichever look-up leaves the fewest.
-What no window can admit is dropped at each step, since windows only get tighter as a combination grows; so is what no
-query wants. Nothing loops over combinations: they grow in portions, depth first, which bounds the memory.
+In: such joins, the new run and the old ones. Out: combinations of documents with the queries they satisfy. Each side in
+turn takes its documents of the new run; sides before it take old ones only, sides after it old and new ones, so a
+combination is found once, when the last of its documents arrives. From there combinations grow side by side along the
+join graph: equal values first, then other comparisons, else by time, or by the remaining queries, by whichever look-up
+leaves the fewest.
+A combination that no window can admit is dropped at each step, since windows only get tighter as it grows; so is one
+that no query can match. Nothing loops over combinations: they grow in portions, depth first, which bounds the memory.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _from_side(
             return
         pools.append(Candidates(views))
     growth = _Growth(join, tuple(pools), documents, known.ranks, known.superseded, known.passed_on)
-    yield from growth.grown(growth.begun(side, fresh, mine))
+    yield from growth.grown(growth.start(side, fresh, mine))
 
 
 def _near(join: MultiwayJoin, side: int, other: int, new: Run, run: Run) -> bool:
@@ -119,10 +119,10 @@ class _Growth:
 
     @cached_property
     def differ(self) -> bool:
-        """Whether the windows of the table's queries differ: else the longest ones say it all."""
+        """Whether the windows of the table's queries differ: if not, the longest ones suffice."""
         return any(reach.min() != reach.max() for reach in self.join.reaches)
 
-    def begun(self, side: int, view: SideView, rows: Ints) -> Partial:
+    def start(self, side: int, view: SideView, rows: Ints) -> Partial:
         documents, times = self.documents.start(view.run) + view.documents[rows], view.times[rows]
         return Partial({side: rows}, {side: documents}, {side: times}, times, self._lists(side, view, rows))
 
@@ -241,7 +241,7 @@ class _Growth:
         return np.inf if self.counted[side] else float(self.join.longest[side])
 
     def _wanted(self, found: Partial, more: Lists | None) -> Partial:
-        """Those that some query wants, by its constants and windows."""
+        """Those that some query admits, by its constants and windows."""
         far = self._far(found) if self.differ or any(self.counted[side] for side in found.rows) else None
         keep = np.ones(len(found), np.bool_)
         if far is not None:
@@ -307,12 +307,12 @@ class _Growth:
             yield Combinations(streams, numbers, over, order, found.newest[some], since.min(axis=1), starts, own)
 
     def _different(self, found: Partial) -> NDArray[np.bool_]:
-        """Whether no document is there twice, by whichever streams."""
+        """Whether no document occurs twice, in whichever streams."""
         origins = np.stack([self.documents.get(own, lambda run: run.origins) for own in found.documents.values()])
         return (np.diff(np.sort(origins, axis=0), axis=0) != 0).all(axis=0)
 
     def _in_force(self, found: Partial) -> NDArray[np.bool_]:
-        """Whether none was superseded before another one came."""
+        """Whether none was superseded before another one arrived."""
         keep = np.ones(len(found), np.bool_)
         arrivals = [self.documents.get(own, lambda run: run.arrivals, float) for own in found.documents.values()]
         for i, own in enumerate(found.documents.values()):

@@ -20,8 +20,8 @@ from fishweir.evaluate.join.many.query_kernels import Floats, Lists
 class Combinations:
     """Results of one table: for each a document per side, the nodes of all sides that it is over, and its queries.
 
-    `order` lists the sides by time; `since` is the version of the catalog when the earliest arrived of the documents
-    came: a query registered after that does not see the combination.
+    `order` lists the sides by time; `since` is the version of the catalog when the first of the documents arrived: a
+    query registered after that does not see the combination.
     """
 
     streams: Ints
@@ -39,8 +39,8 @@ class Combinations:
 
 @dataclass(frozen=True)
 class Partial:
-    """Combinations so far: for each side joined its rows in the pool, its documents and their times; the queries that
-    want them, None for all."""
+    """Combinations so far: for each side joined its rows in the pool, its documents and their times; the queries they
+    satisfy, None for all."""
 
     rows: dict[int, Ints]
     documents: dict[int, Ints]

@@ -1,4 +1,4 @@
-"""Kernels of joins of several streams: which queries are left for each combination of documents.
+"""Kernels of joins of several streams: which queries remain for each combination of documents.
 
 In: for each combination one or two sorted lists of queries, slices of arrays, and how far the window of each side must
 reach. Out: the queries that are in both lists and whose windows all reach, as one array with the end of each list.
@@ -18,7 +18,7 @@ Lists = tuple[Ints, Ints, Ints]
 
 
 def within(lists: Lists, far: Floats, reaches: Floats) -> Lists:
-    """Of each list those whose windows reach; `far` by combination and side, `reaches` by side and query."""
+    """The queries of each list whose windows reach; `far` by combination and side, `reaches` by side and query."""
     ends = np.zeros(len(lists[0]) + 1, np.int64)
     _within(*lists, far, reaches, ends, np.empty(0, np.int64))
     found = np.empty(ends[-1], np.int64)
@@ -28,7 +28,7 @@ def within(lists: Lists, far: Floats, reaches: Floats) -> Lists:
 
 
 def in_both(one: Lists, two: Lists, far: Floats, reaches: Floats) -> Lists:
-    """The same of what two lists have in common."""
+    """The same for what two lists have in common."""
     ends = np.zeros(len(one[0]) + 1, np.int64)
     _in_both(*one, *two, far, reaches, ends, np.empty(0, np.int64))
     found = np.empty(ends[-1], np.int64)

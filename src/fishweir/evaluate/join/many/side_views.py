@@ -1,10 +1,10 @@
 """The sides of joins of several streams: the rows that documents leave in a run, and a run as one side sees it.
 
 In: a MultiwayJoin and the path tables of documents, or a run that holds such rows. Out: rows (state.SideRows), and
-views: the rows of a run that one side may take, with their values and the join's queries that want them, and an order
+views: the rows of a run that one side may take, with their values and the join's queries they satisfy, and an order
 for each value and for the time, made when first looked up. A view is made once per run and join. A document has a row
 for each choice of the nodes that a result is over; over columns, which have one value, it has one row without nodes.
-Where queries came by several segments, rows with the same nodes are put together.
+Where queries are in several segments, rows with the same nodes are merged.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class SideView:
         return np.searchsorted(self.members[order], np.arange(self.queries + 1)), owner[order]
 
     def order(self, value: int, hashed: bool = False) -> tuple[Ints, NDArray[np.generic]]:
-        """The rows by one of their values, or by TIME, and what they are ordered by; without those that are in none."""
+        """The rows by one of their values, or by TIME, and their sort keys; without rows that have no key."""
         if value not in self._orders:
             if value == TIME:
                 by: NDArray[np.generic] = self.times
@@ -126,7 +126,7 @@ def _view(join: MultiwayJoin, side: int, run: Run) -> SideView:
 
 
 def _grouped(rows: SideRows, chosen: Ints, width: int) -> Ints:
-    """Numbers what rows are of, their document and nodes, by document."""
+    """Numbers the distinct documents and nodes of rows, by document."""
     documents = rows.documents[chosen]
     if (np.diff(documents) > 0).all():
         return np.arange(len(documents))
@@ -137,7 +137,7 @@ def _grouped(rows: SideRows, chosen: Ints, width: int) -> Ints:
 def _taken(
     join: MultiwayJoin, side: int, run: Run, kept: Ints, member_starts: Ints | None = None, members: Ints | None = None
 ) -> SideView:
-    """Some rows of a run; without lists of queries, all want them."""
+    """Some rows of a run; without lists of queries, they satisfy all."""
     rows = run.rows
     nodes = rows.nodes[rows.node_starts[kept][:, None] + np.arange(join.widths[side])]
     values = rows.values[rows.value_starts[kept][:, None] + np.arange(len(join.table.values[side]))]

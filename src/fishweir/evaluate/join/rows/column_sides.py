@@ -1,8 +1,9 @@
 """One side of joins over columns: which queries of all its tables each document of a batch satisfies.
 
 In: the side's templates and constants, table by table. Out: for each document the sorted list of its queries. Shared:
-tables whatever conditions they have are compared with a document together, as regions over its columns
-(select/regions.py); a large table whose anchor lets few queries through, and what is no region, is looked up by itself.
+all tables, whatever their conditions, are compared with a document together, as regions over its columns
+(select/regions.py). A large table whose anchor lets few queries through, and one that is not a region, is looked up by
+itself.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class ColumnSide:
 
 
 def _by_document(documents: Ints, lengths: Ints, members: Ints) -> tuple[Ints, Ints, Ints]:
-    """Lists of the same document made one."""
+    """Lists of the same document merged into one."""
     ends = np.cumsum(lengths)
     order = np.argsort(documents, kind="stable")
     _, at = expand((ends - lengths)[order], ends[order])
@@ -122,7 +123,7 @@ def _columns(table: JoinTable, side: int) -> tuple[Column, ...]:
 
 
 def _conditions_only(template: Template) -> Template:
-    """Without the columns that only the join compares: whether they are there is seen when their values are read."""
+    """Without the columns that only the join compares: reading their values shows whether they are present."""
     compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
     kept = [n for n in range(len(template.nodes)) if n == 0 or n in compared or n not in template.outputs]
     if any(template.nodes[n].parent > 0 for n in range(len(template.nodes))):

@@ -1,10 +1,10 @@
-"""Probing: what the new documents join_stretches by the rows of joins that equal values alone do not decide.
+"""Probing: what the new documents join by the rows of joins that equal values alone do not decide.
 
 In: row joins, the run of new documents and those retained. Out: pairs of documents with the nodes that a result is over
-and the queries that want it. Each new row has a stretch of the other side's rows in the order that leaves the fewest:
-equal anchor, the values of an edge of order, or time within the longest window. One kernel checks all else on the
-stretch, a second finds the queries of the pairs that are left (kernels.py). Shared: both are done once for all
-queries of a join signature, whatever their conditions and windows.
+and the queries they satisfy. Each new row has a stretch of the other side's rows in the order that leaves the fewest:
+equal anchor, the values of an edge of order, or time within the longest window. One kernel checks everything else on
+the stretch, a second finds the queries of the remaining pairs (row_kernels.py). Shared: both run once for all queries
+of a join signature, whatever their conditions and windows.
 Paper: Spatial Join CQ, section 6 (probe, insert, invalidate; the window as an axis). SJ-Join's joint space of pairs and
 queries is taken apart: conditions of one side are looked up when a document arrives, once for all pairs it is ever in.
 """
@@ -37,7 +37,7 @@ MEMBERS_AT_ONCE = 1 << 22
 
 @dataclass(frozen=True)
 class Joined:
-    """Results of one join: pairs of documents of two runs, the nodes they are over, the queries that want each."""
+    """Results of one join: pairs of documents of two runs, the nodes they are over, the queries each satisfies."""
 
     left: Run
     right: Run
@@ -51,7 +51,7 @@ class Joined:
 def join_rows(
     joins: Sequence[RowJoin], new: Run, old: Sequence[Run], part: int, parts: int, ranks: Ranks
 ) -> Iterator[Joined | SetPairs]:
-    """What the new documents join_stretches by the rows of joins that are not plain; `part` of `parts` of it."""
+    """What the new documents join by the rows of joins that are not plain; `part` of `parts` of it."""
     for join in joins:
         for side in (1, 0):
             if not len(new.rows.of_class(join.keys[side])):
@@ -87,7 +87,7 @@ def _probe(probe: Probe) -> Iterator[Joined | SetPairs]:
     for some in _portions(probe.own.documents[probe.chosen], found.ends - found.starts):
         pairs = _meeting(probe, found, some, counted)
         if len(pairs[0]):
-            yield from _wanted(probe, found.view, *pairs)
+            yield from _with_queries(probe, found.view, *pairs)
 
 
 def _portions(documents: Ints, lengths: Ints) -> Iterator[Ints]:
@@ -154,7 +154,7 @@ def _meeting(
     return pairs[0][:count], pairs[1][:count], pairs[2][:count], pairs[3][:count]
 
 
-def _wanted(
+def _with_queries(
     probe: Probe, view: RowView, ones: Ints, others: Ints, far: Floats, kinds: NDArray[np.int8]
 ) -> Iterator[Joined | SetPairs]:
     join = probe.join
@@ -194,17 +194,17 @@ def all_queries(
     """Where no constant decides, the queries whose windows reach far enough: a prefix of them all."""
     for kind in (LATER, EARLIER, TOGETHER):
         rows = np.flatnonzero(kinds == kind)
-        wanted = join.all_queries(kind)
-        counts = wanted.count(far[rows])
+        contained = join.all_queries(kind)
+        counts = contained.count(far[rows])
         some = rows[counts > 0]
         if len(some):
-            yield SetPairs(left, right, lefts[some], rights[some], wanted, counts[counts > 0], nodes[some])
+            yield SetPairs(left, right, lefts[some], rights[some], contained, counts[counts > 0], nodes[some])
 
 
 def _checked_above(
     probe: Probe, view: RowView, ones: Ints, others: Ints, far: Floats, kinds: NDArray[np.int8]
 ) -> Iterator[Joined]:
-    """By the values in the rows; a query wants a result once, whatever nodes satisfy its constants."""
+    """By the values in the rows; a query has a result once, whatever nodes satisfy its constants."""
     join, edges = probe.join, len(probe.join.ops)
     (table,) = join.tables
     lefts, rights, nodes = _results(probe, view, ones, others)

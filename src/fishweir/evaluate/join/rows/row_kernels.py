@@ -1,8 +1,8 @@
-"""The inner loops of joins by rows: which rows join, and which queries want each pair.
+"""The inner loops of joins by rows: which rows join, and which queries each pair satisfies.
 
 In: rows of the new side, each with a stretch of the other side's rows in some order; bitmaps or lists of the queries of
-either. Out: pairs whose edges hold within the longest window, and of these the ones that some query wants, with all
-that do. The queries of a pair are those in both rows' sets whose windows reach: words and-ed up to the end of the
+either. Out: pairs whose edges hold within the longest window, and of these the ones that satisfy some query, with all
+such queries. The queries of a pair are those in both rows' sets whose windows reach: words and-ed up to the end of the
 prefix that reaches, or a list looked up in a bitmap.
 """
 
@@ -78,7 +78,7 @@ def join_stretches(
                     last = places[two] + 1 if same else newest[1][two, own_streams[one]]
                     apart = float(last - own_places[one])
             elif (by_rows[0] or by_rows[1]) and own_streams[one] == streams[two]:
-                # Two rows of one stream: that which arrived later finds the other among the newest, or not.
+                # Two rows of one stream: the one that arrived later finds the other among the newest, or not.
                 if by_rows[1 - new] and own_places[one] > places[two]:
                     kind = LATER if new == 1 else EARLIER
                     apart = float(own_places[one] + 1 - places[two])
@@ -105,11 +105,11 @@ def in_order(left: float, right: float, op: int) -> bool:
 def queries_of_pairs(
     pairs: Any, pair: int, room: int, main: int, even: bool, reaches: Floats, own_sets: Any, other_sets: Any
 ) -> tuple[Ints, Ints, Numbers, int]:
-    """The pairs from one on that some query wants, where the queries of each begin, and their places; as long as there
-    is room for those of one more, and the pair that comes next.
+    """The pairs, from a given one on, that satisfy some query, where the queries of each begin, and their places. Stops
+    when there is no room for one more pair; also returns the pair that comes next.
 
-    Pairs of the order in time `main` are wanted by a prefix of the places; of others each query's window is looked at.
-    Pairs of one new row come one after the other."""
+    Pairs of the order in time `main` satisfy a prefix of the places; for others each query's window is checked. Pairs
+    of one new row are contiguous."""
     ones, others, far, kinds = pairs
     own_listed, own_words, own_starts, own_lists = own_sets
     listed, words, starts, lists = other_sets
@@ -200,7 +200,7 @@ def intersect(
     mine: Any, row: int, words: Any, slot: int, both: Any, filled: Any, upto: int, numbers: Numbers, written: int
 ) -> int:
     """Write the places below `upto` of the bits that both have. Words without any are left out first, without a
-    branch; of the others two bits are written at a time, what is too much is written over next."""
+    branch; for the others two bits are written at a time, and a surplus one is overwritten next."""
     size = (upto + 63) >> 6
     for at in range(size):
         both[at] = mine[row, at] & words[slot, at]

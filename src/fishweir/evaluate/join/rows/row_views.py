@@ -2,7 +2,7 @@
 
 In: a run and the class of a side. Out: values, times and orders of its rows, worked out once per run; and for each join
 of that class the queries of each row: a list of places or a bitmap over them, whichever is shorter. Places are in the
-order of the windows' lengths, so that the window is an axis like another: queries that reach far enough are a prefix.
+order of the windows' lengths, so that the window is one more axis: queries that reach far enough are a prefix.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Sets = tuple[bool, Words, Ints, NDArray[np.int32]]
 """Whether they are lists; bitmaps; of each row the bitmap, or where its list begins (one more at the end); lists."""
 
 QUERIES_A_LISTED = 64
-"""A list is taken where a row satisfies less than one query of so many: it is then the shorter one."""
+"""A row that satisfies less than one query in this many gets a list, which is then shorter than a bitmap."""
 JOINS_KEPT = 8
 
 
 class RowView:
-    """`rows` are places in the run's rows; all else is by place among them."""
+    """`rows` are places in the run's rows; everything else is by place among them."""
 
     def __init__(self, run: Run, rows: Ints, width: int) -> None:
         self.run, self.rows = run, rows
@@ -64,7 +64,7 @@ class RowView:
         return np.arange(len(self))
 
     def by_edge(self, edge: int) -> tuple[Floats, Ints]:
-        """The numbers that there are, in order, and their rows."""
+        """The values that are numbers, in order, and their rows."""
         if edge not in self._by_edge:
             values = self.numbers[:, edge]
             order = np.argsort(values, kind="stable")

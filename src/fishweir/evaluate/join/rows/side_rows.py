@@ -1,6 +1,6 @@
-"""Side rows: the ways one side of a join lies over a batch of documents, as they are kept.
+"""Side rows: the matches of one side of a join in a batch of documents, as they are kept.
 
-In: a join table, or the edges of a join over columns, and the path tables of the batch. Out: for each way a row with
+In: a join table, or the edges of a join over columns, and the path tables of the batch. Out: for each match a row with
 its document, nodes, the value at its end of each edge, and the queries whose constants it satisfies (or, where these
 are checked above the join, the values that they are compared with).
 """

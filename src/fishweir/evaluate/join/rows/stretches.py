@@ -1,9 +1,9 @@
-"""Stretches: for each new row, where in some order of the other side's rows those are that it may join_stretches.
+"""Stretches: for each new row, the range of the other side's rows, in some order, that it may join.
 
 In: new rows of one side of a join and the run that they look up. Out: the order that leaves the fewest rows to look at:
 those with an equal anchor, those that an edge of order leaves (a prefix or suffix by value), or those that the longest
-window reaches (by time). An order is worked out once per run and class. Where few rows have an equal anchor, only these
-are looked at, and nothing is worked out for the others.
+window reaches (by time). An order is computed once per run and class. Where few rows have an equal anchor, only these
+are looked at, and nothing is computed for the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fishweir.evaluate.join.state import Hashes, Run, combine
 Floats = NDArray[np.float64]
 
 FEW = 8
-"""Where less than one of so many rows has an equal anchor, nothing is worked out for the others."""
+"""If less than one row in this many has an equal anchor, nothing is computed for the others."""
 
 MOST_ROWS = 2.0**40
 """A window of more rows holds all there are."""
@@ -125,7 +125,7 @@ def _by_time(probe: Probe, view: RowView) -> Stretches:
 
 
 def _reached(probe: Probe, view: RowView, when: Floats) -> tuple[Floats, Floats]:
-    """From when to when the documents are that new ones may join_stretches."""
+    """The earliest and latest time of documents that new ones may join."""
     join, ranks, own = probe.join, probe.ranks, probe.own.documents[probe.chosen]
     back, on = join.longest[probe.main], join.longest[EARLIER if probe.new else LATER]
     rounding = 1e-15 * (np.abs(when) + 1)

@@ -1,7 +1,7 @@
-"""Pairs of documents checked one by one: patterns are matched with what is stored of both.
+"""Pairs of documents checked one by one: patterns are matched against what is stored of both.
 
 In: pairs of documents of two runs, of a plain join whose documents bind a variable several times. Out: the results:
-bindings must agree on their common ancestors, which is what the template of a side is for.
+bindings must agree on their common ancestors, which the template of a side ensures.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fishweir.evaluate.witnesses.path_tables import PathTable
 
 
 def edges_hold(table: JoinTable, lefts: Hashes, rights: Hashes) -> NDArray[np.bool_]:
-    """Whether every edge holds between two rows of values; what is no number satisfies no order."""
+    """Whether every edge holds between two rows of values; a value that is not a number satisfies no order."""
     keep = np.ones(len(lefts), np.bool_)
     for i, edge in enumerate(table.template.edges):
         one, two = lefts[:, i], rights[:, i]
@@ -37,7 +37,7 @@ def edges_hold(table: JoinTable, lefts: Hashes, rights: Hashes) -> NDArray[np.bo
 
 
 def verify(join: RowJoin, doubt: UnverifiedPairs) -> Iterator[SetPairs]:
-    """Lays a plain table's patterns over documents that bind a variable several times."""
+    """Matches a plain table's patterns against documents that bind a variable several times."""
     (table,), sides = join.tables, []
     for side, (run, chosen) in enumerate(((doubt.left, doubt.lefts), (doubt.right, doubt.rights))):
         sides.append(_embedded(table, side, run, np.unique(chosen)))
@@ -76,7 +76,7 @@ def _embedded(table: JoinTable, side: int, run: Run, documents: Ints) -> tuple[I
 
 
 def _stored(run: Run, documents: Ints, variable: int, depth: int) -> PathTable:
-    """The witnesses of one variable as they were, with hashes in the place of texts."""
+    """The original witnesses of one variable, with hashes in place of texts."""
     column = int(run.columns(np.array([variable], dtype=np.uint64))[0])
     cells = documents * len(run.variables) + column
     lo, hi = (run.cells[cells], run.cells[cells + 1]) if column >= 0 else (cells * 0, cells * 0)

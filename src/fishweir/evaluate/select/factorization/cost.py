@@ -26,7 +26,7 @@ Selectivity: TypeAlias = Callable[[Predicate], float]
 """The share of the source's items that satisfy a predicate; `true` gives 1.
 
 It should be monotone (more atoms never let more items pass), as counts on a sample are. Plans stay
-valid, and no dearer than the naive one, even where it is not.
+valid, and costs no more than the naive one, even where it is not.
 """
 
 

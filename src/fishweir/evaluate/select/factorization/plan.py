@@ -6,7 +6,7 @@ the atoms that the child has beyond its parent.
 
 Predicates come and go one at a time and leave the others where they are: a new one hangs below the
 deepest node that subsumes it. That is right because any tree in which each node contains its parent's
-atoms is a valid plan; it is only dearer than a new plan, which is the re-planner's business.
+atoms is a valid plan; it only costs more than a new plan, which is the re-planner's concern.
 
 Shared: equal predicates are one node with several numbers in `ends`.
 """

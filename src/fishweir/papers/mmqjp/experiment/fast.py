@@ -96,13 +96,13 @@ def count_blocks(blocks: Iterable[PairBlock], queries: int) -> Counts:
     counts = np.zeros(queries, np.int64)
     sets: dict[int, tuple[Contained, Counts]] = {}
     for block in blocks:
-        if block.wanted is None:
+        if block.contained is None:
             counts += np.bincount(block.members, minlength=queries)
             continue
-        wanted, seen = sets.setdefault(
-            id(block.wanted), (block.wanted, np.zeros(len(block.wanted.members) + 1, np.int64))
+        contained, seen = sets.setdefault(
+            id(block.contained), (block.contained, np.zeros(len(block.contained.members) + 1, np.int64))
         )
         seen += np.bincount(block.counts, np.diff(block.partner_starts), len(seen)).astype(np.int64)
-    for wanted, seen in sets.values():
-        counts[wanted.members] += seen[::-1].cumsum()[::-1][1:]
+    for contained, seen in sets.values():
+        counts[contained.members] += seen[::-1].cumsum()[::-1][1:]
     return counts

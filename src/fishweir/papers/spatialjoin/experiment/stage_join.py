@@ -111,12 +111,12 @@ def _triples(block: PairBlock) -> Triples:
     row = np.repeat(np.arange(len(block)), np.diff(block.partner_starts))
     own, others = block.numbers[row], block.partners
     lefts, rights = (others, own) if block.by_right else (own, others)
-    if block.wanted is None:  # rows with one partner each
+    if block.contained is None:  # rows with one partner each
         return Triples(lefts, rights, block.member_starts, block.members.astype(np.int32))
     counts = block.counts[row]
     offsets = np.append(0, np.cumsum(counts)).astype(np.int64)
     at = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
-    numbers: Numbers = block.wanted.members[at].astype(np.int32)
+    numbers: Numbers = block.contained.members[at].astype(np.int32)
     return Triples(lefts, rights, offsets, numbers)
 
 
