@@ -121,10 +121,8 @@ def _from_xml(body: bytes, url: str, content_type: str) -> tuple[list[Item], dic
         parsed = feedparser.parse(io.BytesIO(body), response_headers=headers)
     if not parsed.entries and not parsed.get("version"):
         reason = parsed.get("bozo_exception")
-        told = isinstance(reason, Exception) and not isinstance(
-            reason, feedparser.exceptions.ThingsNobodyCaresAboutButMe
-        )
-        raise NoFeed("it is no feed" + (f": {reason}" if told else ""))
+        harmless = reason is None or isinstance(reason, feedparser.exceptions.ThingsNobodyCaresAboutButMe)
+        raise NoFeed("it is no feed" if harmless else f"it is no feed: {reason}")
     written: list[Any] = written_entries(body, parsed.get("encoding"))
     if written and not parsed.entries:
         raise NoFeed(f"it is no feed: its {len(written)} entries are in a namespace of no feed format")
