@@ -1,7 +1,9 @@
 """The catalog's tables. Rows are never deleted: a dropped query keeps its row and gets the number of
 the change that dropped it, so results of any version can be read. A query whose definition, or that of a
 feed it reads, was replaced is a new row that says which one it `replaces`. `publications` are queries over
-feeds without their constants, `reads` the feeds they name. What is delivered to whom is in `deliveries.py`."""
+feeds without their constants, `reads` the feeds they name; `segments` are those that registrations in bulk wrote, by
+their changes. What is delivered to whom is in `deliveries.py`. `home` is the id of the one home that the catalog
+belongs to."""
 
 from __future__ import annotations
 
@@ -11,6 +13,8 @@ metadata = MetaData()
 
 NOT_YET = 2**62
 """`added` of a query that has not started: no version of the catalog has it."""
+
+home = Table("home", metadata, Column("id", String, primary_key=True))
 
 counters = Table(
     "counters", metadata,
@@ -49,6 +53,7 @@ queries = Table(
     Column("start", Float),
     Column("every", Float, nullable=False),
     Column("expire", Float),
+    Column("preference", Text),
     Column("paused", Boolean, nullable=False),
     Column("publication", Integer, ForeignKey("publications.id")),
     Column("published", Boolean, nullable=False),
@@ -63,6 +68,15 @@ queries = Table(
     Index("queries_dropped", "dropped", sqlite_where=text("dropped is not null")),
     Index("queries_expire", "expire", sqlite_where=text("expire is not null")),
     Index("queries_start", "start", sqlite_where=text("start is not null")),
+)  # fmt: skip
+
+segments = Table(
+    "segments", metadata,
+    Column("after", Integer, primary_key=True),
+    Column("upto", Integer, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("plan", String, nullable=False),
+    Column("asked", String, nullable=False),
 )  # fmt: skip
 
 publications = Table(

@@ -38,6 +38,7 @@ from fishweir.algebra.views import FeedError, Publication, reads
 from fishweir.catalog.change import Change, Living, bound_shape
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.registry import Outputs
+from fishweir.engine.changes import with_changes
 from fishweir.engine.dated import dated_slots, time_text
 from fishweir.engine.feeds import Feeds
 from fishweir.engine.never import never_fires
@@ -47,6 +48,7 @@ from fishweir.engine.published import Published
 from fishweir.engine.registering import FeedRegistration
 from fishweir.errors import QueryError
 from fishweir.intake import check_source, is_url, without_credentials
+from fishweir.intake.sources.changes import SUFFIX, changes_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,8 @@ class Registration:
             statement = self.feeds.bound(statement)
         key = (id(statement.shape), statement.actions)
         if key not in self._bound:
+            written = statement.shape
+            statement = replace(statement, shape=with_changes(written, self.streams))
             sources = bound_shape(statement).sources
             for source in sources:
                 if not source.dtd and source.name not in self.streams:
@@ -205,7 +209,7 @@ class Registration:
                 raise self._refused(statement, f"cannot be planned: {error}") from error
             actions = tuple(self._resolved(statement, action) for action in statement.actions)
             dated, emptiness = dated_slots(shape, self.streams), _emptiness(shape)
-            self._bound[key] = Bound(statement.shape, shape, dated, emptiness, actions)
+            self._bound[key] = Bound(written, shape, dated, emptiness, actions)
         bound = self._bound[key]
         if bound.shape is not bound.written:
             statement = replace(statement, shape=bound.shape)
@@ -302,6 +306,10 @@ class Registration:
                 raise self._refused(statement, reason, name)
             stream = StreamDefinition(name, path=name, format="xml")
             self._add_stream(CreateStream(stream, text=f"create stream '{name}' from '{name}' format xml"))
+            return
+        rows = self.streams.get(name.removesuffix(SUFFIX))
+        if name.endswith(SUFFIX) and rows is not None and rows.rows is not None:
+            self._add_stream(CreateStream(changes_stream(rows), text=f"changes of {rows.name}"))
             return
         path = self.base / name
         if not path.is_file():

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from fishweir.algebra.nodes import StreamDefinition
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.office import Office
 from fishweir.engine.materialize import Materializer
 from fishweir.guard import Guard
-from fishweir.intake import Fetching, Refresh, Source, open_source
+from fishweir.intake import Fetching, Refresh, Source, StreamLog, open_source
+from fishweir.intake.sources.changes import ChangesSource
 from fishweir.pipeline.batch import Job, MicroBatches
 from fishweir.pipeline.bell import ring
 from fishweir.pipeline.home import Home, open_log
@@ -169,11 +171,15 @@ class Runner:
         for id, stream in living:
             self.home.add_stream(id, stream)
             if id not in self.sources:
-                source = self.opened.get(stream.name)
-                log = open_log(self.home.streams, id)
-                source = source or open_source(stream, log, Path.cwd(), self.guard, self.refresh)
+                source = self.opened.get(stream.name) or self._open(stream, open_log(self.home.streams, id))
                 if source is not None:
                     self.sources[id] = source
+
+    def _open(self, stream: StreamDefinition, log: StreamLog) -> Source | None:
+        if stream.changes_of is None:
+            return open_source(stream, log, Path.cwd(), self.guard, self.refresh)
+        rows, _ = self.catalog.streams()[stream.changes_of]
+        return ChangesSource(stream, log, open_log(self.home.streams, rows))
 
     def _start_feeders(self) -> None:
         """DataFrames may have been attached since."""

@@ -20,6 +20,7 @@ from fishweir.catalog.catalog import Catalog, Query
 from fishweir.delivery.outputs.registry import Factory, Outputs
 from fishweir.engine.administration import Administration
 from fishweir.engine.background import Background
+from fishweir.engine.pushed import open_to_all
 from fishweir.errors import HomeError, QueryError
 from fishweir.guard import Guard
 from fishweir.pipeline.bell import ring
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
     from fishweir.engine.register import Registration
     from fishweir.engine.runner import Feeder, Progress, Runner
     from fishweir.engine.status import EngineStatus, QueryStatus
-    from fishweir.evaluate.statistics import Statistics
+    from fishweir.evaluate.plan.rebuild import Rebuilder
     from fishweir.intake import Source, StreamLog
-    from fishweir.pipeline.batch import Job, MicroBatches, PlanInForce
+    from fishweir.pipeline.batch import Job, MicroBatches
     from fishweir.pipeline.result import Result
     from fishweir.pipeline.results import ResultReader, Results
     from fishweir.pipeline.spark.session import DataFrame, SparkSession
@@ -81,7 +82,7 @@ class Weir(Administration):
         self.state_limit, self.idle_after, self._opened = state_limit, idle_after, clock()
         self.home = Home(home)
         self.home.create()
-        self.catalog = Catalog(catalog or self.home.path / "catalog.db")
+        self.catalog = Catalog(catalog or self.home.path / "catalog.db", self.home.id, not self.home.has_streams)
         self._strategies = strategies
         if strategies:
             _ = self.planning  # says at once where there is no such strategy
@@ -95,8 +96,7 @@ class Weir(Administration):
         self._warned: set[int] = set()
         self._background: Background | None = None
         self._stopped = threading.Event()
-        for id, stream in self.catalog.streams().values():
-            self.home.add_stream(id, stream)
+        self._make_streams()
 
     # Registering
 
@@ -188,25 +188,22 @@ class Weir(Administration):
         """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do."""
         with self.home.job_lock():
             stopped = self._stopped = threading.Event()
-            self._runner = self._new_runner(stopped)
+            rebuilder = self._new_rebuilder()
+            self._runner = self._new_runner(stopped, rebuilder)
             try:
                 self._runner.run(until_idle, on_progress, timeout)
             finally:
                 self._runner = None
+                rebuilder.close()
             self._expire()
 
-    def _new_runner(self, stopped: threading.Event) -> Runner:
+    def _new_runner(self, stopped: threading.Event, rebuilder: Rebuilder) -> Runner:
         from fishweir.engine.materialize import Materializer
         from fishweir.engine.runner import Runner
         from fishweir.pipeline.batch import MicroBatches
         from fishweir.pipeline.event_time import EventTime
 
-        planner = self.planning.planner()
-
-        def newest(statistics: Statistics) -> PlanInForce:
-            self._expire()
-            return self.planning.newest(planner, statistics)
-
+        newest = self.planning.newest(rebuilder, self._expire)
         materializer = Materializer(self.home, self.catalog, self.table, self._reader, self.clock)
         batches = MicroBatches(
             self.home,
@@ -232,6 +229,12 @@ class Weir(Administration):
             self.clock,
             self.outputs.guard,
         )
+
+    def _new_rebuilder(self) -> Rebuilder:
+        """Who writes segments anew while the job runs."""
+        from fishweir.engine.planner_process import PlannerProcess
+
+        return PlannerProcess(self.home.plan, self.planning.asked)
 
     def _new_job(self, batches: MicroBatches) -> Job:
         from fishweir.pipeline.spark.job import SparkJob
@@ -352,8 +355,9 @@ class Weir(Administration):
     def _registration(self) -> Iterator[Registration]:
         """Changes of the catalog, all or nothing."""
         from fishweir.engine.register import Registration
+        from fishweir.engine.segments import written_in_bulk
 
-        with self.catalog.change() as change:
+        with self.catalog.change() as change, written_in_bulk(change, lambda: self.planning):
             yield Registration(change, self.outputs, Path.cwd(), self.clock())
 
     @cached_property
@@ -374,15 +378,7 @@ class Weir(Administration):
 
     def _log(self, name: str) -> tuple[int, StreamLog]:
         """The log of a stream that others may append to."""
-        known = self.catalog.streams()
-        if name not in known:
-            if self.catalog.query(name) is not None:
-                raise QueryError(f"{name} is a query, not a stream: nothing is published there but its results")
-            shown = ", ".join(sorted(name for name, (_, stream) in known.items() if stream.virtual is None))
-            raise QueryError(f"there is no stream {name}; there are: {shown or 'none'}")
-        id, stream = known[name]
-        if stream.virtual is not None:
-            raise QueryError(f"{name} are the results of a query: nothing else is published there")
+        id, stream = open_to_all(self.catalog, name)
         self.home.add_stream(id, stream)
         return id, open_log(self.home.streams, id)
 
