@@ -19,6 +19,7 @@ EXPERIMENTS = {
     "refresh": "fishweir.papers.refresh.run",
     "roses": "fishweir.papers.roses.experiment.run",
     "spatialjoin": "fishweir.papers.spatialjoin.experiment.run",
+    "way": "fishweir.papers.way.run",
 }
 
 EXTRA = ("ahocorasick", "duckdb", "matplotlib", "polars", "shapely")

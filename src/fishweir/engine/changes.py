@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from fishweir.algebra.changes import SUFFIX
 from fishweir.algebra.column_joins import block_of
 from fishweir.algebra.feeds import FeedQuery, Filter, Selection
 from fishweir.algebra.formula import RelativePath, paths_of
 from fishweir.algebra.nodes import OLD, RATIO, Block, ColumnOutput, Shape, Source, StreamDefinition
-from fishweir.intake.sources.changes import SUFFIX
 
 Streams = Mapping[str, StreamDefinition]
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream
 from fishweir.catalog.catalog import Catalog, Query
-from fishweir.delivery.outputs.registry import Factory, Outputs
-from fishweir.engine.administration import Administration
+from fishweir.delivery.outputs.registry import Outputs
+from fishweir.engine.administration import Administration, schedule_of
 from fishweir.engine.background import Background
 from fishweir.engine.pushed import open_to_all
 from fishweir.errors import HomeError, QueryError
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fishweir.evaluate.plan.rebuild import Rebuilder
     from fishweir.intake import Source, StreamLog
     from fishweir.pipeline.batch import Job, MicroBatches
-    from fishweir.pipeline.result import Result
+    from fishweir.pipeline.result_batch import ResultBatch
     from fishweir.pipeline.results import ResultReader, Results
     from fishweir.pipeline.spark.session import DataFrame, SparkSession
 
@@ -54,15 +54,18 @@ def open(
     state_limit: int = STATE_LIMIT,
     idle_after: float = IDLE,
     guard: bool | None = None,
+    defaults: str = "",
 ) -> Weir:
     """Opens (and makes, if need be) a home.
 
     `catalog` may be an SQLAlchemy URL, `spark` a session, `strategies` published algorithms by kind, as in
     `{"selections": "sj-batch"}`. `state_limit` is how many bytes joins may keep for late items, where no lateness is
     declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer. `guard` keeps
-    statements away from private networks and files; None asks FISHWEIR_GUARD.
+    statements away from private networks and files; None asks FISHWEIR_GUARD. `defaults` are the times of statements
+    that give none, as in "every 1 hour expire in 90 days".
     """
-    return Weir(Path(home), spark, catalog, documents_per_batch, time.time, strategies, state_limit, idle_after, guard)
+    given = (documents_per_batch, time.time, strategies, state_limit, idle_after, guard, defaults)
+    return Weir(Path(home), spark, catalog, *given)
 
 
 class Weir(Administration):
@@ -77,8 +80,10 @@ class Weir(Administration):
         state_limit: int = STATE_LIMIT,
         idle_after: float = IDLE,
         guard: bool | None = None,
+        defaults: str = "",
     ) -> None:
         self.documents_per_batch, self.clock = documents_per_batch, clock
+        self._defaults = schedule_of(defaults)
         self.state_limit, self.idle_after, self._opened = state_limit, idle_after, clock()
         self.home = Home(home)
         self.home.create()
@@ -130,18 +135,6 @@ class Weir(Administration):
             (name,) = registration.run([query])
         self._make_streams()
         return name
-
-    def action(self, name: str, function: Callable[[Result], Any]) -> None:
-        """Makes a Python function an action: `do NAME` calls it with each result."""
-        self.outputs.register_callable(name, function)
-
-    def register_action(self, name: str, factory: Factory) -> None:
-        """Adds an action: `do NAME ARGUMENTS` opens `factory(*arguments)` and hands it the results of a micro-batch.
-
-        The factory gives a `Deliverer` (delivery/parcels.py). Register it before the queries that use it, and again
-        whenever the home is opened.
-        """
-        self.outputs.register(name, factory)
 
     def attach(self, name: str, frame: DataFrame) -> None:
         """Feeds a stream from a streaming DataFrame; declares the stream where there is none."""
@@ -289,11 +282,10 @@ class Weir(Administration):
 
         wanted = None if name is None else np.array(sorted(self._query(name).numbers))
 
-        def read() -> Iterator[Result]:
+        def read() -> Iterator[ResultBatch]:
             for commit in self.table.commits():
-                if commit.matches:
-                    found = (result for _, result in self._reader.read(self.table, commit, wanted))
-                    yield from (r for r in found if wanted is not None or not r.query.startswith(DERIVED))
+                for batch in self._reader.batches(self.table, commit, wanted) if commit.matches else ():
+                    yield batch if name is not None else batch.those(lambda query: not query.name.startswith(DERIVED))
 
         return Results(read, lambda table: self.spark.createDataFrame(table))
 
@@ -358,7 +350,8 @@ class Weir(Administration):
         from fishweir.engine.segments import written_in_bulk
 
         with self.catalog.change() as change, written_in_bulk(change, lambda: self.planning):
-            yield Registration(change, self.outputs, Path.cwd(), self.clock())
+            now = self.clock()
+            yield Registration(change, self.outputs, Path.cwd(), now, self._defaults(now))
 
     @cached_property
     def _reader(self) -> ResultReader:
