@@ -155,6 +155,8 @@ def _check_definition(stream: StreamDefinition) -> None:
         raise SourceError(f"{start} only XML and feeds are read from the web")
     if ("://" in (stream.path or "") and not is_url(stream.path or "")) or stream.format == "kafka":
         raise SourceError(f"{start} only files, folders, globs, and XML and feeds on the web can be read")
+    if stream.format == "json" and stream.rows is None and stream.split is None:
+        return
     if stream.format is not None and stream.is_tuples != (stream.format != "xml"):
         what = "columns, which XML has not" if stream.is_tuples else "no columns"
         raise SourceError(f"{start} format {stream.format}, but the stream declares {what}")

@@ -170,6 +170,9 @@ def _check_format(stream: StreamDefinition, syntax: StreamSyntax) -> None:
         _check_url(stream, syntax)
     if stream.format == "feed":
         _check_feed(stream, syntax)
+    elif stream.format == "json" and not stream.columns:
+        if clause := next((clause for clause in ("split", "rows") if clause in syntax.at), None):
+            raise Rejected(f"'{clause}' is for XML; the objects of JSON are documents", syntax.at[clause])
     elif stream.format not in (None, "xml", *ADDED_FORMATS) and not stream.columns:
         reason = f"the format '{stream.format}' needs columns: create stream {stream.name} (COLUMN TYPE, ...)"
         raise Rejected(reason, syntax.at["from"])
