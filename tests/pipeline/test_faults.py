@@ -1,7 +1,7 @@
 """Faults, as a table: whatever happens to a file of a home, there are the right results or an error that names it.
 
 Each kind of file is damaged in each way, at rest and in the middle of a micro-batch; then documents are published, the
-job runs, results and status are read and results are delivered. Never are there fewer or more of them without a message.
+job runs, results and status are read, and results are delivered. There are never fewer or more without a message.
 """
 
 from __future__ import annotations
