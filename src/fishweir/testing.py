@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fishweir.engine.weir import Weir as EngineWeir
+from fishweir.evaluate.plan.rebuild import Here, Rebuilder
 from fishweir.intake import StreamLog, documents_batch
 from fishweir.pipeline.batch import InlineJob, Job, MicroBatches
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
@@ -93,9 +94,13 @@ class Weir(EngineWeir):
     """A weir whose micro-batches run in the calling thread, cut into `parallelism` tasks each."""
 
     parallelism = 1
+    runs_beside = False
 
     def _new_job(self, batches: MicroBatches) -> Job:
         return InlineJob(batches, self.parallelism)
+
+    def _new_rebuilder(self) -> Rebuilder:
+        return Here(self.home.plan, self.planning.strategies)
 
     def step(self) -> bool:
         """One round: what the sources have, one micro-batch, delivery. Whether anything moved.
@@ -103,7 +108,7 @@ class Weir(EngineWeir):
         Feeds are fetched and parsed to the end first, so that a step depends on nothing but its input.
         """
         with self.home.job_lock():
-            runner = self._new_runner(threading.Event())
+            runner = self._new_runner(threading.Event(), self._new_rebuilder())
             runner.fetch()
             return runner.step()
 
@@ -123,6 +128,7 @@ def open(
     state_limit: int = STATE_LIMIT,
     idle_after: float = IDLE,
     guard: bool | None = None,
+    defaults: str = "",
 ) -> Weir:
     """Opens a home without Spark; without a clock, time passes as usual."""
     weir = Weir(
@@ -133,6 +139,7 @@ def open(
         state_limit=state_limit,
         idle_after=idle_after,
         guard=guard,
+        defaults=defaults,
     )
     weir.parallelism = parallelism
     return weir

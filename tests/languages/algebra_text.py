@@ -14,6 +14,8 @@ from fishweir.algebra.nodes import (
     TextOutput,
     VariableOutput,
 )
+from fishweir.algebra.preferences import Preference, Score
+from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
 
 
 def algebra_text(query: CreateQuery) -> str:
@@ -26,6 +28,8 @@ def algebra_text(query: CreateQuery) -> str:
     lines += [f"constant {c!r}" for c in query.constants]
     if query.published:
         lines.append(f"publish {query.name}")
+    if query.preference:
+        lines.append(f"prefer {_preference(query.preference)}")
     lines += [f"do {action.name} {' | '.join(action.arguments)}" for action in query.actions]
     schedule = query.schedule
     if schedule.start is not None or schedule.every or schedule.expire is not None:
@@ -58,3 +62,21 @@ def _output(part: Output) -> str:
         case ElementOutput(tag, attributes, children):
             given = "".join(f" {name}={_output(value)}" for name, value in attributes)
             return f"<{tag}{given}>[{', '.join(_output(child) for child in children)}]"
+        case PathOutput(_, _, text):
+            return f"{part}{'/text()' if text else ''}"
+        case ReturnOutput(variables, parts):
+            return f"for each {' '.join(f'${name}' for name in variables)}: {', '.join(map(_output, parts))}"
+        case ForOutput(variable, over, conditions, parts):
+            where = "".join(f" if {c.at} {c.op} {c.constant!r}" for c in conditions)
+            return f"(for ${variable} in {over}{where}: {', '.join(map(_output, parts))})"
+
+
+def _preference(preference: Preference) -> str:
+    ranked = " > ".join("/".join(names) for names in preference.ranking)
+    return ", ".join(filter(None, [*map(_score, preference.scores), ranked]))
+
+
+def _score(score: Score) -> str:
+    c = score.condition
+    inside = f"[{'/'.join(c.path)} {c.op} {c.constant!r}]" if c else ""
+    return f"{'/'.join(score.pattern)}{inside} {score.utility}"

@@ -71,7 +71,7 @@ REFUSED = [
     ("select * from R publish", "", QuerySyntaxError, "expected a name or quoted text, found the end of the statement"),
     ("select * from R publish 5", "5", QuerySyntaxError, "expected a name or quoted text, found '5'"),
     ("select * from R publish ''", "''", QuerySyntaxError, "expected a name after 'publish', found an empty text"),
-    ("select * from R publish P publish Q", "publish Q", QuerySyntaxError, "expected 'do', 'every', 'expire', 'start' or the end of the statement, found 'publish'"),
+    ("select * from R publish P publish Q", "publish Q", QuerySyntaxError, "expected 'do', 'every', 'expire', 'pref', 'start' or the end of the statement, found 'publish'"),
     ("select * from R every 5 s publish P", "publish", QuerySyntaxError, "found 'publish'"),
     ("where <a>$x</> in s construct $x publish", "", QuerySyntaxError, "expected a name or quoted text"),
     ("where <a>$x</> in s construct $x every 5 s publish P", "publish", QuerySyntaxError, "found 'publish'"),

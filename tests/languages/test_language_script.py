@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fishweir.algebra.nodes import CreateQuery, CreateStream, DropQuery
-from fishweir.errors import QueryError, QuerySyntaxError
+from fishweir.errors import QuerySyntaxError
 from fishweir.languages import lexical
 from fishweir.languages.niagaracq.language import GRAMMAR
 from fishweir.languages.pieces import split_script
@@ -77,20 +77,6 @@ def test_names_that_look_like_keywords() -> None:
     rest = "where <a>$x</> in s construct $x"
     queries = parse_script(f'create query-7 {rest}; create "my q" {rest}')
     assert [q.name for q in queries if isinstance(q, CreateQuery)] == ["query-7", "my q"]
-
-
-@pytest.mark.parametrize(
-    ("statement", "language"),
-    [
-        ('for $a in stream("S")/b return $a', "XQuery"),
-        ("create query q using xquery as for $a in b", "XQuery"),
-    ],
-)
-def test_languages_of_later_versions(statement: str, language: str) -> None:
-    words = f"{language} statements are not supported by this version"
-    with pytest.raises(QueryError, match=words) as caught:
-        parse_script(f"\n{statement};")
-    assert caught.value.line == 2
 
 
 def test_grammar_and_lexical_agree() -> None:

@@ -10,11 +10,11 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from fishweir.algebra import annotations as annotation
-from fishweir.algebra import feeds, formula, joins, nodes, normal, predicates
+from fishweir.algebra import feeds, formula, joins, nodes, normal, predicates, preferences, returns
 
 CLASSES: dict[str, type] = {
     name: cls
-    for module in (nodes, formula, feeds, normal, predicates, joins, annotation)
+    for module in (nodes, formula, feeds, normal, predicates, joins, annotation, returns, preferences)
     for name, cls in vars(module).items()
     if isinstance(cls, type) and is_dataclass(cls)
 }

@@ -17,11 +17,17 @@ from lxml import etree
 from fishweir.algebra.documents import Element, attributes_named, local_name, values_at
 from fishweir.algebra.feeds import ColumnsOutput
 from fishweir.algebra.formula import RelativePath
-from fishweir.algebra.nodes import AllColumnsOutput, ColumnOutput, ElementOutput, Output, TextOutput, VariableOutput
-
-Bound = tuple[Element, str | None]
-"""An element, with the name of the attribute where one is bound, `{namespace}name` if it must be in one."""
-
+from fishweir.algebra.nodes import (
+    AllColumnsOutput,
+    AttributeOutput,
+    ColumnOutput,
+    ElementOutput,
+    Output,
+    TextOutput,
+    VariableOutput,
+)
+from fishweir.algebra.return_paths import Bound, at_path, iterations
+from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
 
 NOT_AS_IT_IS = {"\r": "&#13;"}
 """Beside `<>&`: what a parser would change."""
@@ -85,6 +91,13 @@ def _part(part: Output, bound: Mapping[str, Bound]) -> str:
             shown = "".join(f" {key}={quoteattr(text)}" for key, text in given if text is not None)
             inner = construct(children, bound)
             return f"<{tag}{shown}>{inner}</{tag}>" if inner else f"<{tag}{shown}/>"
+        case PathOutput(_, _, text):
+            nodes = at_path(part, bound)
+            return "".join(_own_text(node) if text else _variable(node, content=False) for node in nodes)
+        case ForOutput(_, _, _, parts):
+            return "".join(construct(parts, inner) for inner in iterations(part, bound))
+        case ReturnOutput(_, parts):
+            return construct(parts, bound)
 
 
 def _variable(node: Bound, content: bool) -> str:
@@ -97,9 +110,19 @@ def _variable(node: Bound, content: bool) -> str:
     return escape(element.text or "", NOT_AS_IT_IS) + children
 
 
-def _plain(part: VariableOutput | TextOutput, bound: Mapping[str, Bound]) -> str | None:
+def _own_text(node: Bound) -> str:
+    """`text()`: what stands in an element itself, without its children's texts."""
+    element, attribute = node
+    if attribute is not None:
+        return escape(value_of(node), NOT_AS_IT_IS)
+    return escape("".join(map(str, [element.text or "", *(child.tail or "" for child in element)])), NOT_AS_IT_IS)
+
+
+def _plain(part: AttributeOutput, bound: Mapping[str, Bound]) -> str | None:
     if isinstance(part, TextOutput):
         return part.text
+    if isinstance(part, PathOutput):
+        return " ".join(value_of(node) for node in at_path(part, bound))
     return value_of(bound[part.name]) if part.name in bound else None
 
 

@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
+
 if TYPE_CHECKING:
     from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe, Unsubscribe
     from fishweir.algebra.formula import Formula
+    from fishweir.algebra.preferences import Preference
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")
@@ -25,6 +28,9 @@ MIRRORED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">="
 Constant = str | float
 """A quoted constant compares as a string, exactly; a bare number compares as a number."""
 
+
+OLD, RATIO = "old", "ratio"
+"""In the documents of changes: what the row was before, and its new values divided by the old ones."""
 
 LAST = -1
 Axis = Literal["child", "attribute", "descendant", "descendant-attribute", "item", "seconds"]
@@ -165,7 +171,7 @@ class ElementOutput:
     """A literal tag; attribute values and children are outputs themselves."""
 
     tag: str
-    attributes: tuple[tuple[str, VariableOutput | TextOutput], ...] = ()
+    attributes: tuple[tuple[str, AttributeOutput], ...] = ()
     children: tuple[Output, ...] = ()
 
 
@@ -186,7 +192,8 @@ class AllColumnsOutput:
     name: str
 
 
-Output = VariableOutput | TextOutput | ElementOutput
+AttributeOutput = VariableOutput | TextOutput | PathOutput
+Output = VariableOutput | TextOutput | ElementOutput | PathOutput | ForOutput | ReturnOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +248,8 @@ def mentioned(outputs: tuple[Output, ...]) -> Iterator[str]:
             case ElementOutput(_, attributes, children):
                 yield from mentioned(tuple(value for _, value in attributes))
                 yield from mentioned(children)
+            case ReturnOutput(variables):
+                yield from variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +297,7 @@ class CreateQuery:
     schedule: Schedule = ON_CHANGE
     text: str = ""
     line: int = 1
+    preference: Preference | None = None
     feed: FeedQuery | None = None
     """Of a query over feeds, what it was before its views were folded in; its constants come first."""
     published: bool = False
@@ -334,6 +344,8 @@ class StreamDefinition:
     """Of tuples that a published query passes on as they are: the name of their element, where they came from."""
     late: float | None = None
     """How many seconds behind the newest an item may come; None where that is learned."""
+    changes_of: str | None = None
+    """The stream whose rows' changes these are."""
 
     @property
     def is_tuples(self) -> bool:

@@ -25,7 +25,7 @@ from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Constant, Schedule, Shape, StreamDefinition
 from fishweir.catalog.change import Change
 from fishweir.catalog.deliveries import subscriptions
-from fishweir.catalog.schema import NOT_YET, counters, metadata, queries, shapes, streams
+from fishweir.catalog.schema import NOT_YET, counters, metadata, queries, segments, shapes, streams
 from fishweir.catalog.schema import home as home_table
 from fishweir.catalog.subscribers import Subscription, standing
 from fishweir.errors import HomeError
@@ -146,15 +146,36 @@ class Catalog:
 
     def planned(self, after: int, upto: int) -> Iterator[tuple[int, Any, list[Constant]]]:
         """Living queries in (after, upto] as the planner wants them: number, template, constants."""
-        wanted = sa.select(queries.c.number, queries.c.shape, queries.c.constants).where(
-            queries.c.added.between(after + 1, upto), queries.c.dropped.is_(None)
-        )
+        return self._rows(queries.c.added.between(after + 1, upto))
+
+    def planned_queries(self, numbers: Sequence[int]) -> Iterator[tuple[int, Any, list[Constant]]]:
+        """As `planned`, by number."""
+        for i in range(0, len(numbers), 10_000):
+            yield from self._rows(queries.c.number.in_(numbers[i : i + 10_000]))
+
+    def starting(self, after: int, upto: int) -> list[tuple[int, int, float]]:
+        """Living queries in (after, upto] that say when they start and replace no others: number, change, start."""
+        chosen = queries.c.added.between(after + 1, upto) & queries.c.start.is_not(None)
+        chosen &= queries.c.dropped.is_(None) & queries.c.replaces.is_(None)
+        with self.engine.connect() as connection:
+            found = connection.execute(sa.select(queries.c.number, queries.c.added, queries.c.start).where(chosen))
+            return [(row.number, row.added, row.start) for row in found]
+
+    def _rows(self, chosen: sa.ColumnElement[bool]) -> Iterator[tuple[int, Any, list[Constant]]]:
+        wanted = sa.select(queries.c.number, queries.c.shape, queries.c.constants)
+        wanted = wanted.where(chosen, queries.c.dropped.is_(None))
         with self.engine.connect() as connection:
             result = connection.execution_options(yield_per=10_000).execute(wanted.order_by(queries.c.added))
             for number, shape, constants in result:
                 values = tuple(json.loads(constants))
                 for normal in _normals(self.engine, shape):
                     yield number, normal.template, constants_of(normal, values)
+
+    def segments(self, after: int) -> list[tuple[int, int, int, str, str]]:
+        """The segments that came with registrations behind a change: after, upto, size, plan, strategies asked for."""
+        with self.engine.connect() as connection:
+            rows = connection.execute(sa.select(segments).where(segments.c.after >= after).order_by(segments.c.after))
+            return [(row.after, row.upto, row.size, row.plan, row.asked) for row in rows]
 
     def query(self, name: str) -> Query | None:
         """The living query of that name, else the one dropped last."""

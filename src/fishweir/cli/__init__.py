@@ -6,7 +6,7 @@ import logging
 
 import typer
 
-from fishweir.cli import bench, check, demo, execute, look, run
+from fishweir.cli import administer, bench, check, demo, execute, look, run
 from fishweir.cli.common import LateHandler
 
 ABOUT = "Hundreds of thousands of standing queries over XML, feeds and tuples in one Spark job."
@@ -19,6 +19,15 @@ app.command()(look.status)
 app.command()(look.results)
 app.command()(check.check)
 app.command()(check.repair)
+app.command("list")(administer.list_)
+app.command()(administer.pause)
+app.command()(administer.resume)
+app.command()(administer.replace)
+app.command()(administer.act)
+app.command()(administer.drop)
+app.command()(administer.letters)
+app.command()(administer.resend)
+app.command()(administer.unsubscribe)
 app.command()(demo.demo)
 app.command()(bench.bench)
 

@@ -31,6 +31,9 @@ def run(
     state_limit: Annotated[
         int, typer.Option(metavar="MIB", min=1, help="What joins may keep for late items, in MiB on disk.")
     ] = STATE_LIMIT // 2**20,
+    defaults: Annotated[
+        str, typer.Option(help="Times of statements that give none: 'every 1 hour expire in 90 days'.")
+    ] = "",
     guard: Guarded = None,
     results: Annotated[Path | None, typer.Option(help="Write all results of the home here, as JSON Lines.")] = None,
 ) -> None:
@@ -40,6 +43,7 @@ def run(
         documents_per_batch=documents_per_batch,
         strategies=strategy or (),
         state_limit=state_limit * 2**20,
+        defaults=defaults,
         guard=guard,
     ) as weir:
         weir.execute(read_script(script))

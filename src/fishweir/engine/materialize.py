@@ -23,8 +23,9 @@ from fishweir.algebra.alternatives import parts, steps_of
 from fishweir.algebra.construct import element_text
 from fishweir.algebra.documents import tuple_to_document
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, Source, StreamDefinition, TextOutput, sources_of
+from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, Source, StreamDefinition, VariableOutput, sources_of
 from fishweir.algebra.output_streams import keeps_items
+from fishweir.algebra.returns import ReturnOutput
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.stylesheets import BadItem, Stylesheet
 from fishweir.engine.absences import Absences, first_documents, second_sources
@@ -259,11 +260,13 @@ def _item(home: Home, result: Result) -> TakenDocument:
 
 def gives_elements(shape: Shape) -> bool:
     """Whether each output is one element, and so a document as it is."""
-    if len(shape.output) != 1 or isinstance(shape.output[0], TextOutput):
+    if len(shape.output) != 1:
         return False
     shown = shape.output[0]
-    if isinstance(shown, ElementOutput):
-        return True
+    if isinstance(shown, ReturnOutput):
+        return len(shown.parts) == 1 and isinstance(shown.parts[0], ElementOutput)
+    if not isinstance(shown, VariableOutput):
+        return isinstance(shown, ElementOutput)
     always = all(shown.name in steps_of(part) for part in parts(shape))
     return always and not shown.content and not steps_of(shape)[shown.name][1].is_attribute
 

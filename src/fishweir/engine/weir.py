@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream
 from fishweir.catalog.catalog import Catalog, Query
-from fishweir.delivery.outputs.registry import Factory, Outputs
-from fishweir.engine.administration import Administration
+from fishweir.delivery.outputs.registry import Outputs
+from fishweir.engine.administration import Administration, schedule_of
 from fishweir.engine.background import Background
+from fishweir.engine.pushed import open_to_all
 from fishweir.errors import HomeError, QueryError
 from fishweir.guard import Guard
 from fishweir.pipeline.bell import ring
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
     from fishweir.engine.register import Registration
     from fishweir.engine.runner import Feeder, Progress, Runner
     from fishweir.engine.status import EngineStatus, QueryStatus
-    from fishweir.evaluate.statistics import Statistics
+    from fishweir.evaluate.plan.rebuild import Rebuilder
     from fishweir.intake import Source, StreamLog
-    from fishweir.pipeline.batch import Job, MicroBatches, PlanInForce
-    from fishweir.pipeline.result import Result
+    from fishweir.pipeline.batch import Job, MicroBatches
+    from fishweir.pipeline.result_batch import ResultBatch
     from fishweir.pipeline.results import ResultReader, Results
     from fishweir.pipeline.spark.session import DataFrame, SparkSession
 
@@ -53,18 +54,24 @@ def open(
     state_limit: int = STATE_LIMIT,
     idle_after: float = IDLE,
     guard: bool | None = None,
+    defaults: str = "",
 ) -> Weir:
     """Opens (and makes, if need be) a home.
 
     `catalog` may be an SQLAlchemy URL, `spark` a session, `strategies` published algorithms by kind, as in
     `{"selections": "sj-batch"}`. `state_limit` is how many bytes joins may keep for late items, where no lateness is
     declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer. `guard` keeps
-    statements away from private networks and files; None asks FISHWEIR_GUARD.
+    statements away from private networks and files; None asks FISHWEIR_GUARD. `defaults` are the times of statements
+    that give none, as in "every 1 hour expire in 90 days".
     """
-    return Weir(Path(home), spark, catalog, documents_per_batch, time.time, strategies, state_limit, idle_after, guard)
+    given = (documents_per_batch, time.time, strategies, state_limit, idle_after, guard, defaults)
+    return Weir(Path(home), spark, catalog, *given)
 
 
 class Weir(Administration):
+    runs_beside = True
+    """Whether what need not hold up the job has threads of its own."""
+
     def __init__(
         self,
         home: Path,
@@ -76,8 +83,10 @@ class Weir(Administration):
         state_limit: int = STATE_LIMIT,
         idle_after: float = IDLE,
         guard: bool | None = None,
+        defaults: str = "",
     ) -> None:
         self.documents_per_batch, self.clock = documents_per_batch, clock
+        self._defaults = schedule_of(defaults)
         self.state_limit, self.idle_after, self._opened = state_limit, idle_after, clock()
         self.home = Home(home)
         self.home.create()
@@ -95,8 +104,7 @@ class Weir(Administration):
         self._warned: set[int] = set()
         self._background: Background | None = None
         self._stopped = threading.Event()
-        for id, stream in self.catalog.streams().values():
-            self.home.add_stream(id, stream)
+        self._make_streams()
 
     # Registering
 
@@ -130,18 +138,6 @@ class Weir(Administration):
             (name,) = registration.run([query])
         self._make_streams()
         return name
-
-    def action(self, name: str, function: Callable[[Result], Any]) -> None:
-        """Makes a Python function an action: `do NAME` calls it with each result."""
-        self.outputs.register_callable(name, function)
-
-    def register_action(self, name: str, factory: Factory) -> None:
-        """Adds an action: `do NAME ARGUMENTS` opens `factory(*arguments)` and hands it the results of a micro-batch.
-
-        The factory gives a `Deliverer` (delivery/parcels.py). Register it before the queries that use it, and again
-        whenever the home is opened.
-        """
-        self.outputs.register(name, factory)
 
     def attach(self, name: str, frame: DataFrame) -> None:
         """Feeds a stream from a streaming DataFrame; declares the stream where there is none."""
@@ -188,25 +184,23 @@ class Weir(Administration):
         """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do."""
         with self.home.job_lock():
             stopped = self._stopped = threading.Event()
-            self._runner = self._new_runner(stopped)
+            rebuilder = self._new_rebuilder()
+            self._runner = self._new_runner(stopped, rebuilder)
             try:
                 self._runner.run(until_idle, on_progress, timeout)
             finally:
                 self._runner = None
+                rebuilder.close()
             self._expire()
 
-    def _new_runner(self, stopped: threading.Event) -> Runner:
+    def _new_runner(self, stopped: threading.Event, rebuilder: Rebuilder) -> Runner:
         from fishweir.engine.materialize import Materializer
+        from fishweir.engine.past import PastRuns
         from fishweir.engine.runner import Runner
         from fishweir.pipeline.batch import MicroBatches
         from fishweir.pipeline.event_time import EventTime
 
-        planner = self.planning.planner()
-
-        def newest(statistics: Statistics) -> PlanInForce:
-            self._expire()
-            return self.planning.newest(planner, statistics)
-
+        newest = self.planning.newest(rebuilder, self._expire)
         materializer = Materializer(self.home, self.catalog, self.table, self._reader, self.clock)
         batches = MicroBatches(
             self.home,
@@ -219,6 +213,7 @@ class Weir(Administration):
             self.state_limit,
         )
         materializer.reached = batches.reached
+        batches.between = PastRuns(self.home, self.catalog, self.table, self.runs_beside)
         return Runner(
             self.home,
             self.catalog,
@@ -232,6 +227,12 @@ class Weir(Administration):
             self.clock,
             self.outputs.guard,
         )
+
+    def _new_rebuilder(self) -> Rebuilder:
+        """Who writes segments anew while the job runs."""
+        from fishweir.engine.planner_process import PlannerProcess
+
+        return PlannerProcess(self.home.plan, self.planning.asked)
 
     def _new_job(self, batches: MicroBatches) -> Job:
         from fishweir.pipeline.spark.job import SparkJob
@@ -286,11 +287,10 @@ class Weir(Administration):
 
         wanted = None if name is None else np.array(sorted(self._query(name).numbers))
 
-        def read() -> Iterator[Result]:
+        def read() -> Iterator[ResultBatch]:
             for commit in self.table.commits():
-                if commit.matches:
-                    found = (result for _, result in self._reader.read(self.table, commit, wanted))
-                    yield from (r for r in found if wanted is not None or not r.query.startswith(DERIVED))
+                for batch in self._reader.batches(self.table, commit, wanted) if commit.matches else ():
+                    yield batch if name is not None else batch.those(lambda query: not query.name.startswith(DERIVED))
 
         return Results(read, lambda table: self.spark.createDataFrame(table))
 
@@ -352,9 +352,11 @@ class Weir(Administration):
     def _registration(self) -> Iterator[Registration]:
         """Changes of the catalog, all or nothing."""
         from fishweir.engine.register import Registration
+        from fishweir.engine.segments import written_in_bulk
 
-        with self.catalog.change() as change:
-            yield Registration(change, self.outputs, Path.cwd(), self.clock())
+        with self.catalog.change() as change, written_in_bulk(change, lambda: self.planning):
+            now = self.clock()
+            yield Registration(change, self.outputs, Path.cwd(), now, self._defaults(now))
 
     @cached_property
     def _reader(self) -> ResultReader:
@@ -374,15 +376,7 @@ class Weir(Administration):
 
     def _log(self, name: str) -> tuple[int, StreamLog]:
         """The log of a stream that others may append to."""
-        known = self.catalog.streams()
-        if name not in known:
-            if self.catalog.query(name) is not None:
-                raise QueryError(f"{name} is a query, not a stream: nothing is published there but its results")
-            shown = ", ".join(sorted(name for name, (_, stream) in known.items() if stream.virtual is None))
-            raise QueryError(f"there is no stream {name}; there are: {shown or 'none'}")
-        id, stream = known[name]
-        if stream.virtual is not None:
-            raise QueryError(f"{name} are the results of a query: nothing else is published there")
+        id, stream = open_to_all(self.catalog, name)
         self.home.add_stream(id, stream)
         return id, open_log(self.home.streams, id)
 

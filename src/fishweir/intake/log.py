@@ -60,6 +60,8 @@ class Entry:
     body: bytes | None
     values: dict[str, Any] | None
     origin: int | None = None
+    previous: int | None = None
+    """Of a row that changed or went: the number of the entry with what it was before."""
 
 
 class StreamLog:

@@ -28,7 +28,7 @@ KINDS: dict[str, pa.DataType] = {
 
 ENTRY_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("id", pa.string()), ("timestamp", pa.float64()), ("arrival", pa.float64()), ("problem", pa.string()),
-    ("change", pa.string()), ("context", pa.string()), ("body", pa.large_binary()),
+    ("change", pa.string()), ("previous", pa.int64()), ("context", pa.string()), ("body", pa.large_binary()),
 )  # fmt: skip
 
 PUBLISHED_FIELDS: tuple[tuple[str, pa.DataType], ...] = (("since", pa.int64()), ("origin", pa.int64()))

@@ -54,5 +54,13 @@ def to_statement(query: AnyParsed, name: str | None, text: str, line: int, now: 
         raise Rejected(f"the query is named {name} and published as {own}: it has one name", 0)
     name = name or own
     return CreateQuery(
-        query.shape, query.constants, name, query.clauses.actions, schedule, text, line, published=own is not None
+        query.shape,
+        query.constants,
+        name,
+        query.clauses.actions,
+        schedule,
+        text,
+        line,
+        query.clauses.preference,
+        published=own is not None,
     )

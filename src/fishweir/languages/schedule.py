@@ -1,4 +1,4 @@
-"""The clauses `publish`, `do`, `start`, `every`, `expire` of a query of any language.
+"""The clauses `publish`, `pref`, `do`, `start`, `every`, `expire` of a query of any language.
 
 A grammar imports the rules of `schedule.lark` and its transformer inherits ScheduleTransformer; out
 come Clauses. Times relative to now stay unresolved until `Clauses.schedule(now)`, so that a parsed
@@ -12,8 +12,9 @@ from typing import Any
 
 from lark import Token, Transformer, v_args
 
-from fishweir.algebra.nodes import Action, Schedule
-from fishweir.languages.lexical import OPENING_QUOTES, unquote
+from fishweir.algebra.nodes import Action, Constant, Schedule
+from fishweir.algebra.preferences import Preference, Score, ValueCondition
+from fishweir.languages.lexical import OPENING_QUOTES, to_constant, to_operator, unquote
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.times import BadTime, Moment, parse_interval, parse_time
 
@@ -29,6 +30,8 @@ class Clauses:
     expire: Moment | None = None
     expire_at: int = 0
     publish: str | None = None
+    preference: Preference | None = None
+    preference_at: int = 0
 
     @property
     def is_relative(self) -> bool:
@@ -53,10 +56,10 @@ class ScheduleTransformer(Transformer[Token, Any]):
             if name == "actions":
                 value = (*found.get(name, ()), value)
             elif name in found:
-                raise Rejected(f"'{name}' is given twice", at, syntax=True)
+                raise Rejected(f"'{_KEYWORDS.get(name, name)}' is given twice", at, syntax=True)
             found[name] = value
-            if name == "expire":
-                found["expire_at"] = at
+            if name in ("expire", "preference"):
+                found[f"{name}_at"] = at
         return Clauses(**found)
 
     schedule = clauses
@@ -66,6 +69,34 @@ class ScheduleTransformer(Transformer[Token, Any]):
         if not given:
             raise Rejected("expected a name after 'publish', found an empty text", _start(name), syntax=True)
         return "publish", given, _start(name)
+
+    def preference(self, keyword: Token, *parts: Any) -> tuple[str, Any, int]:
+        scores = tuple(part for part in parts if isinstance(part, Score))
+        ranking = next((part for part in parts if isinstance(part, tuple)), ())
+        twice = _repeated([score.pattern for score in scores if score.condition is None] + list(ranking))
+        if twice:
+            raise Rejected(f"the preference of {'/'.join(twice)} is given twice", _start(keyword))
+        return "preference", Preference(scores, ranking), _start(keyword)
+
+    def score(self, pattern: Token, *rest: Token) -> Score:
+        *condition, equals, number = rest
+        if equals != "=":
+            raise Rejected(f"expected '=' and a number from 0 to 1, found '{equals}'", _start(equals), syntax=True)
+        utility = float(number)
+        if not 0 <= utility <= 1:
+            raise Rejected(f"a utility is a number from 0 to 1, found {number}", _start(number))
+        names = _names(pattern)
+        return Score(names, utility, _value_condition((), *condition) if condition else None)
+
+    def ranking(self, first: Token, *rest: Token) -> tuple[tuple[str, ...], ...]:
+        for op in rest[::2]:
+            if op not in (">", "≻"):
+                raise Rejected(f"expected '>' between the patterns of a ranking, found '{op}'", _start(op), syntax=True)
+        return tuple(_names(pattern) for pattern in (first, *rest[1::2]))
+
+    def preferred(self, path: Token, op: Token, literal: Token) -> Score:
+        """Documents that satisfy a condition come first."""
+        return Score((), 1.0, _value_condition((), path, op, literal))
 
     def do_clause(self, keyword: Token, action: Action) -> tuple[str, Any, int]:
         return "actions", action, _start(keyword)
@@ -97,6 +128,28 @@ class ScheduleTransformer(Transformer[Token, Any]):
             return parse_interval(_joined(words))
         except BadTime as error:
             raise Rejected(str(error), _start(words[0])) from None
+
+
+_KEYWORDS = {"preference": "pref"}
+
+
+def _value_condition(below: tuple[str, ...], path: Token, op: Token, literal: Token) -> ValueCondition:
+    if op == "≻":
+        raise Rejected("expected a comparison (= != < <= > >=)", _start(op), syntax=True)
+    constant: Constant | None = unquote(literal) if literal[0] in OPENING_QUOTES else to_constant(literal)
+    if constant is None:
+        raise Rejected(f"the number {literal} is too large", _start(literal))
+    return ValueCondition((*below, *_names(path)), to_operator(op), constant)
+
+
+def _names(path: Token) -> tuple[str, ...]:
+    """The names of a path; where it begins is left out, since a pattern is named by the end of its path."""
+    steps = [step for step in path.split("/") if step]
+    return tuple(step.rpartition(":")[2] for step in steps if not step.startswith("$"))
+
+
+def _repeated(patterns: list[tuple[str, ...]]) -> tuple[str, ...]:
+    return next((one for i, one in enumerate(patterns) if one in patterns[:i]), ())
 
 
 def plain(word: Token) -> str:

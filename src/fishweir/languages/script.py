@@ -33,11 +33,11 @@ def _words(*words: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A query language: how its queries begin and its parser, None while it is not built."""
+    """A query language: how its queries begin and its parser."""
 
     name: str
     begins: str
-    parse: Callable[[Piece], AnyParsed] | None = None
+    parse: Callable[[Piece], AnyParsed]
 
 
 def _late(language: str) -> Callable[[Piece], AnyParsed]:
@@ -60,7 +60,7 @@ _XSCL = (
     rf"|select\s+\$?(?P<whole>{NAME})\s+from{GAP}++{_SOURCE}\s+as\s+(?P=whole)\s+publish\b"
     rf"|select\s*<|{_words('with', 'namespace')}"
     rf"|{_OPEN}(?!(?:select|from|where|with|for|let)\b){_SOURCE}(?:{GAP}++as\s+\S+)?{GAP}*+"
-    rf"(?:\Z|[/\[]|(?:as|join|not|followed|publish|do|start|every|expire)\b)"
+    rf"(?:\Z|[/\[]|(?:as|join|not|followed|publish|pref|do|start|every|expire)\b)"
 )
 """A stream's name with a path, a variable or a join behind it, or nothing: all its documents. In SQL no `/` follows the
 name of a relation; a select list over a stream without a path is SQL's, unless it is the variable of the whole
@@ -69,7 +69,7 @@ document."""
 LANGUAGES: tuple[Language, ...] = (
     Language("NiagaraCQ", _words("where"), _late("niagaracq")),
     Language("XSCL", _XSCL, _late("xscl")),
-    Language("XQuery", r"(?:for|let)\s+\$"),
+    Language("XQuery", rf"for{GAP}++\$", _late("xquery")),
     Language("RoSeS", r"from\b", _late("roses")),
     Language("SQL", r"(?:select|with)\b", _late("sql")),
 )
@@ -221,12 +221,9 @@ def _parse(piece: Piece, context: Context) -> Statement:
 def _query(piece: Piece, at: int, name: str | None, language: Language, context: Context) -> Statement:
     """The query whose text begins at an offset of the statement; it is remembered for its like."""
     body = piece.rest(at, f"query {name}" if name else "")
-    if language.parse is None:
-        raise body.error(Rejected(f"{language.name} statements are not supported by this version", 0))
-    parse = language.parse
 
     def statement() -> Statement:
-        query = parse(body)
+        query = language.parse(body)
         created = to_statement(query, name, piece.text, context.line, context.now)
         if isinstance(query, ParsedQuery) and query.before:
             made = (to_statement(one, None, one.text, context.line, context.now) for one in query.before)

@@ -157,6 +157,7 @@ class SkeletonCache:
             schedule,
             text,
             line,
+            query.clauses.preference,
             published=published,
         )
 

@@ -16,11 +16,12 @@ from lxml import etree
 
 from fishweir.algebra.alternatives import ABSENT, output_places, steps_of
 from fishweir.algebra.clauses import to_normals
-from fishweir.algebra.construct import Bound, construct, element_text, joined_columns, select_columns, value_of
+from fishweir.algebra.construct import construct, element_text, joined_columns, select_columns, value_of
 from fishweir.algebra.documents import ATTRIBUTE, attribute_at, attribute_id
 from fishweir.algebra.feeds import WHOLE, Selection
 from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import Constant, Shape
+from fishweir.algebra.return_paths import Bound
 from fishweir.pipeline.rebinding import join_bindings, nodes_of
 from fishweir.pipeline.taken import TakenDocument
 

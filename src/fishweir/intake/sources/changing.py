@@ -39,6 +39,8 @@ class Arrival:
     problem: str | None = None
     key: str = ""
     digest: str = ""
+    previous: int | None = None
+    """The number of the entry with what the row was before."""
 
 
 class ChangingSource:
@@ -110,19 +112,19 @@ class ChangingSource:
                 bad[row.digest] = Arrival(row.body, row.context, problem=self._reason(row, lines))
                 continue
             lines[row.key] = row.line
-            change = self._change_of(row, row.key)
+            change, previous = self._change_of(row, row.key)
             if change is not None:
-                changes.append(Arrival(row.body, row.context, change, None, row.key, row.digest))
+                changes.append(Arrival(row.body, row.context, change, None, row.key, row.digest, previous))
         changes += [self._deleted(key) for key in self._state.rows if key not in lines]
         new = [arrival for found, arrival in bad.items() if found not in self._bad_rows]
         self._bad_rows = set(bad)
         return changes, new
 
-    def _change_of(self, row: Row, key: str) -> str | None:
+    def _change_of(self, row: Row, key: str) -> tuple[str | None, int | None]:
         known = self._state.rows.get(key)
         if known is None:
-            return INSERTED
-        return UPDATED if known[0] != row.digest else None
+            return INSERTED, None
+        return (UPDATED if known[0] != row.digest else None), known[1]
 
     def _reason(self, row: Row, lines: dict[str, int | None]) -> str:
         place = f"{self.path}, line {row.line}"
@@ -131,8 +133,9 @@ class ChangingSource:
         return f"{place}: the key {row.key!r} is already in line {lines[row.key]}"
 
     def _deleted(self, key: str) -> Arrival:
-        entry = self.log.entry(self._state.rows[key][1])
-        return Arrival(entry.body or b"", entry.context, DELETED, None, key)
+        previous = self._state.rows[key][1]
+        entry = self.log.entry(previous)
+        return Arrival(entry.body or b"", entry.context, DELETED, None, key, previous=previous)
 
     def _append_left(self, now: float) -> Iterator[int]:
         while self._left:
@@ -152,7 +155,7 @@ class ChangingSource:
 
     def _append(self, arrivals: list[Arrival], now: float, is_last: bool) -> None:
         """Commit arrivals, with the version if they are its last ones, and bring the state along."""
-        names = ("body", "context", "change", "problem")
+        names = ("body", "context", "change", "previous", "problem")
         columns = {name: [getattr(arrival, name) for arrival in arrivals] for name in names}
         batch = log_batch(self.stream, len(arrivals), now, columns)
         numbers = self.log.append(batch, {"version": self._left_of} if is_last else None)

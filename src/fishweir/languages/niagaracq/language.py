@@ -13,6 +13,7 @@ from lark import Token, v_args
 from fishweir.languages.connectives import AndSyntax, NotSyntax, OrSyntax, combined
 from fishweir.languages.grammar import Grammar
 from fishweir.languages.niagaracq.binding import bind
+from fishweir.languages.niagaracq.old import unscaled, with_old
 from fishweir.languages.niagaracq.syntax import (
     Attributes,
     ConditionSyntax,
@@ -21,6 +22,7 @@ from fishweir.languages.niagaracq.syntax import (
     PatternSyntax,
     PredicateSyntax,
     QuerySyntax,
+    ScaledSyntax,
     local_tag,
 )
 from fishweir.languages.parsed import ParsedQuery
@@ -82,8 +84,15 @@ class NiagaraTransformer(ScheduleTransformer):
     def negation(self, word: Token, inner: ConditionSyntax) -> ConditionSyntax:
         return NotSyntax(word, inner)
 
-    def predicate(self, left: Token, op: Token, right: Token) -> PredicateSyntax:
-        return PredicateSyntax(left, op, right)
+    def predicate(self, left: Token | ScaledSyntax, op: Token, right: Token | ScaledSyntax) -> PredicateSyntax:
+        return unscaled(left, op, right)
+
+    def OLD(self, token: Token) -> Token:
+        return token.update(type="VARIABLE")
+
+    def scaled(self, *factors: Token) -> ScaledSyntax:
+        number, old = sorted(factors, key=lambda factor: factor.type)
+        return ScaledSyntax(number, old)
 
     def parts(self, *parts: OutputSyntax | Token) -> tuple[OutputSyntax | Token, ...]:
         return parts
@@ -113,4 +122,5 @@ GRAMMAR = Grammar("niagaracq/niagaracq.lark", NiagaraTransformer())
 
 def parse_query(piece: Piece) -> ParsedQuery:
     """A query from `where` to its schedule; Rejected with the place where it does not parse or bind."""
-    return bind(GRAMMAR.parse(piece))
+    query: QuerySyntax = GRAMMAR.parse(piece)
+    return bind(with_old(query) if "$old." in piece.text else query)

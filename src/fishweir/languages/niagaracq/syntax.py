@@ -30,6 +30,14 @@ class PatternSyntax:
 
 
 @dataclass(frozen=True, slots=True)
+class ScaledSyntax:
+    """`0.95 * $old.p`."""
+
+    factor: Token
+    old: Token
+
+
+@dataclass(frozen=True, slots=True)
 class PredicateSyntax:
     left: Token
     op: Token

@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from fishweir.algebra.formula import FALSE, TRUE, And, Atom, Formula, Not, Or, RelativePath
-from fishweir.algebra.nodes import MIRRORED, Operator, Slot
+from fishweir.algebra.nodes import MIRRORED, OLD, RATIO, Operator, Slot, Step
 from fishweir.algebra.operators import Condition, condition_written
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses.literals import SQL_KINDS, Constants, Kind
@@ -79,9 +79,30 @@ class Conditions:
     def _chain(self, node: exp.Expr, positive: bool) -> Formula:
         """`11 < y < 15`: neighbours are compared, all comparisons must hold."""
         operands, operators = _unchained(node)
+        if len(operands) == 2 and (scaled := self._scaled(operands, operators[0])) is not None:
+            return self._compare(*scaled, positive, node)
         sides = [self._side(operand) for operand in operands]
         pairs = zip(sides, operators, sides[1:], operands, strict=False)
         return _joined([self._compare(a, op, b, positive, at) for a, op, b, at in pairs], positive)
+
+    def _scaled(self, operands: list[exp.Expr], op: Operator) -> tuple[Side, Operator, Side] | None:
+        """`price < 0.95 * old.price` asks for the ratio of the two, which the changes of rows have."""
+        for one, other, written in ((operands[0], operands[1], op), (operands[1], operands[0], MIRRORED[op])):
+            product = other.unnest()
+            if not isinstance(product, exp.Mul) or not is_column(one):
+                continue
+            factors = [product.this.unnest(), product.expression.unnest()]
+            columns, numbers = ([f for f in factors if kind(f)] for kind in (is_column, _is_number))
+            if len(columns) != 1 or len(numbers) != 1:
+                continue
+            path, old = self._scope.path(one), self._scope.path(columns[0])
+            at = next((i for i, step in enumerate(old) if step == Step(OLD)), len(old))
+            if (*old[:at], *old[at + 1 :]) != path:
+                raise Rejected(
+                    "a product is compared with the row's own value only: x < 0.95 * old.x", self._place(other)
+                )
+            return (*old[:at], Step(RATIO), *old[at + 1 :]), written, self._number(numbers[0])
+        return None
 
     def _between(self, node: exp.Between, positive: bool) -> Formula:
         value, low, high = (self._side(node.args[key]) for key in ("this", "low", "high"))
@@ -190,6 +211,10 @@ class Conditions:
     def _unknown(self, node: exp.Expr, expected: str) -> Rejected:
         reason = next((reason for kinds, reason in _UNKNOWN if isinstance(node, kinds)), f"expected {expected}")
         return Rejected(reason, self._place(node))
+
+
+def _is_number(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string
 
 
 def _unchained(node: exp.Expr) -> tuple[list[exp.Expr], list[Operator]]:

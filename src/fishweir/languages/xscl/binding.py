@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from lark import Token
 
@@ -36,9 +35,8 @@ from fishweir.algebra.operators import Condition, condition_written
 from fishweir.languages.connectives import NotSyntax
 from fishweir.languages.lexical import OPENING_QUOTES, to_operator, unquote
 from fishweir.languages.niagaracq.binding import spaced
-from fishweir.languages.parsed import ConstantPlace, ParsedQuery
+from fishweir.languages.parsed import ParsedQuery
 from fishweir.languages.pieces import Rejected
-from fishweir.languages.roses.literals import KINDS, READERS, REFUSALS
 from fishweir.languages.xscl.expanding import expand_query
 from fishweir.languages.xscl.slots import Slots
 from fishweir.languages.xscl.syntax import (
@@ -195,7 +193,7 @@ class Binder:
         if condition.op.type == "CONDITION":
             path, on_texts, constant = self._on_texts(condition)
             name = self._end(node, path)
-            self._conditions.append(Comparison(name, on_texts.name, self._text_slot(constant, on_texts)))
+            self._conditions.append(Comparison(name, on_texts.name, self._slots.of_text(constant, on_texts)))
             return
         op = to_operator(condition.op)
         if isinstance(left, Token):
@@ -234,14 +232,6 @@ class Binder:
             found = right if isinstance(right, Token) else right.start
             raise Rejected(f"expected quoted text after '{word}'", at(found))
         return left, on_texts, right
-
-    def _text_slot(self, token: Token, condition: Condition) -> Slot:
-        """The slot of a condition's constant; Rejected where it is none of the kind that the condition asks for."""
-        kind: Any = KINDS[condition.constant]
-        constant = READERS[kind](token)
-        if constant is None:
-            raise Rejected(REFUSALS[kind].format(token), at(token))
-        return self._slots.of_place("string", constant, ConstantPlace(at(token), at(token) + len(token), kind))
 
     def _end(self, node: Node, path: RelativeSyntax) -> str:
         return self._variable(self._path(node, path.steps))

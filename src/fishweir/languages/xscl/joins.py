@@ -171,7 +171,7 @@ class JoinBinder(Binder):
         if condition.op.type == "CONDITION":
             operand, on_texts, constant = self._on_texts(condition)
             name = self._operand(operand)[0]
-            self._conditions.append(Comparison(name, on_texts.name, self._text_slot(constant, on_texts)))
+            self._conditions.append(Comparison(name, on_texts.name, self._slots.of_text(constant, on_texts)))
             return None
         op = to_operator(condition.op)
         if isinstance(left, Token):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from lark import Token
 
 from fishweir.algebra.nodes import Constant, Slot
+from fishweir.algebra.operators import Condition
 from fishweir.languages.lexical import to_constant, unquote
 from fishweir.languages.parsed import ConstantPlace
 from fishweir.languages.pieces import Rejected
+from fishweir.languages.roses.literals import KINDS, READERS, REFUSALS
 
 
 class Slots:
@@ -33,6 +35,15 @@ class Slots:
             raise Rejected(f"the number {token} is too large", start)
         place = ConstantPlace(start, start + len(token), "quoted" if quoted else "number")
         return self.of_place("string" if quoted else "number", constant, place)
+
+    def of_text(self, token: Token, condition: Condition) -> Slot:
+        """The slot of a condition's constant; Rejected where it is none of the kind that the condition asks for."""
+        kind: Any = KINDS[condition.constant]
+        constant = READERS[kind](token)
+        start = token.start_pos or 0
+        if constant is None:
+            raise Rejected(REFUSALS[kind].format(token), start)
+        return self.of_place("string", constant, ConstantPlace(start, start + len(token), kind))
 
     def of_place(self, kind: Literal["string", "number"], constant: Constant, place: ConstantPlace) -> Slot:
         if place.start not in self._known:

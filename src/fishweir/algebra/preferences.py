@@ -1,0 +1,49 @@
+"""Preferences: which parts of a query's results matter how much, as its author declares them.
+
+`pref v(name) = 0.2, v(tel) = 0.1` gives numbers (the numerical preference model of utility-driven shedding, section
+4.1), `pref name > price > tel` an order (the prioritized one, 4.2). A condition makes a preference depend on values:
+`v(order[price > 1000]) = 0.9` is the utility of documents with such an order, and `pref price > 1000` prefers documents
+or tuples that satisfy it. A pattern is named by the end of its path. What they are worth is in `shedding/utility.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fishweir.algebra.nodes import Constant
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCondition:
+    """Some value at a path, by its names, satisfies the comparison."""
+
+    path: tuple[str, ...]
+    op: str
+    constant: Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The utility of a pattern; with a condition, of documents where the condition holds below it."""
+
+    pattern: tuple[str, ...]
+    utility: float
+    condition: ValueCondition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """Scores or a ranking, most preferred first; beside either, scores of documents by value."""
+
+    scores: tuple[Score, ...] = ()
+    ranking: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def by_value(self) -> tuple[Score, ...]:
+        return tuple(score for score in self.scores if score.condition is not None)
+
+    @property
+    def by_pattern(self) -> tuple[Score, ...]:
+        return tuple(score for score in self.scores if score.condition is None)

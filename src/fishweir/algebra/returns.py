@@ -1,0 +1,54 @@
+"""Return clauses of XQuery: outputs that look below the nodes that a query's variables are bound to.
+
+A return pattern is optional (utility-driven shedding, section 2.1): what it does not find leaves nothing, and the rest
+is constructed. So return patterns are no part of the tree pattern that a document must match. They are evaluated when
+an output is constructed, over the nodes below the variable, in document order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fishweir.algebra.nodes import Constant, Output, Step
+
+
+@dataclass(frozen=True, slots=True)
+class PathOutput:
+    """All nodes at a path below a variable's node, as elements or, of `text()` and attributes, as text."""
+
+    variable: str
+    path: tuple[Step, ...]
+    text: bool = False
+
+    def __str__(self) -> str:
+        deep = {"descendant": "//", "descendant-attribute": "//@", "attribute": "/@"}
+        return f"${self.variable}" + "".join(f"{deep.get(step.axis, '/')}{step.name}" for step in self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class PathCondition:
+    """Some node at the path satisfies the comparison; without one it is there."""
+
+    at: PathOutput
+    op: str = ""
+    constant: Constant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForOutput:
+    """A nested `for`: its parts once for each node at a path at which the conditions hold."""
+
+    variable: str
+    over: PathOutput
+    conditions: tuple[PathCondition, ...]
+    parts: tuple[Output, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnOutput:
+    """The outermost return clause: a result for each binding of these variables, which its parts need not mention."""
+
+    variables: tuple[str, ...]
+    parts: tuple[Output, ...]

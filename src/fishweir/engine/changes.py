@@ -1,0 +1,66 @@
+"""Queries that ask what a row of a changing file was before: they read the stream of its changes.
+
+A query of any language names `old` or `ratio` below the row, as in SQL's `old.price`. Which streams have rows is known
+when the query is registered, so that is where its source becomes `NAME.changes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from fishweir.algebra.changes import SUFFIX
+from fishweir.algebra.column_joins import block_of
+from fishweir.algebra.feeds import FeedQuery, Filter, Selection
+from fishweir.algebra.formula import RelativePath, paths_of
+from fishweir.algebra.nodes import OLD, RATIO, Block, ColumnOutput, Shape, Source, StreamDefinition
+
+Streams = Mapping[str, StreamDefinition]
+
+
+def with_changes(query: Shape | Selection | FeedQuery, streams: Streams) -> Shape | Selection | FeedQuery:
+    """The query over changes, where it asks for them; the same query where it does not."""
+    if isinstance(query, Shape):
+        return _shape(query, streams)
+    if isinstance(query, FeedQuery):
+        return query
+    shown = [path for _, path in query.output.columns] if query.output else []
+    filters = tuple(_filter(one, shown, streams) for one in query.filters)
+    return query if filters == query.filters else replace(query, filters=filters)
+
+
+def _shape(shape: Shape, streams: Streams) -> Shape:
+    alternatives = tuple(_shape(one, streams) for one in shape.alternatives)
+    blocks = tuple(_block(shape, i, block, streams) for i, block in enumerate(shape.blocks))
+    if (blocks, alternatives) == (shape.blocks, shape.alternatives):
+        return shape
+    return replace(shape, blocks=blocks, alternatives=alternatives)
+
+
+def _filter(one: Filter, shown: list[RelativePath], streams: Streams) -> Filter:
+    asks = any(_is_past(path) for path in (*shown, *paths_of(one.formula)))
+    return replace(one, source=_changes(one.source)) if asks and _has_rows(one.source, streams) else one
+
+
+def _block(shape: Shape, number: int, block: Block, streams: Streams) -> Block:
+    if not _has_rows(block.source, streams):
+        return block
+    asks = any(node.step.axis == "child" and node.step.name in (OLD, RATIO) for node in block.pattern.walk())
+    if shape.formula is not None:
+        columns = [one.path for one in shape.columns if isinstance(one, ColumnOutput) and one.block == number]
+        asks |= any(map(_is_past, columns)) or any(
+            block_of(path) == number and _is_past(path[1:]) for path in paths_of(shape.formula)
+        )
+    return replace(block, source=_changes(block.source)) if asks else block
+
+
+def _is_past(path: RelativePath) -> bool:
+    return len(path) > 1 and path[0].axis == "child" and path[0].name in (OLD, RATIO)
+
+
+def _has_rows(source: Source, streams: Streams) -> bool:
+    return not source.dtd and source.name in streams and streams[source.name].rows is not None
+
+
+def _changes(source: Source) -> Source:
+    return Source(f"{source.name}{SUFFIX}")
