@@ -6,7 +6,11 @@ import logging
 
 import typer
 
+<<<<<<< HEAD
 from fishweir.cli import administer, bench, check, demo, execute, look, run
+=======
+from fishweir.cli import administer, bench, demo, execute, look, opml, run
+>>>>>>> main
 from fishweir.cli.common import LateHandler
 
 ABOUT = "Hundreds of thousands of standing queries over XML, feeds and tuples in one Spark job."
@@ -30,6 +34,7 @@ app.command()(administer.resend)
 app.command()(administer.unsubscribe)
 app.command()(demo.demo)
 app.command()(bench.bench)
+app.add_typer(opml.app, name="opml")
 
 
 @app.callback()
