@@ -6,11 +6,7 @@ import logging
 
 import typer
 
-<<<<<<< HEAD
-from fishweir.cli import administer, bench, check, demo, execute, look, run
-=======
-from fishweir.cli import administer, bench, demo, execute, look, opml, run
->>>>>>> main
+from fishweir.cli import administer, bench, check, demo, execute, look, opml, run
 from fishweir.cli.common import LateHandler
 
 ABOUT = "Hundreds of thousands of standing queries over XML, feeds and tuples in one Spark job."
