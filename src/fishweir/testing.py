@@ -95,6 +95,9 @@ class Weir(EngineWeir):
 
     parallelism = 1
 
+    def _prepare(self) -> None:
+        """There is no Spark to start."""
+
     def _new_job(self, batches: MicroBatches) -> Job:
         return InlineJob(batches, self.parallelism)
 
