@@ -1,4 +1,4 @@
-"""RoSeS' own story (section 3.1), from statements to the mailbox: concerts by mail and as a feed, photos beside them."""
+"""RoSeS' own story (section 3.1), from statements to the mailbox: concerts by mail and as a feed, photos too."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ EXPERIMENTS = {
     "paths": "fishweir.papers.paths.run",
     "roses": "fishweir.papers.roses.experiment.run",
     "spatialjoin": "fishweir.papers.spatialjoin.experiment.run",
+    "way": "fishweir.papers.way.run",
 }
 
 EXTRA = ("ahocorasick", "duckdb", "matplotlib", "polars", "shapely")

@@ -27,8 +27,8 @@ from fishweir.pipeline.offsets import heads
 
 AHEAD = 200_000
 """The sources wait while this many entries have not been evaluated."""
-POLL = 0.05
-"""Seconds after which sources are asked again; a commit wakes the runner at once."""
+POLL, LONGEST_POLL = 0.05, 0.4
+"""Seconds after which sources are asked again, more and more while nothing moves; a commit wakes the runner at once."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,8 @@ class Runner:
         self.troubles: dict[int, str] = {}
         batches.troubled = self.troubles
         self._woken = threading.Event()
-        batches.on_commit = self._woken.set
+        batches.on_commit = self._on_commit
         self.version = -1
-        self.committed = -1
         self.idle_rounds = 0
 
     def run(
@@ -89,6 +88,7 @@ class Runner:
         self._open_sources()
         self.office.start()
         self.job.start()
+        pause = POLL
         try:
             while not self.stopped.is_set() and (ends is None or time.monotonic() < ends):
                 busy = self.step()
@@ -98,8 +98,9 @@ class Runner:
                     on_progress(self._progress(idle))
                 if idle and until_idle:
                     break
+                pause = min(LONGEST_POLL, 1.25 * pause) if idle else POLL
                 if not busy:
-                    self._woken.wait(POLL)
+                    self._woken.wait(pause)
                     self._woken.clear()
         finally:
             self.job.stop()
@@ -117,6 +118,7 @@ class Runner:
         """
         enough, ends = self.idle_rounds + 2, time.monotonic() + timeout
         while self.idle_rounds < enough and time.monotonic() < ends:
+            self._woken.set()
             if self.stopped.wait(0.02):
                 break
         return self.idle_rounds >= enough
@@ -150,13 +152,13 @@ class Runner:
         return bool(passed_on or moved or evaluated or delivered)
 
     def _deliver(self) -> int:
-        """Tells the post office of new commits; in a step of its own, without its threads, delivers."""
-        if not self.office.is_running:
-            return self.office.step()
-        if self.batches.last.batch != self.committed:
-            self.committed = self.batches.last.batch
-            self.office.wake()
-        return 0
+        """The post office hears of commits by itself; in a step of its own, without its threads, it delivers."""
+        return 0 if self.office.is_running else self.office.step()
+
+    def _on_commit(self) -> None:
+        """Called by the job, from its own thread."""
+        self.office.wake()
+        self._woken.set()
 
     def _open_sources(self) -> None:
         """Streams may have been declared since, also by another process."""
@@ -200,7 +202,7 @@ class Runner:
     def _caught_up(self) -> bool:
         if not all(feeder.drained() for feeder in list(self.feeders.values())):
             return False
-        if any(source.working for source in self.sources.values()):
+        if any(source.working for source in self.sources.values()) or self.batches.between.working:
             return False
         evaluated = all(self.batches.offsets.get(id, 0) >= head for id, head in heads(self.home).items())
         return evaluated and self.office.is_idle() and not self.materializer.waiting()

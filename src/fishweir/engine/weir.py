@@ -69,6 +69,9 @@ def open(
 
 
 class Weir(Administration):
+    runs_beside = True
+    """Whether what need not hold up the job has threads of its own."""
+
     def __init__(
         self,
         home: Path,
@@ -192,6 +195,7 @@ class Weir(Administration):
 
     def _new_runner(self, stopped: threading.Event, rebuilder: Rebuilder) -> Runner:
         from fishweir.engine.materialize import Materializer
+        from fishweir.engine.past import PastRuns
         from fishweir.engine.runner import Runner
         from fishweir.pipeline.batch import MicroBatches
         from fishweir.pipeline.event_time import EventTime
@@ -209,6 +213,7 @@ class Weir(Administration):
             self.state_limit,
         )
         materializer.reached = batches.reached
+        batches.between = PastRuns(self.home, self.catalog, self.table, self.runs_beside)
         return Runner(
             self.home,
             self.catalog,
