@@ -13,7 +13,7 @@ from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
 from fishweir.engine.timeliness import Timeliness, missing, timeliness
 from fishweir.pipeline.commits import ResultsTable
-from fishweir.pipeline.home import Home, open_log
+from fishweir.pipeline.home import Home, about_feed, open_log
 from fishweir.pipeline.walked import load_walked
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ class StreamStatus:
     """Distinct paths that its queries read, as of the last micro-batch."""
     times: Timeliness | None = None
     """How late its items are, if joins read it."""
+    about: dict[str, str] = field(default_factory=dict)
+    """What a feed says of itself: title, link and description."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,10 @@ class EngineStatus:
             trouble = f"; {s.trouble}" if s.trouble else ""
             counts = f"{s.arrived:,} arrived, {s.evaluated:,} evaluated, {s.set_aside:,} set aside"
             lines.append(f"  stream {s.name}: {counts}{trouble}")
+            if s.about:
+                link = f" ({s.about['link']})" if "link" in s.about else ""
+                said = f": {s.about['description'][:200]}" if "description" in s.about else ""
+                lines.append(f"    {s.about.get('title', '')}{link}{said}")
             if s.elements:
                 walked = f"{s.elements - s.skipped:,} elements walked, {s.skipped:,} skipped"
                 lines.append(f"    {walked}, distinct paths: {s.paths:,}")
@@ -172,7 +178,7 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
         if commit.aside:
             aside.update(table.aside(commit).column("stream").to_pylist())
     done, streams = table.offsets(), {}
-    for name, (id, _) in catalog.streams().items():
+    for name, (id, stream) in catalog.streams().items():
         head = open_log(home.streams, id).head()
         counted = load_walked(home, id)
         streams[name] = StreamStatus(
@@ -185,6 +191,7 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
             counted.skipped,
             counted.paths,
             timeliness(home, table, name, id),
+            about_feed(home, id) if stream.format == "feed" else {},
         )
     version, runs = catalog.version(), table.newest().states
     return EngineStatus(
