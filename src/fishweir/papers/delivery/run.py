@@ -172,7 +172,8 @@ def _add_timers(weir: testing.Weir, count: int) -> None:
             some = range(start + 10, min(start + 50_000, count) + 10)
             channels = [{**row, "id": i, "key": str(i), "token": str(i)} for i in some]
             connection.execute(sa.insert(deliveries.channels), channels)
-            connection.execute(
+            rows = [{"channel": i, "due": 3e7 + i, "batch": -1} for i in some]
+            connection.execute(sa.insert(deliveries.timers), rows)
                 sa.insert(deliveries.timers), [{"channel": i, "due": 3e7 + i, "batch": -1} for i in some]
             )
 
