@@ -122,7 +122,7 @@ def test_a_host_that_fails_is_left_alone(weir: Weir, clock: Clock, hooks: Hooks)
     hooks.answer = lambda _: 500
     publish(weir, 7)
     assert len(hooks.posted) == 8, "as many as a host gets at a time; then the breaker is open"
-    clock.advance(3)
+    clock.advance(12)
     weir.step()
     assert len(hooks.posted) == 9, "one tries whether the host is back"
     hooks.answer = lambda _: 200

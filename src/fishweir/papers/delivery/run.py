@@ -174,8 +174,6 @@ def _add_timers(weir: testing.Weir, count: int) -> None:
             connection.execute(sa.insert(deliveries.channels), channels)
             rows = [{"channel": i, "due": 3e7 + i, "batch": -1} for i in some]
             connection.execute(sa.insert(deliveries.timers), rows)
-                sa.insert(deliveries.timers), [{"channel": i, "due": 3e7 + i, "batch": -1} for i in some]
-            )
 
 
 @contextmanager
