@@ -19,7 +19,7 @@ from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.administration import Administration, schedule_of
-from fishweir.engine.background import Background
+from fishweir.engine.background import Background, start_beside
 from fishweir.engine.pushed import open_to_all
 from fishweir.errors import HomeError, QueryError
 from fishweir.guard import Guard
@@ -103,6 +103,7 @@ class Weir(Administration):
         self._runner: Runner | None = None
         self._warned: set[int] = set()
         self._background: Background | None = None
+        self._starting: threading.Thread | None = None
         self._stopped = threading.Event()
         self._make_streams()
 
@@ -184,6 +185,7 @@ class Weir(Administration):
         """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do."""
         with self.home.job_lock():
             stopped = self._stopped = threading.Event()
+            self._prepare()
             rebuilder = self._new_rebuilder()
             self._runner = self._new_runner(stopped, rebuilder)
             try:
@@ -192,6 +194,11 @@ class Weir(Administration):
                 self._runner = None
                 rebuilder.close()
             self._expire()
+
+    def _prepare(self) -> None:
+        """Starts Spark beside what else a run needs first: the JVM takes longest."""
+        if self._spark is None and "spark" not in self.__dict__:
+            self._starting = start_beside(lambda: self.spark)
 
     def _new_runner(self, stopped: threading.Event, rebuilder: Rebuilder) -> Runner:
         from fishweir.engine.materialize import Materializer
@@ -322,6 +329,8 @@ class Weir(Administration):
     def close(self) -> None:
         """Stops what runs; Spark too, where this weir started it."""
         self.stop()
+        if self._starting is not None:
+            self._starting.join()
         self.catalog.close()
         if self._spark is None and "spark" in self.__dict__:
             self.spark.stop()
