@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from fishweir.evaluate.results import RESULT
 from fishweir.pipeline.home import read_json, write_json
-from fishweir.pipeline.writer import ASIDE
+from fishweir.pipeline.writer import ASIDE, SHED
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,10 @@ class Commit:
     """By stream, the highest watermark that documents were ever dropped by."""
     missed: dict[str, int] = field(default_factory=dict)
     """Of each stream the documents in it that came later than allowed."""
+    shed: dict[str, int] = field(default_factory=dict)
+    """By stream, the entries that were left out under overload; their numbers are in the files `shed-*`."""
+    shedding: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By stream, what was decided (shedding.StreamShed)."""
     level: int = 0
     """How far the allowance for late items is cut to keep the state within its limit (lateness.LEVELS)."""
 
@@ -84,6 +88,10 @@ class ResultsTable:
 
     def aside(self, commit: Commit) -> pa.Table:
         return self._table(commit, ("aside",), ASIDE)
+
+    def shed(self, commit: Commit) -> pa.Table:
+        """The entries that a micro-batch left out."""
+        return self._table(commit, ("shed",), SHED)
 
     def offsets(self) -> dict[str, int]:
         """How far each stream has been evaluated."""

@@ -24,6 +24,8 @@ class Summary:
     """By stream."""
     lateness: dict[str, Lateness] = field(default_factory=dict)
     """Of each stream that joins read."""
+    shed: dict[str, int] = field(default_factory=dict)
+    """By stream, the entries that were left out."""
 
     def dump(self) -> str:
         return json.dumps(vars(self), default=_to_json)
@@ -44,6 +46,8 @@ class Summary:
         self.states += other.states
         for stream, upto in other.offsets.items():
             self.offsets[stream] = max(upto, self.offsets.get(stream, 0))
+        for stream, count in other.shed.items():
+            self.shed[stream] = self.shed.get(stream, 0) + count
         for stream, observed in other.lateness.items():
             self.lateness[stream] = self.lateness.get(stream, Lateness()).added(observed)
         for stream, walked in other.walked.items():
