@@ -72,7 +72,7 @@ def spark():  # type: ignore[no-untyped-def]
 
     root = str(Path(__file__).parents[1])
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    session = open_session("local[2]")
+    session = open_session("local[3]")
     yield session
     session.stop()
 

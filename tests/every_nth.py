@@ -25,7 +25,6 @@ from fishweir.evaluate.group import (
     Described,
     Explained,
     Group,
-    Kept,
     Kind,
     Paths,
     Placed,
@@ -156,7 +155,7 @@ class NthStage(Stage):
     def reads(self, sources: Sequence[Source]) -> bool:
         return any(source in sources for source, _ in self.groups)
 
-    def keep(self, batch: Batch) -> Kept:
+    def keep(self, batch: Batch) -> Counted:
         parts = [_nothing()]
         for key, groups in self.groups.items():
             table = batch.witnesses.get(groups[0].path) if key[0] in batch.sources else None
@@ -165,14 +164,14 @@ class NthStage(Stage):
                 size = len(there)
                 ints = np.full(size, self.places[key]), np.zeros(size, np.int64), np.full(size, batch.stream)
                 parts.append(Counted(*ints, batch.numbers[there], batch.times[there]))
-        return Kept(self.merged(parts))
+        return self.merged(parts)
 
-    def probe(self, new: Sequence[Kept], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
+    def probe(self, new: Sequence[Any], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
         """Counts from all that came before; one task does it, since it is a sum."""
         if part:
             return
         before = self.merged([*old, _nothing()], Everything())
-        fresh = self.merged([kept.state for kept in new if kept.state is not None])
+        fresh = self.merged(new)
         for key, groups in self.groups.items():
             own = np.flatnonzero((fresh.keys == self.places[key]) & (fresh.numbers > 0))
             own = own[np.lexsort((fresh.numbers[own], fresh.streams[own]))]

@@ -25,7 +25,7 @@ from fishweir.evaluate.index.constants import Equal, Slices
 from fishweir.evaluate.statistics import PathStatistics
 from fishweir.evaluate.witnesses.path_tables import PathTable
 from fishweir.intake import StreamLog, documents_batch
-from fishweir.pipeline.results import Result
+from fishweir.pipeline.result import Result
 
 # A condition: its meaning, an index, an estimate, a keyword.
 

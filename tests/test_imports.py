@@ -28,7 +28,7 @@ STAGES: dict[str, set[str]] = {
     "intake": {"algebra"},
     "shedding": {"algebra"},
     "pipeline": {"algebra", "evaluate", "intake", "java", "shedding"},
-    "delivery": {"algebra", "pipeline"},
+    "delivery": {"algebra", "catalog", "evaluate", "pipeline"},
 }
 SEE_ALL = {"__init__", "__main__", "engine", "cli", "papers", "testing"}
 

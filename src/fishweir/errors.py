@@ -33,6 +33,10 @@ class HomeError(FishweirError):
     """The home folder is in use by another job, was written by another version, or has lost or damaged files."""
 
 
+class BacklogError(FishweirError):
+    """More entries wait to be evaluated than may wait: publish again later."""
+
+
 def caret(text: str, line: int, column: int) -> str:
     """The offending line with a caret under the column, or nothing where there is no text."""
     lines = text.splitlines()

@@ -22,8 +22,8 @@ from typing import Any
 
 from fishweir.engine.weir import Weir as EngineWeir
 from fishweir.intake import StreamLog, documents_batch
-from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, STATE_LIMIT, InlineJob, Job, MicroBatches
-from fishweir.pipeline.event_time import IDLE
+from fishweir.pipeline.batch import InlineJob, Job, MicroBatches
+from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
 
 __all__ = ["PAUSE", "STOP", "Clock", "Fail", "MarkedSource", "Weir", "open"]
 

@@ -1,23 +1,26 @@
-"""Delivery: exactly once where the target can go back, and no action stops another."""
+"""Files and functions: exactly once where the target can go back, at least once otherwise, and none stops another."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
-from fishweir.algebra.nodes import Action
-from fishweir.delivery.actions import Actions, Append, Call, import_function
-from fishweir.delivery.dispatcher import Dispatcher
+from fishweir import testing
+from fishweir.delivery.outputs.append import Append
+from fishweir.delivery.outputs.call import Call, import_function
 from fishweir.errors import QueryError
-from fishweir.pipeline.commits import Commit, ResultsTable
-from fishweir.pipeline.home import write_json
-from fishweir.pipeline.results import Result
+from fishweir.pipeline.result import Result
+from fishweir.testing import Clock, Weir
 
 called: list[Result] = []
+not_callable = 5
+NUMBERS = "create stream R (x int);"
+ALL = "create query {name} as select x from R do {action};"
 
 
 def collect(result: Result) -> None:
@@ -25,86 +28,56 @@ def collect(result: Result) -> None:
     called.append(result)
 
 
-not_callable = 5
-
-
 class Died(BaseException):
     """The process is gone: nothing catches this."""
 
 
-def made(query: str, document: str) -> Result:
-    return Result(query, [document], 1.0, {"v": {"document": document, "node": 1, "value": "é"}}, f"<v>{document}</v>")
-
-
-class Desk:
-    """A home with committed micro-batches whose results are given, not computed."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.table, self.actions = folder, ResultsTable(folder / "results"), Actions()
-        self.results: dict[int, list[tuple[int, Result]]] = {}
-        self.subscribed: dict[int, tuple[Action, ...]] = {}
-
-    def commit(self, *results: tuple[int, Result]) -> None:
-        batch = len(self.results)
-        self.results[batch] = list(results)
-        self.table.commit(Commit(batch, 1, matches=len(results)))
-
-    def read(self, table: ResultsTable, commit: Commit, wanted: Sequence[int]) -> Iterator[tuple[int, Result]]:
-        yield from (found for found in self.results[commit.batch] if found[0] in wanted)
-
-    def dispatcher(self) -> Dispatcher:
-        """As a new process would make it."""
-        return Dispatcher(self.folder, self.table, self, self.actions, lambda: self.subscribed)  # type: ignore[arg-type]
-
-    @property
-    def failures(self) -> list[Mapping[str, Any]]:
-        path = self.folder / "failures.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(1000.0)
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def weir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[Weir]:
+    monkeypatch.chdir(tmp_path)
+    with testing.open(tmp_path / "home", clock=clock) as opened:
+        opened.execute(NUMBERS)
+        yield opened
 
 
-@pytest.fixture
-def mailbox(tmp_path: Path) -> Path:
-    return tmp_path / "deep" / "mailbox.jsonl"
+def publish(weir: Weir, *values: int) -> None:
+    weir.publish("R", [{"x": value} for value in values])
+    weir.step()
 
 
-def append(path: Path) -> Action:
-    return Action("append", (str(path),))
+def numbers(path: str | Path) -> list[int]:
+    return [json.loads(line)["output"]["x"] for line in Path(path).read_text(encoding="utf-8").splitlines()]
 
 
-def documents(path: Path) -> list[str]:
-    return [json.loads(line)["documents"][0] for line in path.read_text(encoding="utf-8").splitlines()]
+def test_append_writes_one_line_a_result(weir: Weir) -> None:
+    weir.execute(ALL.format(name="a", action="append 'deep/box.jsonl'") + ALL.format(name="b", action="jsonl 'other'"))
+    publish(weir, 1, 2)
+    publish(weir, 3)
+    lines = Path("deep/box.jsonl").read_text(encoding="utf-8").splitlines()
+    assert lines == [result.to_json() for result in weir.results("a")]
+    assert numbers("deep/box.jsonl") == numbers("other") == [1, 2, 3]
+    assert weir.letters() == []
 
 
-def test_append_writes_one_line_a_result(desk: Desk, mailbox: Path) -> None:
-    desk.subscribed = {1: (append(mailbox),), 2: (append(mailbox),)}
-    desk.commit((1, made("a", "d1")), (2, made("b", "d1")), (3, made("c", "d1")))
-    desk.commit()
-    desk.commit((1, made("a", "d2")))
-    dispatcher = desk.dispatcher()
-    assert dispatcher.waiting()
-    assert dispatcher.pending() == 3
-    assert (dispatcher.waiting(), dispatcher.pending()) == (False, 0)
-    assert mailbox.read_text(encoding="utf-8").splitlines() == [
-        made("a", "d1").to_json(),
-        made("b", "d1").to_json(),
-        made("a", "d2").to_json(),
-    ]
-    assert desk.dispatcher().pending() == 0, "a new process knows what was done"
+def test_queries_that_do_the_same_are_one_delivery(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+    delivered: list[int] = []
+    whole = Append.deliver
+    monkeypatch.setattr(Append, "deliver", lambda self, some: (delivered.append(len(some)), whole(self, some)))
+    weir.register_many("create query $name as select x from R do append 'box'", [{"name": f"n{i}"} for i in range(50)])
+    publish(weir, 7)
+    assert delivered == [50]
+    assert numbers("box") == [7] * 50
 
 
 @pytest.mark.parametrize("written", ["nothing", "part of a line", "everything"])
-def test_dying_before_the_done_mark_delivers_once(
-    desk: Desk, mailbox: Path, written: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk.subscribed = {1: (append(mailbox),)}
-    desk.commit((1, made("a", "d1")))
-    desk.dispatcher().pending()
-    desk.commit((1, made("a", "d2")), (1, made("a", "d3")))
+def test_dying_while_appending_delivers_once(weir: Weir, written: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    weir.execute(ALL.format(name="a", action="append 'box'"))
+    publish(weir, 1)
     whole = Append.deliver
 
     def dying(self: Append, results: Sequence[Result]) -> None:
@@ -117,109 +90,18 @@ def test_dying_before_the_done_mark_delivers_once(
 
     monkeypatch.setattr(Append, "deliver", dying)
     with pytest.raises(Died):
-        desk.dispatcher().pending()
+        publish(weir, 2, 3)
     monkeypatch.setattr(Append, "deliver", whole)
-    assert desk.dispatcher().pending() == 2
-    assert documents(mailbox) == ["d1", "d2", "d3"]
+    with testing.open(weir.home.path, clock=weir.clock) as again:  # type: ignore[arg-type]
+        again.step()
+        again.step()
+    assert numbers("box") == [1, 2, 3]
 
 
-def test_dying_twice(desk: Desk, mailbox: Path) -> None:
-    """Delivered, but the done mark was lost: as often as that happens, each line is there once."""
-    desk.subscribed = {1: (append(mailbox),)}
-    desk.commit((1, made("a", "d1")))
-    desk.dispatcher().pending()
-    desk.commit((1, made("a", "d2")))
-    for _ in range(3):
-        desk.dispatcher().pending()
-        write_json(desk.folder / "done.json", 0)
-    assert desk.dispatcher().pending() == 1
-    assert documents(mailbox) == ["d1", "d2"]
-
-
-def test_a_journal_of_a_finished_batch_takes_nothing_back(desk: Desk, mailbox: Path) -> None:
-    desk.subscribed = {1: (append(mailbox),)}
-    desk.commit((1, made("a", "d1")))
-    desk.dispatcher().pending()
-    assert (desk.folder / "journal.json").exists()
-    desk.dispatcher()
-    assert documents(mailbox) == ["d1"]
-
-
-def test_rewind_truncates_and_never_lengthens(tmp_path: Path) -> None:
-    target = Append(str(tmp_path / "f"))
-    assert target.position() == 0
-    target.rewind(0)
-    target.deliver([made("a", "d1")])
-    position = target.position()
-    target.deliver([made("a", "d2")])
-    target.rewind(position)
-    assert documents(target.path) == ["d1"]
-    target.rewind(10_000)
-    assert target.position() == position
-
-
-def test_a_failing_action_is_kept_and_others_go_on(desk: Desk, mailbox: Path) -> None:
-    def refuse(result: Result) -> None:
-        raise RuntimeError(f"no room for {result.documents[0]}")
-
-    desk.actions.register_callable("refuse", refuse)
-    desk.subscribed = {1: (Action("refuse"), append(mailbox)), 2: (append(mailbox),)}
-    desk.commit((1, made("a", "d1")), (2, made("b", "d2")))
-    desk.commit((2, made("b", "d3")))
-    desk.dispatcher().pending()
-    assert documents(mailbox) == ["d1", "d2", "d3"]
-    (failure,) = desk.failures
-    assert failure["action"]["name"] == "refuse"
-    assert "no room for d1" in failure["error"]
-    assert failure["results"] == [made("a", "d1").to_dict()]
-
-
-class Sour:
-    """Fails where it is told to."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self._fail("open")
-
-    def _fail(self, here: str) -> None:
-        if self.where == here:
-            raise ValueError(f"sour at {here}")
-
-    def position(self) -> int:
-        self._fail("position")
-        return 0
-
-    def rewind(self, position: int) -> None:
-        self._fail("rewind")
-
-    def deliver(self, results: Sequence[Result]) -> None:
-        self._fail("deliver")
-        if self.where == "rewind":
-            raise ValueError("sour before rewind")
-
-
-@pytest.mark.parametrize("where", ["open", "position", "deliver", "rewind"])
-def test_whatever_an_action_raises_the_rest_goes_on(desk: Desk, mailbox: Path, where: str) -> None:
-    desk.actions.register("sour", Sour)
-    desk.subscribed = {1: (Action("sour", (where,)), append(mailbox))}
-    desk.commit((1, made("a", "d1")))
-    desk.dispatcher().pending()
-    assert documents(mailbox) == ["d1"]
-    assert f"sour at {where}" in desk.failures[-1]["error"]
-    assert desk.failures[0]["results"] == [made("a", "d1").to_dict()]
-
-
-def test_a_rewind_that_fails_does_not_stop_the_start(desk: Desk) -> None:
-    desk.actions.register("sour", Sour)
-    journal = {"batch": 5, "positions": [[{"!": "Action", "name": "sour", "arguments": ["rewind"]}, 3]]}
-    write_json(desk.folder / "journal.json", journal)
-    desk.dispatcher()
-    assert "sour at rewind" in desk.failures[0]["error"]
-
-
-def test_a_failed_append_leaves_no_torn_line(desk: Desk, mailbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is in failures.jsonl is not in the file, and the next result begins a line."""
-    desk.subscribed = {1: (append(mailbox),)}
+def test_a_failed_append_leaves_no_torn_line_and_is_tried_again(
+    weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weir.execute(ALL.format(name="a", action="append 'box'"))
     whole = Append.deliver
 
     def disk_full(self: Append, results: Sequence[Result]) -> None:
@@ -229,22 +111,56 @@ def test_a_failed_append_leaves_no_torn_line(desk: Desk, mailbox: Path, monkeypa
         raise OSError("no space left on device")
 
     monkeypatch.setattr(Append, "deliver", disk_full)
-    desk.commit((1, made("a", "d1")), (1, made("a", "d2")))
-    dispatcher = desk.dispatcher()
-    dispatcher.pending()
+    publish(weir, 1, 2)
+    assert Path("box").read_text() == ""
+    (letter,) = weir.letters()
+    assert (letter.feeds, letter.attempts, letter.dead) == (("a",), 1, False)
+    assert "no space left" in str(letter.error)
     monkeypatch.setattr(Append, "deliver", whole)
-    desk.commit((1, made("a", "d3")))
-    dispatcher.pending()
-    assert documents(mailbox) == ["d3"]
-    assert [r["documents"] for r in desk.failures[0]["results"]] == [["d1"], ["d2"]]
+    publish(weir, 3)
+    assert Path("box").read_text() == "", "the pause is not over, and order is kept"
+    clock.advance(1)
+    weir.step()
+    assert numbers("box") == [1, 2, 3]
 
 
-def test_call_calls_once_a_result(desk: Desk) -> None:
+def test_rewind_truncates_and_never_lengthens(tmp_path: Path) -> None:
+    target, one = Append(str(tmp_path / "f")), Result("a", ["d1"], 1.0)
+    assert target.position() == 0
+    target.rewind(0)
+    target.deliver([one])
+    position = target.position()
+    target.deliver([one])
+    target.rewind(position)
+    target.rewind(10_000)
+    assert (target.position(), len(target.path.read_text().splitlines())) == (position, 1)
+
+
+def test_call_goes_on_where_it_failed(weir: Weir, clock: Clock) -> None:
+    seen: list[int] = []
+    broken = [True]
+
+    def take(result: Result) -> None:
+        assert isinstance(result.output, dict)
+        if result.output["x"] == 2 and broken[0]:
+            raise RuntimeError("not now")
+        seen.append(result.output["x"])
+
+    weir.action("take", take)
+    weir.execute(ALL.format(name="a", action="take") + ALL.format(name="b", action="append 'box'"))
+    publish(weir, 1, 2, 3)
+    assert (seen, numbers("box")) == ([1], [1, 2, 3]), "what fails stops nobody else"
+    broken[0] = False
+    clock.advance(1)
+    weir.step()
+    assert seen == [1, 2, 3]
+
+
+def test_call_by_name(weir: Weir) -> None:
     called.clear()
-    desk.subscribed = {1: (Action("call", (f"{__name__}:collect",)),)}
-    desk.commit((1, made("a", "d1")), (1, made("a", "d2")))
-    assert desk.dispatcher().pending() == 2
-    assert called == [made("a", "d1"), made("a", "d2")]
+    weir.execute(ALL.format(name="a", action=f"call '{__name__}:collect'"))
+    publish(weir, 1, 2)
+    assert called == list(weir.results("a"))
     assert Call(collect).position() is None
 
 
@@ -263,31 +179,44 @@ def test_unknown_functions(target: str, reason: str) -> None:
         import_function(target)
 
 
-def test_an_unknown_function_fails_its_own_results_only(desk: Desk, mailbox: Path) -> None:
-    desk.subscribed = {1: (Action("call", ("no.such:f",)),), 2: (append(mailbox),)}
-    desk.commit((1, made("a", "d1")), (2, made("b", "d2")))
-    assert desk.dispatcher().pending() == 1
-    assert documents(mailbox) == ["d2"]
-    assert "no.such" in desk.failures[0]["error"]
+REFUSED = [
+    ("fax '1'", "fax", "'fax' is not known; there are: append, atom, call"),
+    ("append", "append", "append does not take"),
+    ("append 'a' 'b'", "append", "append does not take"),
+    ("append 'https://h.org/'", "'https://h.org/'", "is a URL"),
+    ("append 'home'", "'home'", "is a folder"),
+    ("http 'ftp://h.org/x'", "'ftp://h.org/x'", "no URL of a web server"),
+    ("http 'http://'", "'http://'", "no URL of a web server"),
+    ("http 'http://h.org:99999/'", "'http://h.org:99999/'", "no URL of a web server"),
+    ("http 'http://u:p@h.org/'", "'http://u:p@h.org/'", "write {secret NAME}"),
+    ("mail 'nobody'", "'nobody'", "no mail address"),
+    ("MailTo nobody", "nobody", "no mail address"),
+    ("notify 'nothing://x'", "'nothing://x'", "no URL that Apprise knows"),
+    ("append 'x' at most none per hour", "none", "no number of deliveries"),
+    ("append 'x' quiet 25:00-07:00", "25:00-07:00", "no hours of the day"),
+    ("append 'x' quiet 22:00-07:00 Europe/Atlantis", "Europe/Atlantis", "no time zone"),
+    ("append 'x' secret", "secret", "not understood here"),
+]
 
 
-@pytest.mark.parametrize(
-    ("action", "reason"),
-    [
-        (Action("fax", ("1",)), "'fax'.*there are: append, call"),
-        (Action("append"), "the action append does not take"),
-        (Action("append", ("a", "b")), "the action append does not take"),
-    ],
-)
-def test_actions_that_could_never_be_opened(action: Action, reason: str) -> None:
-    with pytest.raises(QueryError, match=reason):
-        Actions().check(action)
+@pytest.mark.parametrize(("action", "word", "reason"), REFUSED, ids=[case[0] for case in REFUSED])
+@pytest.mark.parametrize("statement", ["create query q as select x from R do {}", "subscribe to R output {}"])
+def test_what_cannot_work_is_refused_with_its_place(
+    weir: Weir, statement: str, action: str, word: str, reason: str
+) -> None:
+    version = weir.status().version
+    with pytest.raises(QueryError) as caught:
+        weir.execute(f"\n {statement.format(action)};")
+    assert reason in str(caught.value)
+    line, caret = str(caught.value).splitlines()[1:]
+    assert line[caret.index("^") :].lower().startswith(word.lower())
+    assert weir.status().version == version
 
 
-def test_the_registry_is_open(desk: Desk) -> None:
+def test_the_registry_is_open(weir: Weir) -> None:
+    boxes: dict[str, list[Any]] = {}
+
     class Collector:
-        boxes: dict[str, list[Result]] = {}  # noqa: RUF012
-
         def __init__(self, box: str) -> None:
             self.box = box
 
@@ -297,18 +226,23 @@ def test_the_registry_is_open(desk: Desk) -> None:
         def rewind(self, position: int) -> None: ...
 
         def deliver(self, results: Sequence[Result]) -> None:
-            self.boxes.setdefault(self.box, []).extend(results)
+            boxes.setdefault(self.box, []).extend(result.output for result in results)
 
-    desk.actions.register("Collect", Collector)
-    desk.subscribed = {1: (Action("collect", ("left",)),), 2: (Action("collect", ("right",)),)}
-    desk.commit((1, made("a", "d1")), (2, made("b", "d2")))
-    desk.dispatcher().pending()
-    assert Collector.boxes == {"left": [made("a", "d1")], "right": [made("b", "d2")]}
+    weir.register_action("Collect", Collector)
+    weir.execute(ALL.format(name="a", action="collect left do collect right") + "subscribe to a output collect third")
+    publish(weir, 5)
+    assert boxes == {"left": [{"x": 5}], "right": [{"x": 5}], "third": [{"x": 5}]}
+    with pytest.raises(QueryError, match="built in"):
+        weir.register_action("http", Collector)
 
 
-def test_one_result_to_several_actions_of_a_query(desk: Desk, tmp_path: Path) -> None:
-    first, second = tmp_path / "1", tmp_path / "2"
-    desk.subscribed = {1: (append(first), append(second))}
-    desk.commit((1, made("a", "d1")))
-    assert desk.dispatcher().pending() == 2
-    assert documents(first) == documents(second) == ["d1"]
+def test_cost_is_that_of_what_fired(weir: Weir) -> None:
+    """Reading a commit decodes the subscriptions of what fired, however many there are."""
+    rows = [{"name": f"n{i}", "i": i} for i in range(3000)]
+    weir.register_many("create query $name as select x from R where x = $i do append 'box'", rows)
+    publish(weir, 5)
+    read: list[int] = []
+    sa.event.listen(weir.catalog.engine, "before_cursor_execute", lambda *given: read.append(len(given[3] or ())))
+    publish(weir, 7)
+    assert numbers("box") == [5, 7]
+    assert sum(read) < 1500, "parameters of all statements together"

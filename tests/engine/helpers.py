@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fishweir.engine.weir import Weir
-from fishweir.pipeline.results import Result
+from fishweir.pipeline.result import Result
 
 Row = tuple[str, float, dict[str, tuple[Any, str]], str]
 

@@ -13,6 +13,7 @@ from fishweir.algebra.annotation_oracle import Arrival, annotate
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
 from fishweir.errors import QueryError
+from fishweir.pipeline.states import cached_states
 
 DAY = 86400.0
 STREAMS = "create stream {}; create stream {}; create stream {};"
@@ -218,3 +219,26 @@ def test_or_not_and_constants_in_the_condition_of_a_join(weir):
     assert " or " in weir.explain("Either")
     with pytest.raises(QueryError, match="never holds"):
         weir.execute("create feed N from A as $x join last day on B with $x[t = window.t and not t = window.t]")
+
+
+def test_windows_share_the_state_of_other_joins(weir):
+    """One file of state, one section: what only a window of items needs stays, what only the pair join does goes."""
+    weir.execute("create stream A; create stream B")
+    weir.execute("B//item[title->x] JOIN{x = y, 5} A//item[title->y] publish Pairs")
+    weir.execute("""create feed Noted from A as $a join last 2 items on B as $b
+                    with $a[title = window.title] where $b[title contains 'live']""")
+    for start in range(0, 200, 10):
+        titles = ["Muse live" if at % 50 == 0 else f"t{at}" for at in range(start, start + 10)]
+        weir.publish("B", [item(title) for title in titles], [float(at) for at in range(start, start + 10)])
+        weir.publish("A", [item("nothing")], [float(start + 9)])
+        weir.run(until_idle=True)
+    files = [cached_states(path) for path in weir.home.state.glob("*.state")]
+    assert {kind for states in files for kind in states} == {"joins"}
+    needed = {100.0, 150.0, *map(float, range(194, 200))}
+    kept = {time for states in files for time in states["joins"].times.tolist()}
+    assert needed <= kept
+    assert len(kept) <= len(needed) + 20, "and what the last micro-batches have not merged yet"
+    weir.publish("A", [item("Muse live"), item("t199")], [200.0, 200.0])
+    weir.run(until_idle=True)
+    assert shown(weir, "Noted") == [("A-21", ["B-101", "B-151"])]
+    assert [result.documents for result in weir.results("Pairs")] == [["B-200", "A-22"]]

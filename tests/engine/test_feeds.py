@@ -243,8 +243,8 @@ def test_subscriptions(weir):
     weir.execute(script)
     weir.execute(script)
     assert [s.target for s in weir.status("F").subscribers] == ["me@mail.org", str(Path("F.rss").absolute())]
-    assert "stored    mail me@mail.org, every 3 hours, by " in str(weir.status("F"))
-    assert f"stored    file {Path('F.rss').absolute()}, every 10 minutes (not delivered yet)" in weir.explain("F")
+    assert "delivers  mail me@mail.org, every 3 hours, by " in str(weir.status("F"))
+    assert f"delivers  file {Path('F.rss').absolute()}, every 10 minutes" in weir.explain("F")
     assert "subscription to S: http https://h.org/hook, on change" in str(weir.status())
     with pytest.raises(QueryError, match="the feed F has subscribers: subscribe to F apply"):
         weir.execute("drop feed F")
@@ -298,7 +298,7 @@ ERRORS = [
     ("create or replace feed S from F", "S from", "there is a stream of that name"),
     ("create or replace query F from G", "query", "expected 'feed'"),
     ("subscribe to Nowhere output file 'x'", "Nowhere", "no feed 'Nowhere' to subscribe to"),
-    ("subscribe to F output pigeon 'x'", "pigeon", "expected mail, rss, file, http"),
+    ("subscribe to F output pigeon 'x'", "pigeon", "there are: append, atom, call, file, http, jsonfeed, jsonl, mail"),
     ("subscribe to F output mail 'x'", "'x'", "no mail address"),
     ("subscribe to F apply 'none.xsl' output file 'x'", "none.xsl", "cannot be read"),
     ("drop feed S", "", "not registered as a feed"),

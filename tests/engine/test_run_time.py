@@ -198,17 +198,13 @@ def test_actions(weir, tmp_path, monkeypatch, caplog):
     }
     assert [line["output"] for line in lines] == ["2", "3"]
     assert (tmp_path / "called.txt").read_text() == "called 2\ncalled 3\n"
-    failures = [json.loads(line) for line in (weir.home.delivery / "failures.jsonl").read_text().splitlines()]
-    kept = [(f["results"][0]["query"], f["results"][0]["output"], f["error"].split("(")[0]) for f in failures]
-    assert sorted(kept) == [
-        ("broken", "2", "SyntaxError"),
-        ("broken", "3", "SyntaxError"),
-        ("failing", "2", "ZeroDivisionError"),
-        ("failing", "3", "ZeroDivisionError"),
-        ("missing", "2", "QueryError"),
-        ("missing", "3", "QueryError"),
-    ]
-    assert "action fail  of failing failed: division by zero" in caplog.text
+    waiting = {letter.feeds: str(letter.error).split("(")[0] for letter in weir.letters() if letter.attempts}
+    assert waiting == {
+        ("broken",): "SyntaxError",
+        ("failing",): "ZeroDivisionError",
+        ("missing",): "cannot call 'no.such.module:f': No module named 'no'; write 'module:function'",
+    }
+    assert "to fail failed (attempt 1): ZeroDivisionError('division by zero')" in caplog.text
     assert len(outputs(weir, "silent")) == 2
 
 

@@ -49,7 +49,7 @@ def filters_in(segment):
 
 
 def annotates(segment):
-    return any(group.kind == "annotations" for group in segment.groups)
+    return any(group.kind == "joins" for group in segment.groups)
 
 
 def walked(segment, name, arrived):
@@ -102,7 +102,7 @@ def test_merged_plans_find_what_the_oracles_do(tmp_path_factory, some, arrived, 
     halves = [through_files(folder, half) for half in (built(some[:cut]), built(some[cut:], cut)) if half.groups]
     whole = merged(halves, dead)
     check(through_files(folder, whole), some, arrived, dead)
-    read = {side for group in whole.groups if group.kind == "annotations" for side in group.sides.tolist()}
+    read = {side for group in whole.groups if group.kind == "joins" for side in group.matched_sides.tolist()}
     held = {~member for table in filters_in(whole) for member in table.members.tolist() if member < 0}
     assert held <= read, "a side goes with the last query that reads it"
     assert sum(table.size for table in filters_in(whole)) == sum(

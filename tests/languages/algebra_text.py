@@ -30,8 +30,7 @@ def algebra_text(query: CreateQuery) -> str:
         lines.append(f"publish {query.name}")
     if query.preference:
         lines.append(f"prefer {_preference(query.preference)}")
-    if query.action:
-        lines.append(f"do {query.action.name} {' | '.join(query.action.arguments)}")
+    lines += [f"do {action.name} {' | '.join(action.arguments)}" for action in query.actions]
     schedule = query.schedule
     if schedule.start is not None or schedule.every or schedule.expire is not None:
         lines.append(f"when {schedule.start} {schedule.every} {schedule.expire}")

@@ -27,10 +27,10 @@ def statement_text(statement: FeedStatement) -> str:
             return "\n".join([f"{'new ' if statement.replace else ''}feed {name}", *query_lines(query, constants)])
         case RegisterFeed(name, url, virtual, stylesheet):
             return f"register {name}: url {url}, virtual {virtual}, stylesheet {stylesheet}"
-        case Subscribe(feed, output, target, stylesheet, every):
-            return f"subscribe {feed}: {output} {target}, stylesheet {stylesheet}, every {every}"
-        case Unsubscribe(feed, output, target):
-            return f"unsubscribe {feed}: {output} {target}"
+        case Subscribe(feed, action, stylesheet, schedule):
+            return f"subscribe {feed}: {action}, stylesheet {stylesheet}, every {schedule.every}"
+        case Unsubscribe(feed, action):
+            return f"unsubscribe {feed}: {action}"
         case DropFeed(name):
             return f"drop {name}"
 

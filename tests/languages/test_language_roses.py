@@ -32,7 +32,7 @@ def test_publication_alone_is_a_query() -> None:
     parsed = parse_query(whole("from (a | b) where [title contains 'x'] do mail 'me' every 3 hours"))
     assert parsed.constants == ("x",)
     assert parsed.clauses.every == 10800.0
-    assert parsed.clauses.action is not None
+    assert parsed.clauses.actions
     with pytest.raises(Rejected, match="begins with 'from'"):
         parse_query(whole("create feed x from a"))
     with pytest.raises(Rejected, match="create feed NAME"):

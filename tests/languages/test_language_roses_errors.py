@@ -50,7 +50,7 @@ CASES = [
     ("register feed v apply 'x.xsl' as v", "v", QueryError, "made from itself"),
     ("register feed http://a.b/c", "", QuerySyntaxError, "found the end of the statement"),
     ("register feed v apply '' as n", "''", QueryError, "the stylesheet has no name"),
-    ("subscribe to f output mail", "", QuerySyntaxError, "quoted text"),
+    ("subscribe to f output", "", QuerySyntaxError, "expected"),
     ("subscribe to f output mail 'm' every 3 fortnights", "3 fort", QueryError, "is no unit"),
     ("drop feed", "", QuerySyntaxError, "found the end of the statement"),
 ]  # fmt: skip

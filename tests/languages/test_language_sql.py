@@ -29,8 +29,8 @@ def whole(text: str) -> Piece:
 def test_clauses() -> None:
     text = "select every, start from R as do where do.every > 5 and start = 3 do mail 'me' every 3 hours expire 100"
     parsed = parse_query(whole(text))
-    assert parsed.clauses.action is not None
-    assert (parsed.clauses.action.name, parsed.clauses.every) == ("mail", 10800.0)
+    assert parsed.clauses.actions
+    assert (parsed.clauses.actions[0].name, parsed.clauses.every) == ("mail", 10800.0)
     assert parsed.clauses.expire_at == text.index("expire 100")
     assert [text[p.start : p.end] for p in parsed.places] == ["5", "3"]
 

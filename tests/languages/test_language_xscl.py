@@ -156,7 +156,7 @@ def test_a_word_that_only_looks_published_names_nothing() -> None:
     for target in ("x", "y"):
         text = f"where <a/> element_as $a in 's' construct $a do mail publish {target}"
         (query,) = parse_script(text, cache=cache)
-        assert (query.name, query.action.arguments) == (None, ("publish", target))
+        assert (query.name, query.actions[0].arguments) == (None, ("publish", target))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""On a machine with too much to do Spark gives up waiting for a Python process: the job begins again."""
+"""A Python process of Spark that does not start, or dies in the middle, costs a new crew and no result."""
 
 from __future__ import annotations
 
@@ -8,15 +8,30 @@ import subprocess
 import sys
 from pathlib import Path
 
-LATE = """#!/bin/sh
-case "$*" in *python_streaming_source_runner*) [ -e "{mark}" ] || {{ touch "{mark}"; sleep 12; }} ;; esac
+BROKEN_ONCE = """#!/bin/sh
+case "$*" in *pyspark.worker*) [ -e "{mark}" ] || {{ touch "{mark}"; exit 1; }} ;; esac
 exec "{python}" "$@"
+"""
+DYING_ONCE = """
+import os
+from pathlib import Path
+
+import fishweir
+from fishweir.algebra.operators import Condition
+
+mark = Path("died")
+
+def dies(value, constant):
+    if not mark.exists():
+        mark.touch()
+        os._exit(9)
+    return value == constant
 """
 
 
-def test_a_process_that_comes_too_late(tmp_path: Path) -> None:
-    mark, python = tmp_path / "was-late", tmp_path / "python"
-    python.write_text(LATE.format(mark=mark, python=sys.executable))
+def test_a_process_that_does_not_start(tmp_path: Path) -> None:
+    mark, python = tmp_path / "was-broken", tmp_path / "python"
+    python.write_text(BROKEN_ONCE.format(mark=mark, python=sys.executable))
     python.chmod(0o755)
     (tmp_path / "in.xml").write_text("<r><a>1</a><a>2</a></r>")
     (tmp_path / "script.txt").write_text("create stream S from 'in.xml' split on //a; create query q as S/a")
@@ -25,6 +40,6 @@ def test_a_process_that_comes_too_late(tmp_path: Path) -> None:
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert mark.exists()
-    assert "restarting the query" in ran.stderr
+    assert "starting others" in ran.stderr
     found = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
     assert [row["documents"] for row in found] == [["S-1"], ["S-2"]]

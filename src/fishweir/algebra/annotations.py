@@ -75,7 +75,8 @@ class Side:
 class AnnotationTemplate:
     """Constants: those of the sides, one after the other, then the shares of `similar`."""
 
-    kind: ClassVar[str] = "annotations"
+    kind: ClassVar[str] = "joins"
+    collects: ClassVar[bool] = True
 
     sides: tuple[Side, ...]
     windows: tuple[AnnotationWindow, ...]
@@ -98,6 +99,11 @@ class AnnotationTemplate:
 
     def sources(self, role: int) -> tuple[Source, ...]:
         return tuple(dict.fromkeys(side.predicate.source for side in self.of_role(role)))
+
+    def annotated_by(self, window: int) -> tuple[Source, ...]:
+        """The sources of the items that must meet something in a window."""
+        roles = (role for role, windows in enumerate(self.primaries) if window in windows)
+        return tuple(dict.fromkeys(source for role in roles for source in self.sources(role)))
 
     @property
     def signature(self) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fishweir.algebra.formula import And, Formula, RelativePath
-from fishweir.algebra.nodes import Constant, Slot, Source
+from fishweir.algebra.nodes import ON_CHANGE, Action, Constant, Schedule, Slot, Source
 from fishweir.errors import QueryError
 
 
@@ -140,13 +140,12 @@ class RegisterFeed:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """`subscribe to F [apply 'x.xsl'] output KIND TARGET [every INTERVAL]`."""
+    """`subscribe to F [apply 'x.xsl'] output KIND TARGET [start T] [every I] [expire T]`."""
 
     feed: str
-    output: str
-    target: str
+    action: Action
     stylesheet: str | None = None
-    every: float = 0.0
+    schedule: Schedule = ON_CHANGE
     text: str = ""
     line: int = 1
 
@@ -156,8 +155,7 @@ class Unsubscribe:
     """`unsubscribe from F [output KIND TARGET]`: that subscription, or all of the feed's."""
 
     feed: str
-    output: str | None = None
-    target: str | None = None
+    action: Action | None = None
     text: str = ""
     line: int = 1
 

@@ -54,6 +54,8 @@ class JoinTemplate:
     sides, in the order of the sides."""
 
     kind: ClassVar[str] = "joins"
+    collects: ClassVar[bool] = False
+    """Whether a result is a document with all that it joins, or one combination of documents."""
 
     sides: tuple[Template, ...]
     edges: tuple[Edge, ...]

@@ -251,20 +251,31 @@ def mentioned(outputs: tuple[Output, ...]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is done with the results: a registered action's name and its arguments."""
+    """What is done with the results: the name of an output and its arguments.
+
+    `address` and `host` say where they go, once that is known: deliveries to one address keep their order, and hosts
+    that fail are left alone for a while. With `own`, each query has deliveries of its own."""
 
     name: str
     arguments: tuple[str, ...] = ()
+    address: str = ""
+    host: str = ""
+    own: bool = False
+
+    def __str__(self) -> str:
+        return " ".join((self.name, *self.arguments))
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a query works. Times are seconds since 1970 or None; `every` 0 means on change."""
+    """When a query works. Times are seconds since 1970 or None; `every` 0 means on change, None that none is given."""
 
     start: float | None = None
-    every: float = 0.0
+    every: float | None = None
     expire: float | None = None
 
+
+ON_CHANGE = Schedule()
 
 DERIVED = "join."
 """How the names of queries begin that are only there for those that read them."""
@@ -279,8 +290,8 @@ class CreateQuery:
     shape: Shape | FeedQuery | Selection
     constants: tuple[Constant, ...]
     name: str | None = None
-    action: Action | None = None
-    schedule: Schedule = Schedule()
+    actions: tuple[Action, ...] = ()
+    schedule: Schedule = ON_CHANGE
     text: str = ""
     line: int = 1
     preference: Preference | None = None
@@ -341,6 +352,12 @@ class StreamDefinition:
     def tuple_element(self) -> str:
         """A tuple is a flat document: the name of its element."""
         return self.element or self.name
+
+
+def sources_of(stream: StreamDefinition) -> tuple[Source, ...]:
+    """What queries may name to read a stream: itself, and the DTD that it conforms to."""
+    own = (Source(stream.name),)
+    return (*own, Source(stream.dtd, dtd=True)) if stream.dtd else own
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,23 +10,26 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from fishweir.algebra.clauses import AnyNormal, constants_of, to_normals
 from fishweir.algebra.codec import from_json
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import Action, Constant, Schedule, Shape, StreamDefinition
+from fishweir.algebra.nodes import Constant, Schedule, Shape, StreamDefinition
 from fishweir.catalog.change import Change
-from fishweir.catalog.increments import Increments, Ints, Tombstones
-from fishweir.catalog.schema import counters, metadata, queries, shapes, streams, subscriptions
+from fishweir.catalog.deliveries import subscriptions, timers
+from fishweir.catalog.schema import NOT_YET, counters, metadata, queries, shapes, streams
 from fishweir.catalog.subscribers import Subscription, standing
+
+if TYPE_CHECKING:
+    from fishweir.catalog.increments import Increments, Tombstones
 
 PATIENCE = 60  # seconds to wait for another process's write
 
@@ -41,9 +44,9 @@ class Query:
     constants: tuple[Constant, ...]
     text: str
     schedule: Schedule
-    action: Action | None
     added: int
     dropped: int | None
+    paused: bool = False
     numbers: tuple[int, ...] = ()
     """Its own number and those it had before it was replaced."""
 
@@ -55,8 +58,7 @@ class Catalog:
         self.engine = sa.create_engine(address)
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _tune_sqlite)
-        self._increments = Increments(self.engine)
-        if not sa.inspect(self.engine).has_table(counters.name):
+        if not sa.inspect(self.engine).has_table(timers.name):
             self._create()
 
     def _create(self) -> None:
@@ -140,6 +142,12 @@ class Catalog:
                 found |= {row.number: self._query(row) for row in rows}
         return found
 
+    @cached_property
+    def _increments(self) -> Increments:
+        from fishweir.catalog.increments import Increments  # late: who registers needs no arrays
+
+        return Increments(self.engine)
+
     def tombstones(self) -> Tombstones:
         """The dropped queries; only those are read that were dropped since the last call."""
         return self._increments.tombstones()
@@ -147,42 +155,26 @@ class Catalog:
     def expired(self, now: float) -> list[str]:
         with self.engine.connect() as connection:
             chosen = queries.c.dropped.is_(None) & (queries.c.expire <= now)
-            return list(connection.scalars(sa.select(queries.c.name).where(chosen)))
+            names = list(connection.scalars(sa.select(queries.c.name).where(chosen)))
+            ended = subscriptions.c.dropped.is_(None) & (subscriptions.c.expire <= now)
+            return names + list(connection.scalars(sa.select(subscriptions.c.feed).where(ended)))
+
+    def beginning(self, now: float) -> bool:
+        """Whether queries wait whose start has come."""
+        with self.engine.connect() as connection:
+            due = queries.c.dropped.is_(None) & (queries.c.added == NOT_YET) & (queries.c.start <= now)
+            return connection.scalar(sa.select(queries.c.number).where(due).limit(1)) is not None
 
     def names(self) -> list[str]:
         with self.engine.connect() as connection:
             chosen = sa.select(queries.c.name).where(queries.c.dropped.is_(None)).order_by(queries.c.number)
             return list(connection.scalars(chosen))
 
-    def subscribed(self) -> dict[int, tuple[Action, ...]]:
-        """The actions of each query that has some."""
+    def subscribers(self, name: str | None = None) -> list[Subscription]:
+        """What is delivered of a query or feed, or of all of them, by `do` and by `subscribe`."""
+        chosen = None if name is None else (subscriptions.c.query == name) | (subscriptions.c.feed == name)
         with self.engine.connect() as connection:
-            rows = connection.execute(sa.select(subscriptions.c.query, subscriptions.c.action)).all()
-        found: dict[int, tuple[Action, ...]] = {}
-        for number, action in rows:
-            found[number] = (*found.get(number, ()), from_json(json.loads(action)))
-        return found
-
-    def acting(self) -> Ints:
-        """The numbers of the queries that have actions, ascending; only what is new is read."""
-        return self._increments.acting()
-
-    def actions(self, numbers: Iterable[int]) -> dict[int, tuple[Action, ...]]:
-        """The actions of those of some queries that have any: as many rows are read as there are."""
-        found: dict[int, tuple[Action, ...]] = {}
-        wanted = [int(number) for number in numbers]
-        with self.engine.connect() as connection:
-            for i in range(0, len(wanted), 10_000):
-                some = subscriptions.c.query.in_(wanted[i : i + 10_000])
-                chosen = sa.select(subscriptions.c.query, subscriptions.c.action).where(some)
-                for number, action in connection.execute(chosen.order_by(subscriptions.c.id)):
-                    found[number] = (*found.get(number, ()), _action(action))
-        return found
-
-    def subscribers(self, feed: str | None = None) -> list[Subscription]:
-        """The subscriptions to a feed, or all of them."""
-        with self.engine.connect() as connection:
-            return standing(connection, feed)
+            return standing(connection, chosen)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -195,9 +187,9 @@ class Catalog:
             tuple(json.loads(row.constants)),
             row.text,
             Schedule(row.start, row.every, row.expire),
-            from_json(json.loads(row.action)) if row.action else None,
             row.added,
             row.dropped,
+            row.paused,
             (row.number,),
         )
 
@@ -215,11 +207,6 @@ def _tune_sqlite(connection: Any, _: Any) -> None:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
-
-
-@lru_cache(maxsize=10_000)
-def _action(text: str) -> Action:
-    return from_json(json.loads(text))  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=100_000)

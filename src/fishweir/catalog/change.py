@@ -19,8 +19,10 @@ from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, StreamDefinition
+from fishweir.catalog.deliveries import subscriptions
 from fishweir.catalog.publications import Publications
-from fishweir.catalog.schema import counters, queries, reads, shapes, streams, subscriptions
+from fishweir.catalog.schema import NOT_YET, counters, queries, reads, shapes, streams
+from fishweir.catalog.subscribers import Subscribers
 from fishweir.errors import QueryError
 
 CHUNK = 20_000
@@ -46,6 +48,7 @@ class Change:
         self._used: set[str | None] = set()
         self._replaced: dict[str, tuple[int, bool]] = {}
         self.publications = Publications(connection)
+        self.subscribers = Subscribers(connection, self.take)
 
     def streams(self) -> dict[str, StreamDefinition]:
         rows = self.connection.scalars(sa.select(streams.c.definition).where(streams.c.dropped.is_(None)))
@@ -120,11 +123,12 @@ class Change:
     def drop(self, name: str) -> None:
         self._unnamed = None
         change = self.take(1)
-        dropped = self.connection.execute(
-            sa.update(queries).where(queries.c.name == name, queries.c.dropped.is_(None)).values(dropped=change)
-        )
-        if dropped.rowcount == 0:
+        dropped = self.connection.execute(sa.update(queries).where(_living(name)).values(dropped=change))
+        paused = (queries.c.name == name) & queries.c.paused
+        ended = self.connection.execute(sa.update(queries).where(paused).values(paused=False))
+        if dropped.rowcount + ended.rowcount == 0:
             raise QueryError(f"there is no query {name}")
+        self.subscribers.end(subscriptions.c.query == name, change)
 
     def drop_many(self, numbers: Sequence[int]) -> None:
         """Drops queries by their numbers; one change number for all of them."""
@@ -133,6 +137,7 @@ class Change:
         for i in range(0, len(numbers), 10_000):
             some = queries.c.number.in_(numbers[i : i + 10_000])
             self.connection.execute(sa.update(queries).where(some).values(dropped=change))
+            self.subscribers.end(subscriptions.c.query.in_(sa.select(queries.c.name).where(some)), change)
 
     def living(self, names: Sequence[str]) -> dict[str, Living]:
         """The living queries of some names."""
@@ -167,7 +172,19 @@ class Change:
     def expire(self, now: float) -> None:
         """Drops what has expired; one change number for all of it."""
         due = queries.c.dropped.is_(None) & (queries.c.expire <= now)
-        self.connection.execute(sa.update(queries).where(due).values(dropped=self.take(1)))
+        names = list(self.connection.scalars(sa.select(queries.c.name).where(due)))
+        change = self.take(1)
+        self.connection.execute(sa.update(queries).where(due).values(dropped=change))
+        for i in range(0, len(names), 5_000):
+            self.subscribers.expire(subscriptions.c.query.in_(names[i : i + 5_000]), change, now)
+        self.subscribers.expire(subscriptions.c.expire <= now, change, now)
+
+    def begin(self, now: float) -> None:
+        """Queries whose start has come are seen from now on."""
+        due = queries.c.dropped.is_(None) & (queries.c.added == NOT_YET) & (queries.c.start <= now)
+        numbers = list(self.connection.scalars(sa.select(queries.c.number).where(due).order_by(queries.c.number)))
+        for change, number in enumerate(numbers, self.take(len(numbers))):
+            self.connection.execute(sa.update(queries).where(queries.c.number == number).values(added=change))
 
     def take(self, count: int) -> int:
         """The first of `count` new change numbers; 0 only keeps other writers out."""
@@ -190,17 +207,13 @@ class Change:
                 kind = "feed" if statement.published and statement.feed else "query"
                 raise QueryError(f"the {kind} {name} exists already, with another definition")
             seen[name] = statement.text
+        actions = []
         for change, row in enumerate(rows, self.take(len(rows))):
-            row["added"] = change
-        self._insert(rows)
-        return [str(statement.name) for statement in named]
-
-    def _insert(self, rows: list[dict[str, Any]]) -> None:
+            row["added"] = NOT_YET if (row["start"] or 0.0) > self.subscribers.now else change
+            actions += [{**action, "added": change} for action in row.pop("actions")]
         insert_rows(self.connection, queries, rows)
-        actions = [
-            {"query": row["number"], "action": row["action"], "added": row["added"]} for row in rows if row["action"]
-        ]
         insert_rows(self.connection, subscriptions, actions)
+        return [str(statement.name) for statement in named]
 
     def _name(self, chunk: list[CreateQuery]) -> list[CreateQuery]:
         """Queries without a name become q1, q2, ...; one registered before keeps its name."""
@@ -232,7 +245,8 @@ class Change:
         """The texts of the living queries with these names."""
         found: dict[str, str] = {}
         for i in range(0, len(names), 5_000):
-            chosen = queries.c.name.in_(names[i : i + 5_000]) & queries.c.dropped.is_(None)
+            there = queries.c.dropped.is_(None) | queries.c.paused
+            chosen = queries.c.name.in_(names[i : i + 5_000]) & there
             rows = self.connection.execute(sa.select(queries.c.name, queries.c.text).where(chosen))
             found |= {row.name: row.text for row in rows}
         return found
@@ -251,12 +265,18 @@ class Change:
             "constants": json.dumps(statement.constants),
             "text": statement.text,
             "start": schedule.start,
-            "every": schedule.every,
+            "every": schedule.every or 0.0,
             "expire": schedule.expire,
-            "action": json.dumps(to_json(statement.action)) if statement.action else None,
             "preference": json.dumps(to_json(statement.preference)) if statement.preference else None,
+            "paused": False,
             "dropped": None,
+            "actions": [] if replaces else self._actions(statement),
         }
+
+    def _actions(self, statement: CreateQuery) -> list[dict[str, Any]]:
+        """What the query does with its results; a query that replaces another goes on with what that did."""
+        name, schedule, text = str(statement.name), statement.schedule, statement.text
+        return [self.subscribers.row(name, name, one, schedule, text, None, True) for one in statement.actions]
 
     def _shape(self, shape: Shape | Selection) -> int:
         """Queries of one kind come with the same object, so its address is looked up, not its hash."""

@@ -14,7 +14,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from fishweir.catalog.schema import queries, subscriptions
+from fishweir.catalog.schema import queries
 
 Ints = NDArray[np.int64]
 
@@ -46,11 +46,11 @@ class Tombstones:
 
 
 class Increments:
-    """The tombstones, and the queries that have actions."""
+    """The tombstones."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine, self._lock = engine, threading.Lock()
-        self._tombstones, self._acting, self._last = Tombstones(), _none(), 0
+        self._tombstones = Tombstones()
 
     def tombstones(self) -> Tombstones:
         with self._lock:
@@ -62,16 +62,6 @@ class Increments:
                 parts = zip((known.changes, known.numbers, known.added), new.T, strict=True)
                 self._tombstones = Tombstones(*(np.append(old, more) for old, more in parts))
             return self._tombstones
-
-    def acting(self) -> Ints:
-        """The numbers of all queries that ever had an action, ascending."""
-        with self._lock:
-            chosen = sa.select(subscriptions.c.id, subscriptions.c.query).where(subscriptions.c.id > self._last)
-            new = self._rows(chosen.order_by(subscriptions.c.id), 2)
-            if len(new):
-                self._last = int(new[-1, 0])
-                self._acting = np.union1d(self._acting, new[:, 1])
-            return self._acting
 
     def _rows(self, chosen: sa.Select[tuple[int, ...]], columns: int) -> Ints:
         with self.engine.connect() as connection:

@@ -21,7 +21,7 @@ from fishweir.catalog.schema import publications, queries, reads
 
 _COLUMNS = (
     queries.c.name, queries.c.constants, queries.c.text, queries.c.start, queries.c.every, queries.c.expire,
-    queries.c.action, queries.c.published, queries.c.publication,
+    queries.c.published, queries.c.publication,
 )  # fmt: skip
 
 
@@ -78,9 +78,8 @@ class Publications:
     def _statement(self, row: Any) -> CreateQuery:
         query = self._query(row.publication)
         own = tuple(json.loads(row.constants))[: len(query.slots)]
-        action = from_json(json.loads(row.action)) if row.action else None
         schedule = Schedule(row.start, row.every, row.expire)
-        return CreateQuery(query, own, row.name, action, schedule, row.text, published=row.published)
+        return CreateQuery(query, own, row.name, (), schedule, row.text, published=row.published)
 
 
 def _reading(name: str) -> sa.ColumnElement[bool]:

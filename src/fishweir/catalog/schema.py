@@ -1,13 +1,16 @@
 """The catalog's tables. Rows are never deleted: a dropped query keeps its row and gets the number of
 the change that dropped it, so results of any version can be read. A query whose definition, or that of a
 feed it reads, was replaced is a new row that says which one it `replaces`. `publications` are queries over
-feeds without their constants, `reads` the feeds they name; `subscribers` wait for delivery."""
+feeds without their constants, `reads` the feeds they name. What is delivered to whom is in `deliveries.py`."""
 
 from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
 
 metadata = MetaData()
+
+NOT_YET = 2**62
+"""`added` of a query that has not started: no version of the catalog has it."""
 
 counters = Table(
     "counters", metadata,
@@ -46,8 +49,8 @@ queries = Table(
     Column("start", Float),
     Column("every", Float, nullable=False),
     Column("expire", Float),
-    Column("action", Text),
     Column("preference", Text),
+    Column("paused", Boolean, nullable=False),
     Column("publication", Integer, ForeignKey("publications.id")),
     Column("published", Boolean, nullable=False),
     Column("replaces", Integer),
@@ -60,6 +63,7 @@ queries = Table(
     Index("queries_over_feeds", "publication", sqlite_where=text("publication is not null")),
     Index("queries_dropped", "dropped", sqlite_where=text("dropped is not null")),
     Index("queries_expire", "expire", sqlite_where=text("expire is not null")),
+    Index("queries_start", "start", sqlite_where=text("start is not null")),
 )  # fmt: skip
 
 publications = Table(
@@ -73,27 +77,4 @@ reads = Table(
     Column("publication", Integer, ForeignKey("publications.id"), primary_key=True),
     Column("feed", String, primary_key=True),
     Index("reads_of", "feed"),
-)  # fmt: skip
-
-subscribers = Table(
-    "subscribers", metadata,
-    Column("id", Integer, primary_key=True),
-    Column("feed", String, nullable=False),
-    Column("output", String, nullable=False),
-    Column("target", Text, nullable=False),
-    Column("stylesheet", Text),
-    Column("every", Float, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("added", Integer, nullable=False),
-    Column("dropped", Integer),
-    Index("subscribers_of", "feed"),
-)  # fmt: skip
-
-subscriptions = Table(
-    "subscriptions", metadata,
-    Column("id", Integer, primary_key=True),
-    Column("query", Integer, ForeignKey("queries.number"), nullable=False),
-    Column("action", Text, nullable=False),
-    Column("added", Integer, nullable=False),
-    Index("subscriptions_of", "query"),
 )  # fmt: skip

@@ -1,14 +1,13 @@
-"""The command line: one file a command, put together here."""
+"""The command line: one file a command, put together here. A command imports what it needs when it runs."""
 
 from __future__ import annotations
 
 import logging
 
 import typer
-from rich.logging import RichHandler
 
 from fishweir.cli import bench, demo, execute, look, run
-from fishweir.cli.common import errors
+from fishweir.cli.common import LateHandler
 
 ABOUT = "Hundreds of thousands of standing queries over XML, feeds and tuples in one Spark job."
 
@@ -27,8 +26,6 @@ def settings(
     verbose: bool = typer.Option(False, "--verbose", "-v", help="Log more."),
 ) -> None:
     logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(message)s",
-        handlers=[RichHandler(console=errors, show_time=False, show_path=False, markup=False)],
+        level=logging.INFO if verbose else logging.WARNING, format="%(message)s", handlers=[LateHandler()]
     )
     logging.getLogger("py4j").setLevel(logging.ERROR)

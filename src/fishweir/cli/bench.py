@@ -34,7 +34,7 @@ def bench(
         raise typer.BadParameter(f"there is no experiment {name}; there are: {', '.join(EXPERIMENTS)}")
     missing = [module for module in EXTRA if find_spec(module) is None]
     if missing:
-        errors.print(
+        errors().print(
             f"error: experiments need {', '.join(missing)}: pip install 'fishweir[bench]'", style="red", markup=False
         )
         raise typer.Exit(1)

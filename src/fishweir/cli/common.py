@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
-from fishweir.engine.runner import Progress as RunProgress
-from fishweir.engine.weir import Weir
 from fishweir.errors import FishweirError
-from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, STATE_LIMIT
+from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
 
-output, errors = (
-    Console(soft_wrap=True, highlight=False, emoji=False),
-    Console(stderr=True, soft_wrap=True, highlight=False, emoji=False),
-)
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fishweir.engine.runner import Progress as RunProgress
+    from fishweir.engine.weir import Weir
 
 Home = Annotated[Path, typer.Option("--home", help="The folder with the catalog, logs and results.")]
 DEFAULT_HOME = Path("fishweir-home")
+
+
+@cache
+def output() -> Console:
+    """What is asked for goes there, if it is more than plain text."""
+    return _console(stderr=False)
+
+
+@cache
+def errors() -> Console:
+    """What goes wrong and how far things are goes there."""
+    return _console(stderr=True)
+
+
+def _console(stderr: bool) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr, soft_wrap=True, highlight=False, emoji=False)
+
+
+class LateHandler(logging.Handler):
+    """Shows log records; what it shows them with is loaded with the first one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _rich_handler().emit(record)
+
+
+@cache
+def _rich_handler() -> logging.Handler:
+    from rich.logging import RichHandler
+
+    return RichHandler(console=errors(), show_time=False, show_path=False, markup=False)
 
 
 @contextmanager
@@ -44,11 +68,13 @@ def opened(
     try:
         if must_exist and not (home / "catalog.db").exists():
             raise FishweirError(f"there is no home at {home}; say which with --home")
+        from fishweir.engine.weir import Weir
+
         asked = _parsed(strategies)
         with Weir(home, documents_per_batch=documents_per_batch, strategies=asked, state_limit=state_limit) as weir:
             yield weir
     except FishweirError as error:
-        errors.print(f"error: {error}", style="red", markup=False)
+        errors().print(f"error: {error}", style="red", markup=False)
         raise typer.Exit(1) from error
 
 
@@ -64,6 +90,8 @@ class RunBar:
     """Documents evaluated of those that have arrived, the rate, and how many queries watch them."""
 
     def __init__(self) -> None:
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
         self.bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -72,7 +100,7 @@ class RunBar:
             TextColumn("{task.completed:,} of {task.total:,} documents"),
             TextColumn("{task.fields[rate]}"),
             TimeElapsedColumn(),
-            console=errors,
+            console=errors(),
             transient=False,
         )
         self.task = self.bar.add_task("starting", total=0, rate="")

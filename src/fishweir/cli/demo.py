@@ -10,15 +10,14 @@ import random
 import shutil
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.panel import Panel
-from rich.syntax import Syntax
-from rich.table import Table
 
 from fishweir.cli.common import RunBar, opened, output
-from fishweir.engine.weir import Weir
+
+if TYPE_CHECKING:
+    from fishweir.engine.weir import Weir
 
 SYMBOLS = ["INTC", "MSFT", "AOL", "DELL", "MU", "ORCL", "SUNW", "CSCO", "AAPL", "IBM"]
 
@@ -55,6 +54,8 @@ def demo(
     people: Annotated[int, typer.Option(help="How many people ask for a stock below a price.")] = 10_000,
 ) -> None:
     """Watch a changing file and a folder for 10,000 people, from registration to delivery."""
+    from rich.syntax import Syntax
+
     if home.exists():
         shutil.rmtree(home)
     (home / "orders").mkdir(parents=True)
@@ -64,13 +65,13 @@ def demo(
     with opened(home) as weir:
         heading("1. Streams and standing queries are statements")
         script = SCRIPT.format(home=home)
-        output.print(Syntax(script, "sql", background_color="default"))
+        output().print(Syntax(script, "sql", background_color="default"))
         weir.execute(script)
         heading(f"2. {people:,} people more, registered in bulk: queries are data")
         began = time.perf_counter()
         rows = ({"name": f"p{i}", "symbol": pick.choice(SYMBOLS), "limit": pick.randint(1, 200)} for i in range(people))
         weir.register_many(MANY, rows)
-        output.print(f"registered in {time.perf_counter() - began:.1f} s")
+        output().print(f"registered in {time.perf_counter() - began:.1f} s")
         heading("3. One Spark job evaluates them all")
         run(weir)
         heading("4. The file changes; only what changed is evaluated")
@@ -86,21 +87,25 @@ def run(weir: Weir) -> None:
 
 
 def show(weir: Weir, home: Path) -> None:
+    from rich.table import Table
+
     table = Table("query", "document", "output", title="Some results")
     for name in ("intel_below_100", "movers", "large_orders", "p0", "p1"):
         for result in list(weir.results(name))[-2:]:
             table.add_row(result.query, ", ".join(result.documents), str(result.output)[:90])
-    output.print(table)
+    output().print(table)
     heading("5. What is shared")
-    output.print(weir.explain("p0"), markup=False)
-    output.print(str(weir.status()), markup=False)
+    output().print(weir.explain("p0"), markup=False)
+    output().print(str(weir.status()), markup=False)
     heading("6. Delivered")
     mailbox = (home / "mailbox.jsonl").read_text().splitlines()
-    output.print(f"{home}/mailbox.jsonl has {len(mailbox)} results; the last:", mailbox[-1], sep="\n", markup=False)
+    output().print(f"{home}/mailbox.jsonl has {len(mailbox)} results; the last:", mailbox[-1], sep="\n", markup=False)
 
 
 def heading(text: str) -> None:
-    output.print(Panel(text, style="bold cyan", expand=False))
+    from rich.panel import Panel
+
+    output().print(Panel(text, style="bold cyan", expand=False))
 
 
 def write_quotes(home: Path, pick: random.Random, changed: int = len(SYMBOLS)) -> None:

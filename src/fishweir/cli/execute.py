@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fishweir.cli.common import DEFAULT_HOME, Home, opened, output
+from fishweir.cli.common import DEFAULT_HOME, Home, opened
 from fishweir.cli.run import read_script
 
 
@@ -22,4 +22,4 @@ def execute(
     with opened(home) as weir:
         text = statements if statements is not None else read_script(file or Path("-"))
         for name in weir.execute(text):
-            output.print(name, markup=False)
+            typer.echo(name)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fishweir.cli.common import DEFAULT_HOME, Home, opened, output
+from fishweir.cli.common import DEFAULT_HOME, Home, opened
 
 Query = Annotated[str | None, typer.Argument(help="The name of a query; all queries if omitted.")]
 
@@ -15,13 +15,13 @@ Query = Annotated[str | None, typer.Argument(help="The name of a query; all quer
 def explain(query: Query = None, home: Home = DEFAULT_HOME) -> None:
     """Show the group of a query, what it shares and what is checked afterwards; or all groups."""
     with opened(home, must_exist=True) as weir:
-        output.print(weir.explain(query), markup=False)
+        typer.echo(weir.explain(query))
 
 
 def status(query: Query = None, home: Home = DEFAULT_HOME) -> None:
     """Show how often and when a query fired; or the state of the engine."""
     with opened(home, must_exist=True) as weir:
-        output.print(str(weir.status(query)), markup=False)
+        typer.echo(str(weir.status(query)))
 
 
 def results(query: Query = None, home: Home = DEFAULT_HOME) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import signal
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fishweir.cli.common import DEFAULT_HOME, Home, RunBar, errors, opened
-from fishweir.engine.status import EngineStatus
-from fishweir.engine.weir import Weir
 from fishweir.errors import FishweirError
-from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, STATE_LIMIT
+from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
+
+if TYPE_CHECKING:
+    from fishweir.engine.weir import Weir
 
 
 def run(
@@ -29,6 +31,10 @@ def run(
     state_limit: Annotated[
         int, typer.Option(metavar="MIB", min=1, help="What joins may keep for late items, in MiB on disk.")
     ] = STATE_LIMIT // 2**20,
+    latency: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="The target latency: beyond it, what matters least is left out."),
+    ] = None,
     results: Annotated[Path | None, typer.Option(help="Write all results of the home here, as JSON Lines.")] = None,
 ) -> None:
     """Register the statements of SCRIPT and run the job, until idle or until interrupted."""
@@ -43,7 +49,7 @@ def run(
             signal.signal(number, lambda *_: weir.stop())
         bar = RunBar()
         with bar.bar:
-            weir.run(until_idle=until_idle, on_progress=bar)
+            weir.run(until_idle=until_idle, on_progress=bar, latency=latency)
         if results is not None:
             write_results(weir, results)
         summarise(weir)
@@ -51,7 +57,7 @@ def run(
 
 def read_script(script: Path) -> str:
     if str(script) == "-":
-        return typer.get_text_stream("stdin").read()
+        return sys.stdin.read()
     try:
         return script.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -68,11 +74,13 @@ def write_results(weir: Weir, path: Path) -> None:
 
 
 def summarise(weir: Weir) -> None:
+    from fishweir.engine.status import EngineStatus
+
     status = weir.status()
     assert isinstance(status, EngineStatus)
-    errors.print(str(status), markup=False)
+    errors().print(str(status), markup=False)
     aside = weir.set_aside() if status.set_aside else []
     for entry in aside[:20]:
-        errors.print(f"  set aside {entry.document}: {entry.reason[:300]}", style="yellow", markup=False)
+        errors().print(f"  set aside {entry.document}: {entry.reason[:300]}", style="yellow", markup=False)
     if len(aside) > 20:
-        errors.print(f"  and {len(aside) - 20:,} more", style="yellow")
+        errors().print(f"  and {len(aside) - 20:,} more", style="yellow")

@@ -6,11 +6,14 @@ broken is a QueryError with file and line; an item that it fails on is a BadItem
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from lxml import etree
 
-from fishweir.algebra.documents import BadDocument, new_parser, parse_document
+from fishweir.algebra.construct import element_text
+from fishweir.algebra.documents import BadDocument, new_parser, parse_document, tuple_to_document
 from fishweir.errors import QueryError
 
 NOWHERE = etree.XSLTAccessControl(  # the stubs do not know its arguments
@@ -34,9 +37,24 @@ class Stylesheet:
         except OSError as error:
             raise QueryError(f"the stylesheet {self.path} cannot be read: {error.strerror or error}") from error
         try:
-            self._transform = etree.XSLT(etree.fromstring(text, new_parser()), access_control=NOWHERE)
+            self._tree = etree.fromstring(text, new_parser())
+            self._transform = etree.XSLT(self._tree, access_control=NOWHERE)
         except (etree.XMLSyntaxError, etree.XSLTParseError, ValueError) as error:
             raise QueryError(f"the stylesheet {self.path}{_line(error)}: {_reason(error)}") from error
+
+    @property
+    def media(self) -> str:
+        """What it makes: text, html or xml."""
+        method = self._tree.xpath("string(/*/*[local-name() = 'output']/@method)")
+        return str(method).lower() if str(method).lower() in ("text", "html") else "xml"
+
+    def render(self, item: str | Mapping[str, Any]) -> str:
+        """What the stylesheet makes of a result, in whatever format; a tuple is a document with its columns."""
+        text = element_text(tuple_to_document("result", item)) if isinstance(item, Mapping) else item
+        try:
+            return str(self._transform(parse_document(text.encode())))
+        except (etree.XSLTApplyError, etree.XSLTError, BadDocument, ValueError) as error:
+            raise BadItem(f"the stylesheet {self.path.name} fails: {_reason(error)}") from error
 
     def apply(self, item: str | bytes) -> bytes:
         """The document that the stylesheet makes of an item."""

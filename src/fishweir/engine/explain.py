@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fishweir.algebra.clauses import constants_of, to_normals
-from fishweir.catalog.catalog import Query
+from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
+from fishweir.engine.planning import Planning
 from fishweir.engine.status import firing
+from fishweir.engine.timeliness import lateness_of
 from fishweir.evaluate.group import Explained, Placed
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.segments import Segment
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.explain import Walked
+from fishweir.pipeline.batch import load_statistics
+from fishweir.pipeline.commits import ResultsTable
+from fishweir.pipeline.home import Home
+from fishweir.pipeline.walked import walked_by_source
 
 
 def explain_query(
@@ -32,8 +38,9 @@ def explain_query(
         lines += kind.explain(query.number, normal.template, constants_of(normal, query.constants), about)
     if query.dropped is not None:
         return "\n".join(lines)
-    lines += [*late, *_schedule(query)]
-    return "\n".join([*lines, *(f"  stored    {subscription}" for subscription in subscribers)])
+    lines += [*late, f"  fires     {firing(query)}"]
+    lines += [f"  does      {one.action}" for one in subscribers if one.by_query]
+    return "\n".join([*lines, *(f"  delivers  {one}" for one in subscribers if not one.by_query)])
 
 
 def explain_all(segments: Sequence[Segment]) -> str:
@@ -51,9 +58,12 @@ def _placed(segments: Sequence[Segment], kind: str) -> list[Placed]:
     return [placed for segment in segments for placed in segment.placed if placed.groups[0].kind == kind]
 
 
-def _schedule(query: Query) -> list[str]:
-    schedule, action = query.schedule, query.action
-    lines = [f"  fires     {firing(schedule.start, schedule.every)}"]
-    if action:
-        lines.append(f"  does      {' '.join((action.name, *action.arguments))}")
-    return lines
+def explain(home: Home, catalog: Catalog, table: ResultsTable, planning: Planning, query: Query | None) -> str:
+    """The group of a query, or all groups: those that are planned, and those that the next micro-batch will have."""
+    statistics = load_statistics(home)
+    segments = planning.segments(statistics)
+    if query is None:
+        return explain_all(segments)
+    walked = walked_by_source(home, catalog.streams().values())
+    late = lateness_of(home, catalog, table, query)
+    return explain_query(query, segments, statistics, walked, catalog.subscribers(query.name), late)

@@ -23,20 +23,20 @@ from fishweir.algebra.alternatives import parts, steps_of
 from fishweir.algebra.construct import element_text
 from fishweir.algebra.documents import tuple_to_document
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, Source, StreamDefinition, VariableOutput
+from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, Source, StreamDefinition, VariableOutput, sources_of
 from fishweir.algebra.output_streams import keeps_items
 from fishweir.algebra.returns import ReturnOutput
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.stylesheets import BadItem, Stylesheet
 from fishweir.engine.absences import Absences, first_documents, second_sources
 from fishweir.errors import QueryError
-from fishweir.evaluate.plan.plan import sources_of
 from fishweir.intake import StreamLog, log_batch
 from fishweir.intake.schema import column_name
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.event_time import Published
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
-from fishweir.pipeline.results import Result, ResultReader
+from fishweir.pipeline.result import Result
+from fishweir.pipeline.results import ResultReader
 from fishweir.pipeline.taken import TakenDocument, take_document
 
 Transform = Callable[[str], bytes]

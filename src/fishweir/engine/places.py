@@ -27,6 +27,11 @@ def refused(statement: Placed, reason: str, word: str = "", after: str = "") -> 
     return QueryError(reason, "\n" * (statement.line - 1) + text, line, column)
 
 
+def quoted(statement: Placed, word: str) -> str:
+    """The word with the quotes that it has in the text, if any."""
+    return next((text for text in (f"'{word}'", f'"{word}"', f"“{word}”") if text in statement.text), word)
+
+
 def _find(text: str, word: str, start: int) -> int:
     """The word on its own, else wherever it is; -1 for nowhere."""
     whole = re.compile(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])", re.IGNORECASE).search(text, start)

@@ -7,6 +7,7 @@ stream but an existing file is declared by being named.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -20,12 +21,14 @@ from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed
 from fishweir.algebra.formula import Or, RelativePath, paths_of
 from fishweir.algebra.nodes import (
     DERIVED,
+    ON_CHANGE,
     Action,
     ColumnOutput,
     CreateQuery,
     CreateStream,
     DropQueries,
     DropQuery,
+    Schedule,
     Shape,
     Source,
     Statement,
@@ -33,12 +36,13 @@ from fishweir.algebra.nodes import (
 )
 from fishweir.algebra.views import FeedError, Publication, reads
 from fishweir.catalog.change import Change, Living, bound_shape
-from fishweir.delivery.actions import Actions
+from fishweir.delivery.options import BadArgument
+from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.dated import dated_slots, time_text
 from fishweir.engine.feeds import Feeds
 from fishweir.engine.never import never_fires
 from fishweir.engine.ordering import Unordered, with_orders
-from fishweir.engine.places import refused
+from fishweir.engine.places import quoted, refused
 from fishweir.engine.published import Published
 from fishweir.engine.registering import FeedRegistration
 from fishweir.errors import QueryError
@@ -54,19 +58,25 @@ class Bound:
     shape: Shape | Selection | FeedQuery
     dated: dict[int, str]
     emptiness: Emptiness | None
+    actions: tuple[Action, ...] = ()
 
 
 class Registration:
     """Binds and stores statements within one change of the catalog."""
 
-    def __init__(self, change: Change, actions: Actions, base: Path) -> None:
-        self.change, self.actions, self.base = change, actions, base
+    def __init__(
+        self, change: Change, outputs: Outputs, base: Path, now: float | None = None, defaults: Schedule = ON_CHANGE
+    ) -> None:
+        self.change, self.outputs, self.base, self.defaults = change, outputs, base, defaults
+        change.subscribers.now = time.time() if now is None else now
         self.streams = change.streams()
         self.feeds = Feeds(change, self.streams, self._declare_feed)
         self.published = Published(change, self.streams, self._add_stream)
-        self.registering = FeedRegistration(change, self.streams, self.feeds, base, self._add_stream)
+        self.registering = FeedRegistration(
+            change, self.streams, self.feeds, base, self._add_stream, self._add_derived, self._scheduled, outputs
+        )
         self.derived: set[str] = set()
-        self._bound: dict[tuple[int, Action | None], Bound] = {}
+        self._bound: dict[tuple[int, tuple[Action, ...]], Bound] = {}
 
     def run(self, statements: Sequence[Statement]) -> list[str]:
         """Stores the statements in order; the names of the queries they create."""
@@ -181,7 +191,7 @@ class Registration:
         """Checks a shape and an action once, however many queries have them."""
         if isinstance(statement.shape, FeedQuery):
             statement = self.feeds.bound(statement)
-        key = (id(statement.shape), statement.action)
+        key = (id(statement.shape), statement.actions)
         if key not in self._bound:
             sources = bound_shape(statement).sources
             for source in sources:
@@ -193,9 +203,9 @@ class Registration:
                 to_normals(bound_shape(replace(statement, shape=shape)))
             except QueryError as error:
                 raise self._refused(statement, f"cannot be planned: {error}") from error
-            if statement.action is not None:
-                self._check_action(statement, statement.action)
-            self._bound[key] = Bound(statement.shape, shape, dated_slots(shape, self.streams), _emptiness(shape))
+            actions = tuple(self._resolved(statement, action) for action in statement.actions)
+            dated, emptiness = dated_slots(shape, self.streams), _emptiness(shape)
+            self._bound[key] = Bound(statement.shape, shape, dated, emptiness, actions)
         bound = self._bound[key]
         if bound.shape is not bound.written:
             statement = replace(statement, shape=bound.shape)
@@ -215,9 +225,23 @@ class Registration:
                 self.derived.add(str(statement.name))
         elif statement.published:
             self.published.keep_shape(statement)
-        if statement.action is None:
+        schedule = self._scheduled(statement.schedule)
+        if not statement.actions and schedule == statement.schedule:
             return statement
-        return replace(statement, action=self.actions.resolved(statement.action, self.base))
+        return replace(statement, actions=bound.actions, schedule=schedule)
+
+    def _scheduled(self, schedule: Schedule) -> Schedule:
+        """What a statement does not say is as the administrator wants it; times of day count from now."""
+        given, now = self.defaults, self.change.subscribers.now
+        if given == ON_CHANGE:
+            return schedule
+        start = now + given.start if schedule.start is None and given.start is not None else schedule.start
+        expire = now + given.expire if schedule.expire is None and given.expire is not None else schedule.expire
+        return Schedule(start, given.every if schedule.every is None else schedule.every, expire)
+
+    def _add_derived(self, statement: CreateQuery) -> None:
+        """A query that is only there for those who subscribe to a stream."""
+        list(self.add_queries([statement]))
 
     def _check_columns(self, statement: CreateQuery) -> None:
         """What a query reads of declared tuples must be among their columns, and patterns must be able to be there."""
@@ -258,11 +282,13 @@ class Registration:
             constants[slot] = text
         return replace(statement, constants=tuple(constants))
 
-    def _check_action(self, statement: CreateQuery, action: Action) -> None:
+    def _resolved(self, statement: CreateQuery, action: Action) -> Action:
         try:
-            self.actions.check(action)
-        except QueryError as error:
-            raise self._refused(statement, f"cannot be taken: {error}", action.name) from error
+            return self.outputs.resolved(action, self.base)
+        except BadArgument as error:
+            raise self._refused(
+                statement, f"cannot be taken: {error.reason}", quoted(statement, error.word), "do"
+            ) from error
 
     def _declare(self, statement: CreateQuery, name: str) -> None:
         """A published query, or a file that a query names, is a stream of that name: one document, or its tuples."""

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
-from fishweir.algebra.feeds import RegisterFeed, Subscribe, Unsubscribe
-from fishweir.algebra.nodes import CreateStream, StreamDefinition
+from fishweir.algebra.feeds import FeedName, FeedQuery, RegisterFeed, Subscribe, Unsubscribe
+from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, CreateStream, Schedule, StreamDefinition
 from fishweir.catalog.change import Change
-from fishweir.catalog.subscribers import Subscribers
+from fishweir.delivery.options import BadArgument
+from fishweir.delivery.outputs.registry import Outputs
 from fishweir.delivery.stylesheets import Stylesheet
 from fishweir.engine.feeds import Feeds
-from fishweir.engine.places import refused
+from fishweir.engine.places import quoted, refused
 from fishweir.errors import QueryError, SourceError
 from fishweir.intake import is_url
 
-FILES = ("file", "rss")
-"""Outputs whose target is a file."""
+ITEMS = f"{DERIVED}items."
+"""How the names of queries begin that give all items of a stream to those who subscribe to it."""
 
 
 class FeedRegistration:
@@ -33,9 +33,13 @@ class FeedRegistration:
         feeds: Feeds,
         base: Path,
         add_stream: Callable[[CreateStream], None],
+        add_query: Callable[[CreateQuery], None],
+        scheduled: Callable[[Schedule], Schedule],
+        outputs: Outputs,
     ) -> None:
         self.change, self.streams, self.feeds, self.base, self.add_stream = change, streams, feeds, base, add_stream
-        self.subscribers = Subscribers(change)
+        self.add_query, self.scheduled, self.outputs = add_query, scheduled, outputs
+        self.subscribers = change.subscribers
 
     def register(self, statement: RegisterFeed) -> None:
         """N becomes a stream: of what a URL or file gives, or of the items of a published feed."""
@@ -67,27 +71,45 @@ class FeedRegistration:
         return StreamDefinition(statement.name, path=path, format="feed")
 
     def subscribe(self, statement: Subscribe) -> None:
-        if not self.feeds.is_published(statement.feed) and statement.feed not in self.streams:
-            raise refused(statement, f"there is no feed '{statement.feed}' to subscribe to", statement.feed, "to")
+        """To a feed or query by its name, or to all items of a stream."""
+        feed = statement.feed
+        query = self._query_of(feed)
+        if query is None:
+            raise refused(statement, f"there is no feed '{feed}' to subscribe to", feed, "to")
         sheet = self._stylesheet(statement, statement.stylesheet)
-        target = self._target(statement.output, statement.target)
-        self.subscribers.add(replace(statement, stylesheet=sheet, target=target))
+        action, schedule = self._resolved(statement, statement.action), self.scheduled(statement.schedule)
+        if query != feed and self.change.shape(query) is None:
+            everything = FeedQuery(FeedName(feed))
+            self.add_query(CreateQuery(everything, (), query, text=f"all items of {feed}", derived=True))
+        row = self.subscribers.row(query, feed, action, schedule, statement.text, sheet, by_query=False)
+        self.subscribers.add(row)
+
+    def _query_of(self, feed: str) -> str | None:
+        """The query that gives what is subscribed to."""
+        if self.change.shape(feed) is not None or self.feeds.is_published(feed):
+            return feed
+        return f"{ITEMS}{feed}" if feed in self.streams else None
 
     def unsubscribe(self, statement: Unsubscribe) -> None:
-        output, target = statement.output, statement.target
-        if output is not None and target is not None:
-            target = self._target(output, target)
-        if not self.subscribers.drop(statement.feed, output, target):
+        query = self._query_of(statement.feed)
+        action = None if statement.action is None else self._resolved(statement, statement.action)
+        if query is None or not self.subscribers.end_of(query, action):
             raise refused(statement, f"there is no such subscription to '{statement.feed}'", statement.feed, "from")
+        self._sweep(query)
 
-    def _target(self, output: str, target: str) -> str:
-        """Files are named whole: deliveries may run in another folder."""
-        if output not in FILES or "://" in target:
-            return target
-        return os.path.abspath(self.base / target)
+    def _sweep(self, query: str) -> None:
+        """What was there for subscribers alone goes with the last of them."""
+        if query.startswith(ITEMS) and not self.subscribers.of(query):
+            self.change.drop(query)
+
+    def _resolved(self, statement: Subscribe | Unsubscribe, action: Action) -> Action:
+        try:
+            return self.outputs.resolved(action, self.base)
+        except BadArgument as error:
+            raise refused(statement, error.reason, quoted(statement, error.word), "output") from error
 
     def check_unsubscribed(self, name: str) -> None:
-        standing = self.subscribers.of(name)
+        standing = [one for one in self.subscribers.of(self._query_of(name) or name) if not one.by_query]
         if standing:
             shown = "; ".join(subscription.text for subscription in standing[:3])
             raise QueryError(f"the feed {name} has subscribers: {shown}; unsubscribe first")

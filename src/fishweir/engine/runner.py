@@ -6,6 +6,7 @@ deliver what has been committed, look whether all is done. The job runs beside i
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -14,15 +15,19 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fishweir.catalog.catalog import Catalog
-from fishweir.delivery.dispatcher import Dispatcher
+from fishweir.delivery.office import Office
+from fishweir.engine.make_up import MakeUp
 from fishweir.engine.materialize import Materializer
+from fishweir.errors import BacklogError
 from fishweir.intake import Fetching, Source, open_source
 from fishweir.pipeline.batch import Job, MicroBatches
+from fishweir.pipeline.bell import ring
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import heads
+from fishweir.pipeline.settings import AHEAD
 
-AHEAD = 200_000
-"""The sources wait while this many entries have not been evaluated."""
+POLL = 0.05
+"""Seconds after which sources are asked again; a commit wakes the runner at once."""
 
 
 @dataclass(frozen=True)
@@ -55,28 +60,35 @@ class Runner:
         catalog: Catalog,
         batches: MicroBatches,
         job: Job,
-        dispatcher: Dispatcher,
+        office: Office,
         feeders: dict[str, Feeder],
         stopped: threading.Event,
         materializer: Materializer,
         opened: Mapping[str, Source],
+        make_up: MakeUp,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.home, self.catalog, self.batches, self.job = home, catalog, batches, job
-        self.dispatcher, self.feeders, self.stopped = dispatcher, feeders, stopped
+        self.office, self.feeders, self.stopped = office, feeders, stopped
         self.materializer, self.opened, self.clock = materializer, opened, clock
+        self.make_up = make_up
         self.sources: dict[int, Source] = {}
         self.troubles: dict[int, str] = {}
         batches.troubled = self.troubles
+        self._woken = threading.Event()
+        batches.on_commit = self._woken.set
+        self.thread = threading.get_ident()
         self.version = -1
-        self.delivered = 0
+        self.committed = -1
         self.idle_rounds = 0
 
     def run(
         self, until_idle: bool, on_progress: Callable[[Progress], None] | None, timeout: float | None = None
     ) -> None:
         ends = None if timeout is None else time.monotonic() + timeout
+        self.thread = threading.get_ident()
         self._open_sources()
+        self.office.start()
         self.job.start()
         try:
             while not self.stopped.is_set() and (ends is None or time.monotonic() < ends):
@@ -88,15 +100,16 @@ class Runner:
                 if idle and until_idle:
                     break
                 if not busy:
-                    self.stopped.wait(0.05)
+                    self._woken.wait(POLL)
+                    self._woken.clear()
         finally:
             self.job.stop()
             for feeder in list(self.feeders.values()):
                 feeder.stop()
             for source in self.sources.values():
                 _close(source)
-            self.delivered += self.dispatcher.pending()
             self.materializer.pending()
+            self.office.stop()
 
     def wait_idle(self, timeout: float) -> bool:
         """Waits, in another thread, until a whole round, from now on, found nothing left to do.
@@ -122,16 +135,31 @@ class Runner:
         """One round; whether anything moved."""
         self._open_sources()
         self._start_feeders()
-        moved, ahead = 0, self._ahead()
+        moved, ahead = 0, self.ahead()
         for id, source in self.sources.items():
             if ahead + moved > AHEAD:
                 break
             moved += next(source.poll(self.clock()), 0)
             self._watch(id, source)
+        if moved:
+            ring(self.home)
         evaluated = self.job.step()
-        delivered = self.dispatcher.pending()
-        self.delivered += delivered
-        return bool(self.materializer.pending() or moved or evaluated or delivered)
+        delivered = self._deliver()
+        passed_on = self.materializer.pending()
+        if not (moved or evaluated or passed_on) and not self.ahead():
+            passed_on = self.make_up.pending()
+        if passed_on:
+            ring(self.home)
+        return bool(passed_on or moved or evaluated or delivered)
+
+    def _deliver(self) -> int:
+        """Tells the post office of new commits; in a step of its own, without its threads, delivers."""
+        if not self.office.is_running:
+            return self.office.step()
+        if self.batches.last.batch != self.committed:
+            self.committed = self.batches.last.batch
+            self.office.wake()
+        return 0
 
     def _open_sources(self) -> None:
         """Streams may have been declared since, also by another process."""
@@ -164,8 +192,19 @@ class Runner:
         else:
             self.troubles.pop(id, None)
 
-    def _ahead(self) -> int:
+    def ahead(self) -> int:
+        """How many entries have not been evaluated."""
         return sum(heads(self.home).values()) - sum(self.batches.offsets.values())
+
+    def make_room(self, stream: str, backlog: int, wait: float | None) -> None:
+        """Waits, in another thread, while more than `backlog` entries have not been evaluated."""
+        ends = math.inf if wait is None else time.monotonic() + wait
+        while self.ahead() > backlog and threading.get_ident() != self.thread and not self.stopped.is_set():
+            if time.monotonic() >= ends:
+                raise BacklogError(
+                    f"stream {stream}: {self.ahead():,} entries wait to be evaluated, {backlog:,} may wait"
+                )
+            self.stopped.wait(0.02)
 
     def _caught_up(self) -> bool:
         if not all(feeder.drained() for feeder in list(self.feeders.values())):
@@ -173,11 +212,11 @@ class Runner:
         if any(source.working for source in self.sources.values()):
             return False
         evaluated = all(self.batches.offsets.get(id, 0) >= head for id, head in heads(self.home).items())
-        return evaluated and not self.dispatcher.waiting() and not self.materializer.waiting()
+        return evaluated and self.office.is_idle() and not self.materializer.waiting() and not self.make_up.waiting()
 
     def _progress(self, idle: bool) -> Progress:
         arrived, evaluated = sum(heads(self.home).values()), sum(self.batches.offsets.values())
-        return Progress(arrived, evaluated, self.delivered, self.batches.queries, idle)
+        return Progress(arrived, evaluated, self.office.delivered, self.batches.queries, idle)
 
 
 def _close(source: Source) -> None:

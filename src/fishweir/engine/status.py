@@ -6,17 +6,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from fishweir.algebra.intervals import interval_text
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
+from fishweir.engine.make_up import made_up
 from fishweir.engine.timeliness import Timeliness, missing, timeliness
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
-from fishweir.pipeline.results import ResultReader
 from fishweir.pipeline.walked import load_walked
+
+if TYPE_CHECKING:
+    from fishweir.pipeline.results import ResultReader
 
 SHOWN = 20
 """Subscriptions that the engine's status lists."""
@@ -26,11 +28,11 @@ def moment(seconds: float | None) -> str:
     return "-" if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def firing(start: float | None, every: float) -> str:
-    """When a query fires, and what of its schedule has no effect yet."""
-    stored = [f"start {moment(start)}"] if start is not None else []
-    stored += [f"every {interval_text(every)}"] if every else []
-    return f"on change ({', '.join(stored)}: stored, not acted upon yet)" if stored else "on change"
+def firing(query: Query) -> str:
+    """When the results of a query are delivered, and from when on there are any."""
+    schedule = query.schedule
+    when = f"every {interval_text(schedule.every)}" if schedule.every else "on change"
+    return when if schedule.start is None else f"{when}, from {moment(schedule.start)} on"
 
 
 @dataclass(frozen=True)
@@ -49,19 +51,26 @@ class QueryStatus:
     every: float
     expire: float | None
     action: str | None
+    fires: str = "on change"
+    paused: bool = False
     subscribers: tuple[Subscription, ...] = ()
+    """By `subscribe`; what the query does itself is its action."""
     missed: dict[str, int] = field(default_factory=dict)
     """By stream, the items that came later than allowed: results with them may be missing."""
 
     def __str__(self) -> str:
         return (
-            f"query {self.name}: {'alive' if self.alive else 'dropped'}, {self.results:,} results\n"
+            f"query {self.name}: {self._state}, {self.results:,} results\n"
             f"  fired     {self.fired:,} micro-batches, last at {moment(self.last_fired)}\n"
-            f"  schedule  {firing(self.start, self.every)}; expires {moment(self.expire)}\n"
+            f"  schedule  {self.fires}; expires {moment(self.expire)}\n"
             f"  action    {self.action or '-'}"
             + (f"\n  late      {missing(self.missed)}" if self.missed else "")
-            + "".join(f"\n  stored    {subscription}" for subscription in self.subscribers)
+            + "".join(f"\n  delivers  {subscription}" for subscription in self.subscribers)
         )
+
+    @property
+    def _state(self) -> str:
+        return "paused" if self.paused else "alive" if self.alive else "dropped"
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,10 @@ class StreamStatus:
     """Distinct paths that its queries read, as of the last micro-batch."""
     times: Timeliness | None = None
     """How late its items are, if joins read it."""
+    shed: int = 0
+    """Items that were left out under overload."""
+    made_up: int = 0
+    """Of those, the ones that were evaluated later."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +123,9 @@ class EngineStatus:
             if s.elements:
                 walked = f"{s.elements - s.skipped:,} elements walked, {s.skipped:,} skipped"
                 lines.append(f"    {walked}, distinct paths: {s.paths:,}")
+            if s.shed:
+                later = f", {s.made_up:,} evaluated later" if s.made_up else ""
+                lines.append(f"    {s.shed:,} left out under overload{later}")
             if s.times is not None:
                 lines.append(f"    {s.times}, watermark {moment(s.times.watermark)}")
         lines += [f"  subscription to {s.feed}: {s}" for s in self.subscriptions[:SHOWN]]
@@ -130,12 +146,13 @@ def query_status(
     for commit in table.commits():
         if (commit.version < query.added and len(query.numbers) == 1) or not commit.matches:
             continue
-        stamps = np.concatenate([reader.times(table, commit, query, number) for number in query.numbers])
-        if len(stamps):
-            results += len(stamps)
+        stamps = [reader.times(table, commit, query, number) for number in query.numbers]
+        if any(map(len, stamps)):
+            results += sum(map(len, stamps))
             fired.append(commit.at)
-            last = max(float(np.max(stamps)), last if last is not None else float("-inf"))
-    action = " ".join((query.action.name, *query.action.arguments)) if query.action else None
+            newest = max(float(some.max()) for some in stamps if len(some))
+            last = newest if last is None else max(newest, last)
+    actions = [one.action for one in subscribers if one.by_query]
     return QueryStatus(
         query.name,
         query.text,
@@ -146,10 +163,12 @@ def query_status(
         fired[-1] if fired else None,
         last,
         query.schedule.start,
-        query.schedule.every,
+        query.schedule.every or 0.0,
         query.schedule.expire,
-        action,
-        tuple(subscribers),
+        "; ".join(actions) or None,
+        firing(query),
+        query.paused,
+        tuple(one for one in subscribers if not one.by_query),
         dict(missed or {}),
     )
 
@@ -161,7 +180,7 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
         if commit.aside:
             aside.update(table.aside(commit).column("stream").to_pylist())
     done, streams = table.offsets(), {}
-    for name, (id, _) in catalog.streams().items():
+    for name, (id, stream) in catalog.streams().items():
         head = open_log(home.streams, id).head()
         counted = load_walked(home, id)
         streams[name] = StreamStatus(
@@ -174,6 +193,8 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
             counted.skipped,
             counted.paths,
             timeliness(home, table, name, id),
+            sum(commit.shed.get(str(id), 0) for commit in commits),
+            made_up(open_log(home.streams, id)) if stream.make_up else 0,
         )
     version, runs = catalog.version(), table.newest().states
     return EngineStatus(
@@ -187,5 +208,5 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
         len(runs),
         sum(run["bytes"] for run in runs),
         streams,
-        tuple(catalog.subscribers()),
+        tuple(one for one in catalog.subscribers() if not one.by_query),
     )

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fishweir.algebra.clauses import to_normals
+from fishweir.algebra.nodes import sources_of
 from fishweir.catalog.catalog import Catalog, Query
-from fishweir.evaluate.plan.plan import sources_of
-from fishweir.evaluate.plan.registry import KINDS
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.event_time import load_lateness
 from fishweir.pipeline.home import Home, open_log
@@ -89,6 +88,8 @@ def timeliness(home: Home, table: ResultsTable, name: str, id: int) -> Timelines
 def joined_streams(catalog: Catalog, query: Query) -> dict[str, int]:
     """The streams whose late items a query may miss results with, by name: those it joins, and those that the streams
     it reads are made of by joins."""
+    from fishweir.evaluate.plan.registry import KINDS  # late: the engine's status needs no evaluator
+
     streams = catalog.streams()
     found: dict[str, int] = {}
     border = [query]

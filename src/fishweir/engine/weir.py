@@ -1,54 +1,47 @@
-"""The weir: what `fishweir.open` gives. Registers, publishes, runs, reads."""
+"""The weir: what `fishweir.open` gives. Registers, publishes, runs, reads.
+
+What a call needs is imported when it is made: a process that registers or publishes loads neither the evaluator nor
+Spark.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream, DropQuery
+from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream
 from fishweir.catalog.catalog import Catalog, Query
-from fishweir.delivery.actions import Actions, Factory
-from fishweir.delivery.dispatcher import Dispatcher
+from fishweir.delivery.outputs.registry import Factory, Outputs
+from fishweir.engine.administration import Administration
 from fishweir.engine.background import Background
-from fishweir.engine.explain import explain_all, explain_query
-from fishweir.engine.materialize import Materializer
-from fishweir.engine.planning import Planning
-from fishweir.engine.register import Registration
-from fishweir.engine.runner import Feeder, Progress, Runner
-from fishweir.engine.status import EngineStatus, QueryStatus, engine_status, query_status
-from fishweir.engine.timeliness import lateness_of, missed_by
 from fishweir.errors import HomeError, QueryError
-from fishweir.evaluate.statistics import Statistics
-from fishweir.intake import Source, StreamLog, documents_batch, without_credentials
-from fishweir.languages.bulk import render_rows, to_rows
-from fishweir.languages.script import parse_many, parse_script
-from fishweir.pipeline.batch import DOCUMENTS_PER_BATCH, STATE_LIMIT, Job, MicroBatches, PlanInForce, load_statistics
+from fishweir.pipeline.bell import ring
 from fishweir.pipeline.commits import ResultsTable
-from fishweir.pipeline.event_time import IDLE, EventTime
 from fishweir.pipeline.home import Home, open_log
-from fishweir.pipeline.results import Result, ResultReader, Results
-from fishweir.pipeline.walked import walked_by_source
+from fishweir.pipeline.settings import AHEAD, DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from fishweir.delivery.office import Office
+    from fishweir.engine.aside import SetAside
+    from fishweir.engine.planning import Planning
+    from fishweir.engine.register import Registration
+    from fishweir.engine.runner import Feeder, Progress, Runner
+    from fishweir.engine.status import EngineStatus, QueryStatus
+    from fishweir.evaluate.statistics import Statistics
+    from fishweir.intake import Source, StreamLog
+    from fishweir.pipeline.batch import Job, MicroBatches, PlanInForce
+    from fishweir.pipeline.result import Result
+    from fishweir.pipeline.results import ResultReader, Results
     from fishweir.pipeline.spark.session import DataFrame, SparkSession
-
-
-@dataclass(frozen=True, slots=True)
-class SetAside:
-    """A document that could not be evaluated: it is kept, with the reason."""
-
-    stream: str
-    document: str
-    reason: str
-    body: bytes | None
+    from fishweir.shedding.overload import Overload
 
 
 def open(
@@ -69,7 +62,7 @@ def open(
     return Weir(Path(home), spark, catalog, documents_per_batch, time.time, strategies, state_limit, idle_after)
 
 
-class Weir:
+class Weir(Administration):
     def __init__(
         self,
         home: Path,
@@ -86,8 +79,10 @@ class Weir:
         self.home = Home(home)
         self.home.create()
         self.catalog = Catalog(catalog or self.home.path / "catalog.db")
-        self.planning = Planning(self.home, self.catalog, strategies)
-        self.actions = Actions()
+        self._strategies = strategies
+        if strategies:
+            _ = self.planning  # says at once where there is no such strategy
+        self.outputs = Outputs()
         self.table = ResultsTable(self.home.results)
         self.feeders: dict[str, Feeder] = {}
         self.sources: dict[str, Source] = {}
@@ -96,6 +91,10 @@ class Weir:
         self._runner: Runner | None = None
         self._warned: set[int] = set()
         self._background: Background | None = None
+        self.backlog = AHEAD
+        """Entries that may wait to be evaluated before publishing waits, while the job runs."""
+        self.overload: Overload | None = None
+        """Whether more waits than the target latency allows; None where there is no target."""
         self._stopped = threading.Event()
         for id, stream in self.catalog.streams().values():
             self.home.add_stream(id, stream)
@@ -104,18 +103,22 @@ class Weir:
 
     def execute(self, script: str) -> list[str]:
         """Registers the statements of a script, all or nothing; the names of its queries."""
+        from fishweir.languages.script import parse_script
+
         statements = parse_script(script, self.clock())
-        with self.catalog.change() as change:
-            names = Registration(change, self.actions, Path.cwd()).run(statements)
+        with self._registration() as registration:
+            names = registration.run(statements)
         self._make_streams()
         return names
 
     def register_many(self, statement: str, rows: Any, on_progress: Callable[[int], None] | None = None) -> int:
         """Registers one query per row, with the row's values for `$column`; how many there were."""
+        from fishweir.languages.bulk import render_rows, to_rows
+        from fishweir.languages.script import parse_many
+
         texts = render_rows(statement, to_rows(rows))
         count = 0
-        with self.catalog.change() as change:
-            registration = Registration(change, self.actions, Path.cwd())
+        with self._registration() as registration:
             for count, _ in enumerate(registration.add_queries(parse_many(texts)), 1):
                 if on_progress is not None and count % 10_000 == 0:
                     on_progress(count)
@@ -124,43 +127,31 @@ class Weir:
 
     def register(self, query: CreateQuery) -> str:
         """Registers a query that is given as algebra, as a kind of query without a language is; its name."""
-        with self.catalog.change() as change:
-            (name,) = Registration(change, self.actions, Path.cwd()).run([query])
+        with self._registration() as registration:
+            (name,) = registration.run([query])
         self._make_streams()
         return name
 
-    def drop(self, name: str) -> None:
-        """Removes a query; its results stay."""
-        with self.catalog.change() as change:
-            Registration(change, self.actions, Path.cwd()).run([DropQuery(name)])
-
-    def drop_many(self, names: Iterable[str]) -> int:
-        """Removes many queries, all or none; how many."""
-        given = list(names)
-        with self.catalog.change() as change:
-            Registration(change, self.actions, Path.cwd()).drop_many(given)
-        return len(given)
-
     def action(self, name: str, function: Callable[[Result], Any]) -> None:
         """Makes a Python function an action: `do NAME` calls it with each result."""
-        self.actions.register_callable(name, function)
+        self.outputs.register_callable(name, function)
 
     def register_action(self, name: str, factory: Factory) -> None:
         """Adds an action: `do NAME ARGUMENTS` opens `factory(*arguments)` and hands it the results of a micro-batch.
 
-        The factory gives a `Deliverer` (delivery/actions.py). Register it before the queries that use it, and again
+        The factory gives a `Deliverer` (delivery/parcels.py). Register it before the queries that use it, and again
         whenever the home is opened.
         """
-        self.actions.register(name, factory)
+        self.outputs.register(name, factory)
 
     def attach(self, name: str, frame: DataFrame) -> None:
         """Feeds a stream from a streaming DataFrame; declares the stream where there is none."""
+        from fishweir.intake import without_credentials
         from fishweir.pipeline.spark.feeder import Feeder, stream_of
 
         if name not in self.catalog.streams():
-            with self.catalog.change() as change:
-                attached = CreateStream(stream_of(name, frame), text=f"attached {name}")
-                Registration(change, self.actions, Path.cwd()).run([attached])
+            with self._registration() as registration:
+                registration.run([CreateStream(stream_of(name, frame), text=f"attached {name}")])
             self._make_streams()
         id, log = self._log(name)
         if log.stream.path is not None:
@@ -174,13 +165,23 @@ class Weir:
         documents: Sequence[Any],
         timestamps: Sequence[float] | None = None,
         ids: Sequence[str] | None = None,
+        wait: float | None = None,
     ) -> list[str]:
-        """Appends documents to a stream's log; when it returns they are on disk. Their ids."""
+        """Appends documents to a stream's log; when it returns they are on disk. Their ids.
+
+        While the job of this weir runs and `backlog` entries wait to be evaluated, publishing waits; it is refused
+        with BacklogError after `wait` seconds, if they are given.
+        """
+        from fishweir.intake import documents_batch
+
         if isinstance(documents, str | bytes | dict):
             documents = [documents]
         _, log = self._log(stream)
+        if self._runner is not None:
+            self._runner.make_room(stream, self.backlog, wait)
         batch = documents_batch(log.stream, documents, timestamps, ids, self.clock())
         numbers = log.append(batch)
+        ring(self.home)
         given = batch.column("id").to_pylist()
         return [id or f"{stream}-{n}" for n, id in zip(numbers, given, strict=True)]
 
@@ -191,8 +192,19 @@ class Weir:
         until_idle: bool = False,
         timeout: float | None = None,
         on_progress: Callable[[Progress], None] | None = None,
+        latency: float | None = None,
     ) -> None:
-        """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do."""
+        """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do.
+
+        With a target `latency` in seconds the job sheds under overload, where streams and queries allow it; without
+        one nothing is left out.
+        """
+        if latency is not None:
+            from fishweir.shedding.overload import Overload
+
+            if not latency > 0:
+                raise QueryError(f"the target latency is a number of seconds above 0, not {latency}")
+            self.overload = Overload(latency)
         with self.home.job_lock():
             stopped = self._stopped = threading.Event()
             self._runner = self._new_runner(stopped)
@@ -203,6 +215,12 @@ class Weir:
             self._expire()
 
     def _new_runner(self, stopped: threading.Event) -> Runner:
+        from fishweir.engine.make_up import MakeUp
+        from fishweir.engine.materialize import Materializer
+        from fishweir.engine.runner import Runner
+        from fishweir.pipeline.batch import MicroBatches
+        from fishweir.pipeline.event_time import EventTime
+
         planner = self.planning.planner()
 
         def newest(statistics: Statistics) -> PlanInForce:
@@ -221,17 +239,22 @@ class Weir:
             self.state_limit,
         )
         materializer.reached = batches.reached
-        dispatcher = Dispatcher(self.home.delivery, self.table, self._reader, self.actions, self.catalog.subscribed)
+        if self.overload is not None:
+            from fishweir.engine.shedding import wishes_of
+            from fishweir.pipeline.shed import Shedder
+
+            batches.shedder = Shedder(self.home, self.overload, wishes_of(self.catalog))
         return Runner(
             self.home,
             self.catalog,
             batches,
             self._new_job(batches),
-            dispatcher,
+            self._office,
             self.feeders,
             stopped,
             materializer,
             self.sources,
+            MakeUp(self.home, self.table, self.overload, self.clock),
             self.clock,
         )
 
@@ -240,11 +263,11 @@ class Weir:
 
         return SparkJob(batches, self.spark)
 
-    def start(self) -> None:
-        """Runs the job in the background, until `stop`."""
+    def start(self, latency: float | None = None) -> None:
+        """Runs the job in the background, until `stop`; `latency` as in `run`."""
         if self._background is not None and self._background.is_alive():
             raise HomeError(f"the job of {self.home.path} is running already")
-        self._background = Background(self.run)
+        self._background = Background(partial(self.run, latency=latency))
         self._background.start()
 
     def wait_idle(self, timeout: float = 600.0) -> None:
@@ -282,6 +305,10 @@ class Weir:
 
     def results(self, name: str | None = None) -> Results:
         """The results of a query, or of all, as they are when iterated."""
+        import numpy as np
+
+        from fishweir.pipeline.results import Results
+
         wanted = None if name is None else np.array(sorted(self._query(name).numbers))
 
         def read() -> Iterator[Result]:
@@ -294,29 +321,22 @@ class Weir:
 
     def set_aside(self, stream: str | None = None) -> list[SetAside]:
         """Documents that could not be evaluated, with their reasons and what they contained."""
-        names = self.catalog.stream_names()
-        found = []
-        for commit in self.table.commits():
-            for row in self.table.aside(commit).to_pylist() if commit.aside else []:
-                name, log = names[row["stream"]], open_log(self.home.streams, row["stream"])
-                if stream is None or name == stream:
-                    entry = log.entry(row["document"])
-                    found.append(SetAside(name, entry.id, row["reason"], entry.body))
-        return found
+        from fishweir.engine.aside import set_aside
+
+        return set_aside(self.home, self.catalog, self.table, stream)
 
     def explain(self, name: str | None = None) -> str:
         """The group of a query, what it shares and what is left over; without a name, all groups."""
-        statistics = load_statistics(self.home)
-        segments = self.planning.segments(statistics)
-        if name is None:
-            return explain_all(segments)
-        walked = walked_by_source(self.home, self.catalog.streams().values())
-        query = self._query(name)
-        late = lateness_of(self.home, self.catalog, self.table, query)
-        return explain_query(query, segments, statistics, walked, self.catalog.subscribers(name), late)
+        from fishweir.engine.explain import explain
+
+        query = None if name is None else self._query(name)
+        return explain(self.home, self.catalog, self.table, self.planning, query)
 
     def status(self, name: str | None = None) -> QueryStatus | EngineStatus:
         """Of a query: fired counts and times, schedule, action. Without a name: of the engine."""
+        from fishweir.engine.status import engine_status, query_status
+        from fishweir.engine.timeliness import missed_by
+
         if name is None:
             troubles = self._runner.troubles if self._runner else {}
             return engine_status(self.home, self.catalog, self.table, troubles)
@@ -342,7 +362,29 @@ class Weir:
     # Within
 
     @cached_property
+    def _office(self) -> Office:
+        from fishweir.delivery.office import Office
+
+        return Office(self.catalog.engine, self.table, self._reader, self.outputs, self.clock)
+
+    @cached_property
+    def planning(self) -> Planning:
+        from fishweir.engine.planning import Planning
+
+        return Planning(self.home, self.catalog, self._strategies)
+
+    @contextmanager
+    def _registration(self) -> Iterator[Registration]:
+        """Changes of the catalog, all or nothing."""
+        from fishweir.engine.register import Registration
+
+        with self.catalog.change() as change:
+            yield Registration(change, self.outputs, Path.cwd(), self.clock())
+
+    @cached_property
     def _reader(self) -> ResultReader:
+        from fishweir.pipeline.results import ResultReader
+
         return ResultReader(self.home, self.catalog.queries_by_number, self._dead)
 
     def _dead(self, version: int) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -374,7 +416,9 @@ class Weir:
             self.home.add_stream(id, stream)
 
     def _expire(self) -> None:
+        """Drops what has expired, and lets begin what was to start."""
         now = self.clock()
-        if self.catalog.expired(now):
-            with self.catalog.change() as change:
-                Registration(change, self.actions, Path.cwd()).expire(now)
+        if self.catalog.expired(now) or self.catalog.beginning(now):
+            with self._registration() as registration:
+                registration.expire(now)
+                registration.change.begin(now)

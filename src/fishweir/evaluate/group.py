@@ -141,14 +141,6 @@ class State(Protocol):
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What a stage keeps of a batch: `state` for later documents, `current` for this micro-batch only."""
-
-    state: State | None = None
-    current: State | None = None
-
-
-@dataclass(frozen=True)
 class Described:
     """A group as `explain` lists it: its size, its signature, and more about it."""
 
@@ -188,10 +180,11 @@ class Stage:
         """Whether it keeps something of these sources' documents."""
         return False
 
-    def keep(self, batch: Batch) -> Kept | None:
+    def keep(self, batch: Batch) -> State | None:
+        """What of a batch this micro-batch and later ones are probed with."""
         return None
 
-    def probe(self, new: Sequence[Kept], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
+    def probe(self, new: Sequence[State], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
         """What the new documents join, among themselves and with the old ones; one `part` of `parts` of it."""
         return iter(())
 
@@ -203,10 +196,6 @@ class Stage:
     def merged(self, states: Sequence[State], needed: Needed | None = None) -> State:
         """One state of several, without what is not needed any more."""
         raise TypeError(f"{type(self).__name__} keeps no state")
-
-    def together(self, current: Sequence[State]) -> State:
-        """One of several that are for this micro-batch only."""
-        raise TypeError(f"{type(self).__name__} keeps nothing for one micro-batch only")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ the watermarks of the streams it waits for have passed its window.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -48,13 +48,6 @@ class Watermarks:
         """How far the slowest stream of a source has come, for documents of a stream; infinity where there is none."""
         late, own = self.learned.get(seen_from, 0.0), self._own(seen_from)
         return min((self._of(stream, own, late) for stream in self.streams(source)), default=math.inf)
-
-    def slowest(self, sources: Iterable[Source]) -> float:
-        """How far all streams of some sources have come."""
-        streams = {stream for source in sources for stream in self.streams(source)}
-        active = min((self._own(stream) for stream in streams - self.idle.keys()), default=math.inf)
-        late = max((self.learned.get(stream, 0.0) for stream in streams), default=0.0)
-        return min((self._of(stream, active, late) for stream in streams), default=math.inf)
 
     def seen(self) -> dict[int, float]:
         """How far each stream has come in the eyes of those that go ahead."""

@@ -1,12 +1,32 @@
-"""Arrivals of every kind into the durable logs of their streams, which the job reads by offsets."""
+"""Arrivals of every kind into the durable logs of their streams, which the job reads by offsets.
 
-from fishweir.intake.log import Entry, StreamLog
-from fishweir.intake.schema import log_batch
-from fishweir.intake.sources.addresses import is_url, without_credentials
-from fishweir.intake.sources.push import documents_batch
-from fishweir.intake.sources.registry import Fetching, Source, check_source, open_source
+The names below are loaded when they are first used: who declares a stream reads no file.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fishweir.intake.log import Entry, StreamLog
+    from fishweir.intake.schema import log_batch
+    from fishweir.intake.sources.addresses import is_url, without_credentials
+    from fishweir.intake.sources.push import documents_batch
+    from fishweir.intake.sources.registry import Fetching, Source, check_source, open_source
+
+_PLACES = {
+    "Entry": "log", "StreamLog": "log", "log_batch": "schema", "is_url": "sources.addresses",
+    "without_credentials": "sources.addresses", "documents_batch": "sources.push", "Fetching": "sources.registry",
+    "Source": "sources.registry", "check_source": "sources.registry", "open_source": "sources.registry",
+}  # fmt: skip
 
 __all__ = [
     "Entry", "Fetching", "Source", "StreamLog", "check_source", "documents_batch", "is_url", "log_batch", "open_source",
     "without_credentials",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'fishweir.intake' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(f"fishweir.intake.{_PLACES[name]}"), name)

@@ -6,12 +6,17 @@ QuerySyntaxError that says what was expected and what was found, without lark's 
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Iterable
 from functools import lru_cache, partial
+from hashlib import sha256
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
+import lark
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 from lark.lexer import PatternRE, TerminalDef
@@ -67,6 +72,32 @@ class Grammar:
 
 @lru_cache(maxsize=16)
 def _build(file: str, words: tuple[str, ...]) -> Lark:
+    """The parser of a grammar with these conditions: analysed once, then kept beside the modules' compiled code."""
+    kept = HERE / "__pycache__" / f"{Path(file).stem}.{_digest(file, words)}.grammar"
+    try:
+        with kept.open("rb") as stored:
+            loaded: Lark = Lark.load(stored)
+            return loaded
+    except (OSError, EOFError, UnpicklingError):
+        built = _analysed(file, words)
+    try:
+        kept.parent.mkdir(exist_ok=True)
+        temporary = kept.with_suffix(f".{os.getpid()}.tmp")
+        with temporary.open("wb") as stored:
+            built.save(stored)
+        temporary.replace(kept)
+    except OSError:
+        pass  # an installation that may not be written to: it is analysed in each process
+    return built
+
+
+def _digest(file: str, words: tuple[str, ...]) -> str:
+    """Another one whenever the grammar, the conditions, lark or Python are."""
+    texts = [(HERE / name).read_text() for name in (file, "schedule.lark", "terminals.lark")]
+    return sha256(repr((texts, words, lark.__version__, sys.version_info)).encode()).hexdigest()[:16]
+
+
+def _analysed(file: str, words: tuple[str, ...]) -> Lark:
     return Lark.open(
         str(HERE / file),
         parser="lalr",

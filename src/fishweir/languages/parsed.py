@@ -57,7 +57,7 @@ def to_statement(query: AnyParsed, name: str | None, text: str, line: int, now: 
         query.shape,
         query.constants,
         name,
-        query.clauses.action,
+        query.clauses.actions,
         schedule,
         text,
         line,

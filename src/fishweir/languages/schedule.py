@@ -24,9 +24,9 @@ class Clauses:
     """What follows a query; `publish` is the name of its output stream, `expire_at` is where the expire clause stands,
     for errors."""
 
-    action: Action | None = None
+    actions: tuple[Action, ...] = ()
     start: Moment | None = None
-    every: float = 0.0
+    every: float | None = None
     expire: Moment | None = None
     expire_at: int = 0
     publish: str | None = None
@@ -53,12 +53,16 @@ class ScheduleTransformer(Transformer[Token, Any]):
     def clauses(self, *clauses: tuple[str, Any, int]) -> Clauses:
         found: dict[str, Any] = {}
         for name, value, at in clauses:
-            if name in found:
+            if name == "actions":
+                value = (*found.get(name, ()), value)
+            elif name in found:
                 raise Rejected(f"'{_KEYWORDS.get(name, name)}' is given twice", at, syntax=True)
             found[name] = value
             if name in ("expire", "preference"):
                 found[f"{name}_at"] = at
         return Clauses(**found)
+
+    schedule = clauses
 
     def publish(self, _publish: Token, name: Token) -> tuple[str, Any, int]:
         given = plain(name).strip()
@@ -95,7 +99,7 @@ class ScheduleTransformer(Transformer[Token, Any]):
         return Score((), 1.0, _value_condition((), path, op, literal))
 
     def do_clause(self, keyword: Token, action: Action) -> tuple[str, Any, int]:
-        return "action", action, _start(keyword)
+        return "actions", action, _start(keyword)
 
     def start_clause(self, keyword: Token, time: Moment) -> tuple[str, Any, int]:
         return "start", time, _start(keyword)
@@ -126,7 +130,7 @@ class ScheduleTransformer(Transformer[Token, Any]):
             raise Rejected(str(error), _start(words[0])) from None
 
 
-_KEYWORDS = {"action": "do", "preference": "pref"}
+_KEYWORDS = {"preference": "pref"}
 
 
 def _value_condition(below: tuple[str, ...], path: Token, op: Token, literal: Token) -> ValueCondition:

@@ -10,20 +10,15 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 
 from fishweir.algebra.feeds import CreateFeed
 from fishweir.algebra.nodes import CreateQuery, CreateStream, DropQueries, DropQuery, Statement
 from fishweir.errors import QueryError
 from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
-from fishweir.languages.niagaracq import language as niagaracq
 from fishweir.languages.parsed import AnyParsed, ParsedQuery, to_statement
 from fishweir.languages.pieces import Piece, Rejected, split_script
-from fishweir.languages.roses import language as roses
 from fishweir.languages.skeleton import SkeletonCache
-from fishweir.languages.sql import language as sql
-from fishweir.languages.streams import language as streams
-from fishweir.languages.xquery import language as xquery
-from fishweir.languages.xscl import language as xscl
 
 _GAPS = re.compile(rf"{GAP}*+")
 _NAME = re.compile(rf"{NAME}|{QUOTED}")
@@ -45,6 +40,16 @@ class Language:
     parse: Callable[[Piece], AnyParsed]
 
 
+def _late(language: str) -> Callable[[Piece], AnyParsed]:
+    """The parser of a language, loaded with the first query in it."""
+
+    def parse(piece: Piece) -> AnyParsed:
+        parsed: AnyParsed = import_module(f"fishweir.languages.{language}.language").parse_query(piece)
+        return parsed
+
+    return parse
+
+
 _SOURCE = rf"(?:[^\W\d](?:[\w.]|-(?![->]))*+|{QUOTED})"
 _OPEN = r"(?:\(\s*+)*+"
 _LIST = rf"(?:\*|\$?{NAME}(?:\s*,\s*\$?{NAME})*)"
@@ -62,11 +67,11 @@ name of a relation; a select list over a stream without a path is SQL's, unless 
 document."""
 
 LANGUAGES: tuple[Language, ...] = (
-    Language("NiagaraCQ", _words("where"), niagaracq.parse_query),
-    Language("XSCL", _XSCL, xscl.parse_query),
-    Language("XQuery", rf"for{GAP}++\$", xquery.parse_query),
-    Language("RoSeS", r"from\b", roses.parse_query),
-    Language("SQL", r"(?:select|with)\b", sql.parse_query),
+    Language("NiagaraCQ", _words("where"), _late("niagaracq")),
+    Language("XSCL", _XSCL, _late("xscl")),
+    Language("XQuery", rf"for{GAP}++\$", _late("xquery")),
+    Language("RoSeS", r"from\b", _late("roses")),
+    Language("SQL", r"(?:select|with)\b", _late("sql")),
 )
 
 
@@ -86,6 +91,8 @@ def _create_stream(piece: Piece, context: Context) -> Statement:
     assert keywords is not None
     name, _ = _take_name(piece, keywords.end(), "the stream's name")
     named = piece.rest(0, f"stream {name}")
+    from fishweir.languages.streams import language as streams
+
     return _placed(named, lambda: CreateStream(streams.parse_stream(named), piece.text, context.line))
 
 
@@ -139,6 +146,8 @@ def _create_feed(piece: Piece, context: Context) -> Statement:
     name, _ = _take_name(piece, keywords.end(), "the feed's name")
     subject = piece.rest(0, f"feed {name}")
 
+    from fishweir.languages.roses import language as roses
+
     def statement() -> Statement:
         feed, query = roses.parse_feed(subject)
         context.cache.keep(piece.text, query)
@@ -152,12 +161,16 @@ def _replace_feed(piece: Piece, context: Context) -> Statement:
     keywords = re.match(_words("create", "or", "replace", "feed"), piece.text, _FLAGS)
     name = _take_name(piece, keywords.end(), "the feed's name")[0] if keywords else ""
     subject = piece.rest(0, f"feed {name}") if name else piece
-    return _placed(subject, lambda: roses.parse_statement(subject, context.line))
+    from fishweir.languages.roses import language as roses
+
+    return _placed(subject, lambda: roses.parse_statement(subject, context.line, context.now))
 
 
 def _feed_statement(piece: Piece, context: Context) -> Statement:
     """`register feed`, `drop feed` and `subscribe to`."""
-    return _placed(piece, lambda: roses.parse_statement(piece, context.line))
+    from fishweir.languages.roses import language as roses
+
+    return _placed(piece, lambda: roses.parse_statement(piece, context.line, context.now))
 
 
 STATEMENTS: tuple[tuple[str, Callable[[Piece, Context], Statement]], ...] = (

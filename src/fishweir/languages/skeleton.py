@@ -153,7 +153,7 @@ class SkeletonCache:
             query.shape,
             constants,  # type: ignore[arg-type]
             cut.name,
-            query.clauses.action,
+            query.clauses.actions,
             schedule,
             text,
             line,

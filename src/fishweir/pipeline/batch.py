@@ -1,8 +1,8 @@
 """One micro-batch, whoever executes its tasks: plan, match, join, commit.
 
-In: an executor that knows the micro-batch's slices of the logs. Out: a commit, numbered after the one before. The Spark
-job passes Spark as the executor, tests pass one that runs the tasks in line. The query set is data that tasks map from
-files, so a query comes or goes between two micro-batches and nothing restarts.
+In: the logs, from where the last commit ends. Out: a commit. The Spark job passes an executor whose tasks run on Spark,
+tests pass one that runs them in line. The query set is data that tasks map from files, so a query comes or goes between
+two micro-batches and nothing restarts.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from fishweir.algebra.nodes import Source, StreamDefinition
-from fishweir.evaluate.plan.plan import Plan, cached_plan, sources_of
+from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
+from fishweir.evaluate.plan.plan import Plan, cached_plan
 from fishweir.evaluate.statistics import PathStatistics, Statistics, statistics_from_json
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.counters import StreamCounters
@@ -24,33 +25,36 @@ from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.event_time import EventTime, Published
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.lateness import LEVELS
-from fishweir.pipeline.offsets import LogSlice, mark_by_arrival, next_offsets, slices_between, spread
+from fishweir.pipeline.offsets import LogSlice, is_waiting, next_offsets, slices_between, spread
 from fishweir.pipeline.probe import ProbeTask
 from fishweir.pipeline.retained import Retained, StateFile, remove_others, state_file
-from fishweir.pipeline.states import KEPT
+from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
+from fishweir.pipeline.shed import Shedder
 from fishweir.pipeline.summary import Summary
-from fishweir.pipeline.walked import add_walked
+from fishweir.pipeline.walked import add_walked, save_walked
 from fishweir.pipeline.worker import MatchTask
 
 logger = logging.getLogger("fishweir.time")
 
-DOCUMENTS_PER_BATCH = 20_000
-STATE_LIMIT = 4 * 2**30
-"""Bytes on disk. What joins retain for late items is kept below this; what declared lateness needs is kept anyway."""
 WORTH_REWRITING = 1.25
 """Above its limit, the state is rewritten once so many times as much is there as is needed."""
 
 
+SMALLEST_PART = 32
+"""Entries that are worth a task of their own: a task writes files, and that has its price."""
+SAVE_EVERY = 1.0
+"""Seconds after which a busy job writes its counters down; an idle one does so at once."""
+
+Call = Callable[[], Summary]
+
+
 class Executor(Protocol):
-    """Runs the tasks of one micro-batch."""
+    """Runs the tasks of micro-batches."""
 
     parallelism: int
 
-    def match(self, task: Callable[[int, Iterable[LogSlice]], Summary]) -> Iterable[Summary]:
-        """Calls the task once per partition of the micro-batch's slices."""
-
-    def probe(self, task: Callable[[int], Summary]) -> Iterable[Summary]:
-        """Calls the task once for each part from 0 to `parallelism`."""
+    def run(self, calls: Sequence[Call]) -> Iterable[Summary]:
+        """What each call returns, in any order."""
 
 
 @dataclass(frozen=True)
@@ -101,27 +105,34 @@ class MicroBatches:
         self.walked: dict[str, StreamCounters] = {}
         self.offsets, self.last = table.offsets(), table.newest()
         self.queries = 0
+        self.shedder: Shedder | None = None
+        self.on_commit: Callable[[], None] = lambda: None
         self._warned = False
+        self._changed: set[str] = set()
+        """Streams whose counters are not written down yet."""
+        self._saved = time.monotonic()
 
-    def prepare(self) -> None:
-        """Plans before the first micro-batch is cut: how it is cut depends on the plan."""
+    def step(self, executor: Executor, arrived: float = math.inf) -> bool:
+        """Evaluates and commits one micro-batch, if anything waits that has `arrived` by a time; whether it did."""
+        if not is_waiting(self.home, self.offsets):
+            return False
         plan = self.newest(self.statistics)
-        self._mark(cached_plan(self.home.plan, plan.segments))
+        stages = cached_plan(self.home.plan, plan.segments)
+        by_arrival = any(stage.is_by_arrival for stage in stages.stages.values())
+        end = next_offsets(self.home, self.offsets, self.documents, arrived if by_arrival else None)
+        slices = slices_between(self.offsets, end)
+        if not slices:
+            return False
+        self._run(self.last.batch + 1, slices, plan, stages, executor)
+        return True
 
-    def _mark(self, plan: Plan) -> None:
-        mark_by_arrival(self.home, any(stage.is_by_arrival for stage in plan.stages.values()))
-
-    def run(self, executor: Executor) -> None:
-        """Evaluates and commits the next micro-batch, which begins where the last commit ended."""
-        batch = self.last.batch + 1
+    def _run(self, batch: int, slices: Sequence[LogSlice], plan: PlanInForce, stages: Plan, executor: Executor) -> None:
         at, began = self.clock(), time.perf_counter()
-        plan = self.newest(self.statistics)
         self.queries = plan.queries
         published = self.published()
-        stages = cached_plan(self.home.plan, plan.segments)
-        self._mark(stages)
         watched = self.event_time.watched(stages, published)
         folder = self.table.batch_folder(batch)
+        shedding = self.shedder.decide(batch, plan.version, self.offsets) if self.shedder else {}
         task = MatchTask(
             self.home.streams,
             self.home.plan,
@@ -132,13 +143,14 @@ class MicroBatches:
             plan.version,
             batch,
             self.event_time.marks(watched),
+            shedding,
         )
         summary = Summary()
-        for part in executor.match(task):
-            summary.add(part)
-        if not summary.offsets:
-            return  # Spark's first micro-batch may have no entries
-        self._probe(summary, plan, folder, executor)
+        entries = sum(one.upto - one.after for one in slices)
+        parts = spread(slices, min(executor.parallelism, max(1, entries // SMALLEST_PART)))
+        for done in executor.run([partial(task, number, part) for number, part in enumerate(parts)]):
+            summary.add(done)
+        self._probe(summary, plan, folder, executor, len(parts))
         self.event_time.add(summary.lateness)
         states, level, watermarks = self._retain(summary, plan, batch, watched, published)
         self._count(summary)
@@ -157,10 +169,15 @@ class MicroBatches:
             dropped_by=self.event_time.dropped_by,
             missed={stream: seen.missed for stream, seen in summary.lateness.items() if seen.missed},
             level=level,
+            shed=summary.shed,
+            shedding={str(stream): one.to_json() for stream, one in shedding.items()},
         )
         self.table.commit(self.last)
+        if self.shedder:
+            self.shedder.took(summary.documents, self.last.seconds)
         remove_others(self.home.state, states)
         self.offsets |= summary.offsets
+        self.on_commit()
 
     def reached(self, source: Source, commit: Commit) -> float:
         """The time before which no document of a source is to be expected any more, after a micro-batch: its watermark
@@ -174,14 +191,14 @@ class MicroBatches:
                 found = min(found, max(own, commit.watermarks.get(str(id), -math.inf)))
         return found if math.isfinite(found) else -math.inf
 
-    def _probe(self, summary: Summary, plan: PlanInForce, folder: Path, executor: Executor) -> None:
+    def _probe(self, summary: Summary, plan: PlanInForce, folder: Path, executor: Executor, parts: int) -> None:
         """The second stage, where some query joins documents: those of this micro-batch with those retained."""
         new = tuple(sorted(summary.states))
         if new:
-            old, parts = tuple(file["name"] for file in self.last.states), executor.parallelism
+            old = tuple(file["name"] for file in self.last.states)
             task = ProbeTask(self.home.plan, plan.segments, self.home.state, new, old, folder, self.table.sets, parts)
-            for part in executor.probe(task):
-                summary.add(part)
+            for done in executor.run([partial(task, part) for part in range(parts)]):
+                summary.add(done)
 
     def _retain(
         self,
@@ -194,11 +211,10 @@ class MicroBatches:
         """What is retained after a micro-batch for later documents to join, and the watermarks it is decided by. Where
         it would be larger than its limit, less lateness is allowed, unless it was declared."""
         before = self.last
-        kept = [name for name in summary.states if name.endswith(KEPT)]
         offsets, now = {**self.offsets, **summary.offsets}, self.clock()
         files = [
             *(StateFile(**file) for file in before.states),
-            *(state_file(self.home.state, n) for n in sorted(kept)),
+            *(state_file(self.home.state, n) for n in sorted(summary.states)),
         ]
         states = Retained(self.home.state, cached_plan(self.home.plan, plan.segments).stages, files, plan.dead)
         level = max(0, before.level - 1) if states.bytes < self.state_limit / 2 else before.level
@@ -223,28 +239,35 @@ class MicroBatches:
     def _count(self, summary: Summary) -> None:
         for key, counted in summary.statistics.items():
             self.statistics[key] = self.statistics.get(key, PathStatistics()).merge(counted)
-        save_statistics(self.home, self.statistics)
         add_walked(self.home, self.walked, summary.walked)
+        self._changed |= summary.walked.keys()
+        if time.monotonic() > self._saved + SAVE_EVERY:
+            self.save()
+
+    def save(self) -> None:
+        """Writes the counters down. They are for the eye and for estimates: a crash may lose the newest."""
+        if self._changed:
+            save_statistics(self.home, self.statistics)
+            save_walked(self.home, self.walked, self._changed)
+            self._changed = set()
+        self._saved = time.monotonic()
 
 
 class InlineExecutor:
     """Runs tasks where it is called, one after the other."""
 
-    def __init__(self, partitions: list[list[LogSlice]], parallelism: int = 1) -> None:
-        self.partitions, self.parallelism = partitions, parallelism
+    def __init__(self, parallelism: int = 1) -> None:
+        self.parallelism = parallelism
 
-    def match(self, task: Callable[[int, Iterable[LogSlice]], Summary]) -> Iterable[Summary]:
-        return [task(number, slices) for number, slices in enumerate(self.partitions)]
-
-    def probe(self, task: Callable[[int], Summary]) -> Iterable[Summary]:
-        return [task(part) for part in range(self.parallelism)]
+    def run(self, calls: Sequence[Call]) -> Iterable[Summary]:
+        return [call() for call in calls]
 
 
 class InlineJob:
     """A job without Spark: each step evaluates one micro-batch, if anything waits."""
 
     def __init__(self, batches: MicroBatches, parallelism: int = 1) -> None:
-        self.batches, self.parallelism = batches, parallelism
+        self.batches, self.executor = batches, InlineExecutor(parallelism)
 
     def start(self) -> None:
         """Nothing runs beside the caller."""
@@ -253,13 +276,9 @@ class InlineJob:
         """Nothing is left running."""
 
     def step(self) -> bool:
-        self.batches.prepare()
-        start = self.batches.offsets
-        slices = slices_between(start, next_offsets(self.batches.home, start, self.batches.documents))
-        if not slices:
-            return False
-        self.batches.run(InlineExecutor(spread(slices, self.parallelism), self.parallelism))
-        return True
+        moved = self.batches.step(self.executor)
+        self.batches.save()
+        return moved
 
 
 def _finite(times: Mapping[int, float]) -> dict[str, float]:

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from fishweir.evaluate.results import RESULT
 from fishweir.pipeline.home import read_json, write_json
-from fishweir.pipeline.writer import ASIDE, SHED
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,8 @@ class ResultsTable:
 
     def rows(self, commit: Commit) -> pa.Table:
         """The result rows of a micro-batch."""
+        from fishweir.evaluate.results import RESULT
+
         return self._table(commit, ("match", "probe"), RESULT)
 
     def newest(self) -> Commit:
@@ -87,10 +87,14 @@ class ResultsTable:
         return self._read[name]
 
     def aside(self, commit: Commit) -> pa.Table:
+        from fishweir.pipeline.writer import ASIDE
+
         return self._table(commit, ("aside",), ASIDE)
 
     def shed(self, commit: Commit) -> pa.Table:
         """The entries that a micro-batch left out."""
+        from fishweir.pipeline.writer import SHED
+
         return self._table(commit, ("shed",), SHED)
 
     def offsets(self) -> dict[str, int]:
@@ -104,6 +108,9 @@ class ResultsTable:
         return self.commits_folder / f"{batch:09d}.json"
 
     def _table(self, commit: Commit, kinds: tuple[str, ...], schema: pa.Schema) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.parquet as pq  # late: who registers and counts reads no results
+
         folder = self.batch_folder(commit.batch)
         files = [folder / name for name in commit.files if name.startswith(kinds)]
         tables = [pq.read_table(file, schema=schema) for file in files]

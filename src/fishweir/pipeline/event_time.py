@@ -12,19 +12,20 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fishweir.algebra.nodes import StreamDefinition
-from fishweir.evaluate.plan.plan import Plan, sources_of
+from fishweir.algebra.nodes import StreamDefinition, sources_of
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.lateness import PROMPT, Lateness
 from fishweir.pipeline.offsets import Offsets
+from fishweir.pipeline.settings import IDLE
+
+if TYPE_CHECKING:
+    from fishweir.evaluate.plan.plan import Plan
 
 logger = logging.getLogger("fishweir.time")
-
-IDLE = 3600.0
-"""Seconds without an item after which a stream holds nobody up any more."""
 
 
 @dataclass(frozen=True)

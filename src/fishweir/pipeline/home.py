@@ -2,9 +2,9 @@
 
 catalog.db        what is registered          streams/N/   definition and log of stream N
 plan/             segments of the shared plan results/     results and commits by micro-batch
-checkpoint/       Spark's offsets             delivery/    what has been delivered
+checkpoint/       Spark's                     delivery/    what has been delivered
 state/            runs that joins retain      job.lock     held by the running job
-statistics.json   counted values              by-arrival   there while some query needs the order of arrival
+statistics.json   counted values              bell         rung by who publishes
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import HomeError
-from fishweir.intake.log import StreamLog
+
+if TYPE_CHECKING:
+    from fishweir.intake.log import StreamLog
 
 
 class Home:
@@ -68,6 +70,8 @@ def open_log(streams: Path, id: int) -> StreamLog:
 
 @lru_cache(maxsize=4096)
 def _log(folder: Path, _written: int) -> StreamLog:
+    from fishweir.intake.log import StreamLog  # late: who registers reads no log
+
     return StreamLog(folder / "log", from_json(json.loads((folder / "stream.json").read_text())))
 
 

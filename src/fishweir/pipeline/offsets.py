@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import heapq
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from fishweir.pipeline.home import Home, open_log
 
 Offsets = dict[str, int]
-"""By stream id, as text: Spark keeps offsets as JSON."""
+"""By stream id, as text: commits are JSON."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +31,18 @@ def heads(home: Home) -> Offsets:
     return {str(id): open_log(home.streams, id).head() for id in home.stream_ids()}
 
 
-def next_offsets(home: Home, start: Mapping[str, int], documents: int | None, arrived: float = math.inf) -> Offsets:
-    """Where a micro-batch ends that begins at `start` and takes about so many entries; None takes all. Streams with
-    entries waiting share them equally, or they are taken in the order of arrival where that decides results: then only
-    what has `arrived` by a time, before which nothing can be on its way into a log."""
+def is_waiting(home: Home, start: Mapping[str, int]) -> bool:
+    return any(head > start.get(id, 0) for id, head in heads(home).items())
+
+
+def next_offsets(home: Home, start: Mapping[str, int], documents: int, arrived: float | None) -> Offsets:
+    """Where a micro-batch ends that begins at `start` and takes about so many entries. Streams with entries waiting
+    share them equally. Where the order of arrival decides results they are taken in that order: what has `arrived` by a
+    time, before which nothing can be on its way into a log."""
     waiting = {id: head for id, head in heads(home).items() if head > start.get(id, 0)}
-    if _by_arrival(home).exists():
-        return _first_arrived(home, start, waiting, documents or sys.maxsize, arrived)
-    if documents is None or sum(head - start.get(id, 0) for id, head in waiting.items()) <= documents:
+    if arrived is not None:
+        return _first_arrived(home, start, waiting, documents, arrived)
+    if sum(head - start.get(id, 0) for id, head in waiting.items()) <= documents:
         return {**start, **waiting}
     share = max(1, documents // len(waiting))
     return {**start, **{id: min(head, start.get(id, 0) + share) for id, head in waiting.items()}}
@@ -66,19 +68,6 @@ def _arrivals(home: Home, id: str, after: int, upto: int) -> Iterator[tuple[floa
         yield latest, id, min(last, upto)
         if last >= upto:
             return
-
-
-def mark_by_arrival(home: Home, is_by_arrival: bool) -> None:
-    """Says, for Spark's own process too, whether results of some query depend on what was there when an item came."""
-    marker = _by_arrival(home)
-    if is_by_arrival and not marker.exists():
-        marker.touch()
-    elif not is_by_arrival:
-        marker.unlink(missing_ok=True)
-
-
-def _by_arrival(home: Home) -> Path:
-    return home.path / "by-arrival"
 
 
 def slices_between(start: Mapping[str, int], end: Mapping[str, int]) -> list[LogSlice]:

@@ -6,13 +6,11 @@ micro-batch and part, and a summary for the driver.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fishweir.evaluate.group import Kept
 from fishweir.evaluate.plan.plan import cached_plan
-from fishweir.pipeline.states import CURRENT, KEPT, States, cached_states
+from fishweir.pipeline.states import cached_states
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.writer import ResultWriter
 
@@ -32,22 +30,11 @@ class ProbeTask:
 
     def __call__(self, part: int) -> Summary:
         plan = cached_plan(self.plan, self.segments)
-        old = [cached_states(self.state / name) for name in self.old]
+        fresh, old = ([cached_states(self.state / name) for name in names] for names in (self.new, self.old))
         writer = ResultWriter(self.folder, self.sets, f"probe-{part:05d}")
         for kind, stage in plan.stages.items():
-            new = self._kept(kind)
+            new = [states[kind] for states in fresh if kind in states]
             before = [states[kind] for states in old if kind in states]
             for rows in stage.probe(new, before, part, self.parts) if new else ():
                 writer.write(rows)
         return Summary(matches=writer.results, files=writer.close())
-
-    def _kept(self, kind: str) -> list[Kept]:
-        """What each partition of the micro-batch has kept of a kind."""
-        states, current = (self._files(suffix) for suffix in (KEPT, CURRENT))
-        names = sorted({*states, *current})
-        kept = [Kept(states.get(name, {}).get(kind), current.get(name, {}).get(kind)) for name in names]
-        return [one for one in kept if one != Kept()]
-
-    def _files(self, suffix: str) -> dict[str, States]:
-        names: Sequence[str] = [name for name in self.new if name.endswith(suffix)]
-        return {name.removesuffix(suffix): cached_states(self.state / name) for name in names}

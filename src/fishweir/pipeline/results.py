@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from fishweir.algebra.nodes import Constant
 from fishweir.algebra.values import to_text
 from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import Entries, Expansion, entries_of, result_times
 from fishweir.pipeline.home import Home
 from fishweir.pipeline.outputs import Constructed, ResultDocuments, constructed, is_bound_when_read, several
+from fishweir.pipeline.result import QueryLike, Result
 from fishweir.pipeline.taken import TakenDocument, take_document
 
 SCHEMA = pa.schema([
@@ -29,45 +29,6 @@ SCHEMA = pa.schema([
         ("document", pa.string()), ("node", pa.string()), ("value", pa.string())]))),
     ("output", pa.string()),
 ])  # fmt: skip
-
-
-class QueryLike(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def shape(self) -> Any: ...
-    @property
-    def constants(self) -> tuple[Constant, ...]: ...
-    @property
-    def added(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One result of one query; `bindings` by variable: document, node and value. For streams of published results,
-    `since` is the version of the catalog when a join's earliest document arrived, `origin` a selection's document, and
-    `place` the stream and the number under which that came."""
-
-    query: str
-    documents: list[str]
-    timestamp: float
-    bindings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    output: str | dict[str, Any] = ""
-    since: int | None = field(default=None, repr=False, compare=False)
-    origin: int | None = field(default=None, repr=False, compare=False)
-    place: tuple[int, int] | None = field(default=None, repr=False, compare=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "query": self.query,
-            "documents": self.documents,
-            "timestamp": self.timestamp,
-            "bindings": {name: dict(bound) for name, bound in self.bindings.items()},
-            "output": self.output,
-        }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False, default=to_text)
 
 
 ENTRIES_AT_ONCE = 2_000
@@ -101,6 +62,10 @@ class ResultReader:
                     query = queries[number]
                     if query.added <= block.since(row) and seen.add(number, query.shape, block, entry):
                         yield from ((number, result) for result in block.results(entry, query))
+
+    def fired(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Ints:
+        """The queries that may have results in a micro-batch, all or of those wanted."""
+        return np.unique(self.expansion(table, commit).queries(table.rows(commit), wanted)[1])
 
     def times(self, table: ResultsTable, commit: Commit, query: QueryLike, number: int) -> Any:
         """The timestamps of one query's results in a micro-batch."""

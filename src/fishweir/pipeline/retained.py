@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fishweir.evaluate.group import Needed, Stage
 from fishweir.evaluate.watermarks import Watermarks
-from fishweir.pipeline.states import KEPT, cached_states, write_states
+from fishweir.pipeline.states import SUFFIX, cached_states, write_states
 
 MERGE_FACTOR = 2
 SMALL = 1_000
@@ -86,8 +86,8 @@ class Retained:
             for kind in needed
             if any(kind in some for some in states)
         }
-        write_states(self.folder / f"{name}{KEPT}", merged)
-        return state_file(self.folder, f"{name}{KEPT}")
+        write_states(self.folder / f"{name}{SUFFIX}", merged)
+        return state_file(self.folder, f"{name}{SUFFIX}")
 
 
 def _size(group: Sequence[StateFile]) -> int:

@@ -19,8 +19,7 @@ from fishweir.evaluate.plan.registry import KINDS
 States = dict[str, State]
 """By kind."""
 
-KEPT, CURRENT = ".state", ".current"
-"""What later micro-batches probe, and what only the micro-batch itself does."""
+SUFFIX = ".state"
 
 
 def write_states(path: Path, states: Mapping[str, State]) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from typing import Any
 
-from fishweir.evaluate.statistics import PathStatistics, statistics_from_json
+from fishweir.evaluate.statistics import PathStatistics
 from fishweir.evaluate.witnesses.counters import StreamCounters
 from fishweir.pipeline.lateness import Lateness
 
@@ -27,17 +25,6 @@ class Summary:
     shed: dict[str, int] = field(default_factory=dict)
     """By stream, the entries that were left out."""
 
-    def dump(self) -> str:
-        return json.dumps(vars(self), default=_to_json)
-
-    @classmethod
-    def load(cls, text: str) -> Summary:
-        raw = json.loads(text)
-        loaded = {key: statistics_from_json(counted) for key, counted in raw.pop("statistics").items()}
-        walked = {stream: StreamCounters.from_json(counted) for stream, counted in raw.pop("walked").items()}
-        lateness = {stream: Lateness.from_json(observed) for stream, observed in raw.pop("lateness").items()}
-        return cls(**raw, statistics=loaded, walked=walked, lateness=lateness)
-
     def add(self, other: Summary) -> None:
         self.documents += other.documents
         self.matches += other.matches
@@ -54,7 +41,3 @@ class Summary:
             self.walked.setdefault(stream, StreamCounters()).add(walked)
         for key, counted in other.statistics.items():
             self.statistics[key] = self.statistics.get(key, PathStatistics()).merge(counted)
-
-
-def _to_json(counted: PathStatistics | StreamCounters | Lateness) -> dict[str, Any]:
-    return counted.to_json()

@@ -1,6 +1,6 @@
 """The counters of each stream's walk, kept with the stream: `streams/N/walked.json`.
 
-They are for the eye: a process that dies between writing them and its commit counts a micro-batch twice.
+They are for the eye, and written down from time to time: a process that dies loses the newest.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from fishweir.algebra.nodes import Source, StreamDefinition
-from fishweir.evaluate.plan.plan import sources_of
+from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
 from fishweir.evaluate.witnesses.counters import StreamCounters
 from fishweir.pipeline.home import Home, read_json, write_json
 
@@ -19,11 +18,15 @@ def load_walked(home: Home, stream: int | str) -> StreamCounters:
 
 
 def add_walked(home: Home, totals: dict[str, StreamCounters], walked: Mapping[str, StreamCounters]) -> None:
-    """Adds a micro-batch to the totals, read when a stream first has something, and writes those that it changed."""
+    """Adds a micro-batch to the totals, read when a stream first has something."""
     for stream, counted in walked.items():
         if stream not in totals:
             totals[stream] = load_walked(home, stream)
         totals[stream].add(counted)
+
+
+def save_walked(home: Home, totals: Mapping[str, StreamCounters], streams: Iterable[str]) -> None:
+    for stream in streams:
         write_json(_file(home, stream), totals[stream].to_json())
 
 

@@ -12,15 +12,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fishweir.evaluate.group import Batch, Kept
-from fishweir.evaluate.plan.plan import Plan, SourcePlan, cached_plan, cached_source_plan, selection_rows, sources_of
+from fishweir.algebra.nodes import sources_of
+from fishweir.evaluate.group import Batch, State
+from fishweir.evaluate.plan.plan import Plan, SourcePlan, cached_plan, cached_source_plan, selection_rows
 from fishweir.pipeline.chunks import read_chunk
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.lateness import Lateness, observe
 from fishweir.pipeline.offsets import LogSlice
-from fishweir.pipeline.states import CURRENT, KEPT, write_states
+from fishweir.pipeline.shed import left_out
+from fishweir.pipeline.states import SUFFIX, write_states
 from fishweir.pipeline.summary import Summary
-from fishweir.pipeline.writer import ResultWriter, write_aside
+from fishweir.pipeline.writer import ResultWriter, write_aside, write_shed
+from fishweir.shedding.decision import StreamShed
 
 DOCUMENTS_AT_ONCE = 1_000
 TUPLES_AT_ONCE = 65_536
@@ -40,6 +43,8 @@ class MatchTask:
     batch: int
     marks: Mapping[int, tuple[float, float]]
     """Of the streams whose lateness is observed: how far they have come, and what is late (event_time.py)."""
+    shedding: Mapping[int, StreamShed] = field(default_factory=dict)
+    """Of the streams of which something is left out: what stays."""
 
     def __call__(self, partition: int, slices: Iterable[LogSlice]) -> Summary:
         task = _Partition(self, partition)
@@ -55,8 +60,9 @@ class _Partition:
     task: MatchTask
     partition: int
     summary: Summary = field(default_factory=Summary)
-    kept: dict[str, list[Kept]] = field(default_factory=lambda: defaultdict(list))
+    kept: dict[str, list[State]] = field(default_factory=lambda: defaultdict(list))
     aside: list[tuple[int, int, str | None, str]] = field(default_factory=list)
+    shed: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.writer = ResultWriter(self.task.folder, self.task.sets, f"match-{self.partition:05d}")
@@ -68,12 +74,17 @@ class _Partition:
         plan = cached_source_plan(task.plan, task.segments, sources)
         size = TUPLES_AT_ONCE if log.stream.is_tuples else DOCUMENTS_AT_ONCE
         for start in range(part.after, part.upto, size):
-            chunk = read_chunk(log, plan, start, min(start + size, part.upto))
+            end = min(start + size, part.upto)
+            without = left_out(log, start, end, task.shedding.get(part.stream))
+            self.shed += [(part.stream, number) for number in sorted(without)]
+            chunk = read_chunk(log, plan, start, end, without)
             self.aside += [(part.stream, *entry) for entry in chunk.aside]
             batch = chunk.batch(part.stream, sources, task.version)
             counted = plan.count(batch.witnesses, task.batch + start // size)
             done = Summary(len(batch), 0, len(chunk.aside), [], {str(part.stream): part.upto}, counted)
             done.walked[str(part.stream)] = plan.counters(len(batch), batch.witnesses)
+            if without:
+                done.shed[str(part.stream)] = len(without)
             if part.stream in task.marks:
                 done.lateness[str(part.stream)] = self._observed(part.stream, batch)
             self.summary.add(done)
@@ -103,23 +114,15 @@ class _Partition:
     def finish(self) -> Summary:
         self.summary.files += self.writer.close()
         self.summary.files += write_aside(self.task.folder, self.partition, self.aside)
+        self.summary.files += write_shed(self.task.folder, self.partition, self.shed)
         self.summary.matches += self.writer.results
         self._write_states()
         return self.summary
 
     def _write_states(self) -> None:
-        """What later micro-batches probe, and what only this one does."""
-        name = f"{self.task.batch:09d}-{self.partition:05d}"
-        states, current = {}, {}
-        for kind, kept in self.kept.items():
-            stage = self.plan.stages[kind]
-            for_later = [one.state for one in kept if one.state is not None]
-            for_now = [one.current for one in kept if one.current is not None]
-            if for_later:
-                states[kind] = stage.merged(for_later)
-            if for_now:
-                current[kind] = stage.together(for_now)
-        for found, suffix in ((states, KEPT), (current, CURRENT)):
-            if found:
-                write_states(self.task.state / f"{name}{suffix}", found)
-                self.summary.states.append(f"{name}{suffix}")
+        """What this micro-batch and later ones probe."""
+        states = {kind: self.plan.stages[kind].merged(kept) for kind, kept in self.kept.items()}
+        if states:
+            name = f"{self.task.batch:09d}-{self.partition:05d}{SUFFIX}"
+            write_states(self.task.state / name, states)
+            self.summary.states.append(name)

@@ -36,6 +36,10 @@ class Overload:
             self._costs.append(seconds / documents)
         self._warm = True
 
+    def room(self, otherwise: int) -> int:
+        """How many documents fit into half of the target; `otherwise` where that is not known."""
+        return int(self.latency * END / min(self._costs)) if self._costs else otherwise
+
     def share(self, waiting: int) -> float:
         """The share of what waits that is kept."""
         if not self._costs:

@@ -12,9 +12,7 @@ from fishweir.algebra.clauses import constants_of
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.group import Batch
-from fishweir.evaluate.join.annotations import annotating
-from fishweir.evaluate.join.annotations.annotation_stage import AnnotationStage, batch_items
-from fishweir.evaluate.join.annotations.items import no_items
+from fishweir.evaluate.join.stage import JoinStage
 from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.plan.segments import build_groups, merge_segments, planned_segment, read_segment, write_segment
 from fishweir.evaluate.watermarks import Watermarks
@@ -61,16 +59,19 @@ def through_files(folder: Path, segment):
 
 
 def annotations_in(segment):
-    """The group of annotation joins; the others are the filters of the sources."""
-    (table,) = (group for group in segment.groups if group.kind == "annotations")
-    return table
+    """The groups of annotation joins; the others are the filters of the sources."""
+    return [group for group in segment.groups if group.kind == "joins"]
+
+
+def stage_of(segment):
+    return JoinStage(segment.operators["joins"])
 
 
 def found_by(segment, items, parts=1, merge=None, folder=None):
     """The same by runs; `merge` may replace the retained ones."""
-    stage, retained, found = AnnotationStage([annotations_in(segment)]), [], []
+    stage, retained, found = stage_of(segment), [], []
     for batch in range(max((one.arrived for one in items), default=-1) + 1):
-        primary, entering = [], []
+        runs = []
         for stream, name in enumerate(SOURCES):
             own = [one for one in items if one.arrived == batch and one.stream == stream]
             source = Source(name)
@@ -79,18 +80,20 @@ def found_by(segment, items, parts=1, merge=None, folder=None):
             for i, one in enumerate(own):
                 walk.add(i, one.document.root)
             numbers, times = [one.number for one in own], [one.document.timestamp for one in own]
-            batch_of_one = Batch.of(stream, (source,), numbers, times, walk.tables())
-            sides = [matches.sides for _, _, matches in plan.match(batch_of_one.witnesses)]
-            both = batch_items(stage, batch_of_one.matched(sides))
-            primary.append(both[0])
-            entering.append(both[1])
-        new, items_to_annotate = stage.merged(entering), stage.together(primary)
+            together = [float(batch)] * len(own)
+            documents = Batch.of(stream, (source,), numbers, times, walk.tables(), together)
+            sides = [matches.sides for _, _, matches in plan.match(documents.witnesses)]
+            kept = stage.keep(documents.matched(sides))
+            runs += [kept] if kept is not None else []
+        if not runs:
+            continue
+        new = stage.merged(runs)
         if folder is not None:
-            write_states(folder / f"{batch}.state", {"annotations": new})
-            new = cached_states(folder / f"{batch}.state")["annotations"]
+            write_states(folder / f"{batch}.state", {"joins": new})
+            new = cached_states(folder / f"{batch}.state")["joins"]
         for part in range(parts):
-            for block in annotating.annotate(stage, items_to_annotate, [*retained, new, no_items()], part, parts):
-                found += rows_of(items_to_annotate, block)
+            for rows in stage.probe([new], retained, part, parts):
+                found += rows_of(rows.batch)
         retained.append(new)
         if merge is not None:
             retained = merge(stage, retained)
@@ -103,11 +106,11 @@ def still_needed(stage, runs, late=0.0):
     return stage.needed(runs, Watermarks.at(newest - late, {i: (Source(name),) for i, name in enumerate(SOURCES)}))
 
 
-def rows_of(primary, block):
-    for i, row in enumerate(block.rows.tolist()):
-        item = f"{SOURCES[primary.streams[row]]}-{primary.numbers[row]}"
+def rows_of(batch):
+    for row in batch.to_pylist():
+        item = f"{SOURCES[row['stream']]}-{row['document']}"
         annotation: dict[int, list[str]] = {}
-        for at in range(block.item_starts[i], block.item_starts[i + 1]):
-            annotation.setdefault(int(block.joins[at]), []).append(f"{SOURCES[block.streams[at]]}-{block.numbers[at]}")
-        for member in block.members[block.member_starts[i] : block.member_starts[i + 1]].tolist():
+        for join, stream, number in zip(row["joins"], row["other_streams"], row["others"], strict=True):
+            annotation.setdefault(join, []).append(f"{SOURCES[stream]}-{number}")
+        for member in row["members"]:
             yield member, item, tuple((join, tuple(some)) for join, some in annotation.items())

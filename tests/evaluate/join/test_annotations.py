@@ -12,6 +12,8 @@ from fishweir.algebra.column_joins import in_block
 from fishweir.algebra.feeds import Annotation, FeedWindow, Filter, Selection
 from fishweir.algebra.formula import And, Atom, Not, Or, to_dnf
 from fishweir.algebra.nodes import Slot, Source, Step
+from fishweir.evaluate.join.annotations.item_views import IN_WINDOWS
+from fishweir.evaluate.watermarks import Watermarks
 from tests.evaluate.join.annotation_support import (
     SOURCES,
     annotations_in,
@@ -205,7 +207,7 @@ def test_windows_over_the_same_items_are_one():
 
     def merge(stage, runs):
         left = stage.merged(runs, still_needed(stage, runs))
-        held.append(np.diff(left.member_starts).tolist())
+        held.append(np.diff(left.rows.member_starts)[left.rows.of_class(IN_WINDOWS)].tolist())
         return [left]
 
     found = found_by(segment_of(some), arrived, merge=merge)
@@ -216,7 +218,7 @@ def test_windows_over_the_same_items_are_one():
     for dead in range(len(some)):
         left = [row for row in found if row[0] >= dead]
         assert found_by(segment, arrived) == left
-        assert len(np.unique(annotations_in(segment).windows)) == 1
+        assert len(np.unique(np.concatenate([table.windows(0) for table in annotations_in(segment)]))) == 1
         segment = merged([segment], [dead])
     assert not segment.groups
 
@@ -251,3 +253,31 @@ def test_a_title_without_words_is_contained_in_none():
     found = found_by(segment_of([query]), arrived)
     assert found == expected([query], arrived)
     assert len(found) == 1
+
+
+def test_items_wait_for_the_streams_of_their_own_queries():
+    """A stream that lags behind holds up the windows of its own queries alone."""
+    equal = pair(TITLE, "=", TITLE)
+
+    def joined(item, window, span):
+        join = Annotation(FeedWindow(*span), (Filter(Source(window), And()),), "x", equal)
+        return Selection((Filter(Source(item), And(), (0,)),), joins=(join,)), ()
+
+    some = [joined("A", "B", (10.0, None)), joined("C", "A", (10.0, None)), joined("A", "A", (None, 2))]
+    titles = [(SOURCES[i % 2], "<item><title>x</title></item>", float(i)) for i in range(100)]
+    kept = {}
+
+    def merge(stage, runs):
+        sources = {i: (Source(name),) for i, name in enumerate(SOURCES)}
+        for slow in (0.0, 40.0, 100.0):
+            needed = stage.needed(runs, Watermarks(sources, {0: 100.0, 1: 100.0, 2: slow}))
+            left = stage.merged(runs, needed)
+            kept[slow] = [sorted(left.times[left.streams == stream].tolist()) for stream in (0, 1)]
+            assert needed.used == {0: 100.0, 2: slow}, "nobody waits for B"
+        return runs
+
+    found_by(segment_of(some), arrivals(titles, []), merge=merge)
+    newest = [96.0, 98.0]
+    assert kept[0.0] == [[float(i) for i in range(0, 100, 2)], [91.0, 93.0, 95.0, 97.0, 99.0]]
+    assert kept[40.0][0] == [float(i) for i in range(30, 100, 2)]
+    assert kept[100.0] == [[90.0, 92.0, 94.0, *newest], [91.0, 93.0, 95.0, 97.0, 99.0]]

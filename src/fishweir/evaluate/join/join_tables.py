@@ -9,23 +9,27 @@ say (plan/rules.py); what a strategy makes of it is its own: EdgeSets, RowJoin (
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from itertools import permutations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fishweir.algebra.codec import from_json, to_json
+from fishweir.algebra.codec import to_json
 from fishweir.algebra.joins import Edge, JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template, dotted
 from fishweir.evaluate.arrays import Column, Ints, take, to_column
+from fishweir.evaluate.group import QueryRow
 from fishweir.evaluate.join.placement import Check, checks_of, is_better_above
+from fishweir.evaluate.join.query_tables import QueryTable, read_columns
 from fishweir.evaluate.join.variables import Variable, kept_nodes, key_of, side_paths, together, variables_in
 from fishweir.evaluate.select.anchors import Anchor, choose_anchor
-from fishweir.evaluate.select.constant_tables import Table, build_table, concatenated
+from fishweir.evaluate.select.constant_tables import Table, build_table
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
 from fishweir.evaluate.witnesses.path_tables import Path
 
@@ -33,28 +37,9 @@ Value = tuple[int, bool]
 """A node of a side whose value edges compare, and whether by its hash, or else as a number."""
 
 
-class Numbered:
-    """What all tables of joins are: rows of queries, by their `numbers`."""
-
-    kind: ClassVar[str] = "joins"
-
-    numbers: Ints
-
-    @property
-    def size(self) -> int:
-        return len(self.numbers)
-
-    @property
-    def members(self) -> Ints:
-        return self.numbers
-
-    def positions_of(self, number: int) -> Ints:
-        return np.flatnonzero(self.numbers == number)
-
-
 @dataclass(frozen=True)
-class JoinTable(Numbered):
-    """`numbers` and `columns` have one row per query, by number."""
+class JoinTable(QueryTable):
+    """The queries of a join whose results are combinations of documents."""
 
     template: JoinTemplate
     anchor: int
@@ -83,7 +68,6 @@ class JoinTable(Numbered):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the set of equal values of two documents decides: no constants, no other comparisons."""
         return (
             self.is_of_two
             and self.anchor >= 0
@@ -94,17 +78,12 @@ class JoinTable(Numbered):
 
     @property
     def merge_key(self) -> tuple[JoinTemplate, int, bool]:
-        """What queries of one table have in common."""
         return self.template, self.anchor, self.above
 
     def header(self) -> Any:
         return [to_json(self.template), self.anchor, self.above]
 
-    def arrays(self) -> dict[str, Any]:
-        return {"numbers": self.numbers} | {f"column{i}": column for i, column in enumerate(self.columns)}
-
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
-        """The paths that some sources' documents are walked for, and whether their values are read."""
         return together(
             side_paths(template, self.kept(side), self.joined(side))
             for side, template in enumerate(self.template.sides)
@@ -151,6 +130,11 @@ class JoinTable(Numbered):
         windows = self.template.windows
         ends = (np.full(self.size, -1.0) if w.end is None else self.columns[w.end.index] for w in windows)
         return tuple(np.asarray(end, np.float64) for end in ends)
+
+    def waiting(self) -> Iterator[tuple[Source, Source, bool, NDArray[np.float64]]]:
+        for side, other in permutations(range(len(self.sources)), 2):
+            reaches = np.maximum(self.reaches[side], 0.0)
+            yield self.sources[side], self.sources[other], self.template.counts_rows[side], reaches
 
     @cached_property
     def sides(self) -> tuple[Table, ...]:
@@ -212,6 +196,16 @@ def build_join(
     return JoinTable(template, anchor, own[order], columns, is_better_above(template, anchor, columns, statistics))
 
 
+def build_joins(rows: Iterable[QueryRow], statistics: Statistics) -> list[JoinTable]:
+    """A table for each template."""
+    grouped: dict[JoinTemplate, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
+    for number, template, constants in rows:
+        numbers, values = grouped[template]
+        numbers.append(number)
+        values.append(constants)
+    return [build_join(template, *columns, statistics) for template, columns in grouped.items()]
+
+
 def choose_edge(template: JoinTemplate, statistics: Statistics) -> int:
     """The equality that the fewest pairs satisfy: that with the most distinct values on either side."""
     equalities = [(i, edge) for i, edge in enumerate(template.edges) if edge.is_equality]
@@ -228,22 +222,9 @@ def choose_edge(template: JoinTemplate, statistics: Statistics) -> int:
     return max(equalities, key=most)[0]
 
 
-def merge_joins(tables: Sequence[JoinTable], dropped: Ints) -> JoinTable | None:
-    """One table of several of the same template and anchor, without the dropped queries; None where none is left."""
-    numbers = np.concatenate([table.numbers for table in tables])
-    keep = np.flatnonzero(~np.isin(numbers, dropped))
-    keep = keep[np.argsort(numbers[keep], kind="stable")]
-    if not len(keep):
-        return None
-    columns = zip(*(table.columns for table in tables), strict=True)
-    merged = tuple(take(concatenated(parts), keep) for parts in columns)
-    return replace(tables[0], numbers=numbers[keep], columns=merged)
-
-
-def join_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> JoinTable:
-    template: JoinTemplate = from_json(header[0])
-    columns = tuple(arrays[f"column{i}"] for i in range(len(template.types)))
-    return JoinTable(template, header[1], arrays["numbers"], columns, header[2])
+def join_from_arrays(template: JoinTemplate, header: Sequence[Any], arrays: Mapping[str, Any]) -> JoinTable:
+    numbers, columns = read_columns(arrays)
+    return JoinTable(template, header[1], numbers, columns, header[2])
 
 
 def variables_of(tables: Sequence[JoinTable]) -> Iterator[tuple[Variable, bool]]:

@@ -1,44 +1,59 @@
-"""Joins: groups are join tables, each the queries of one join template with any number of sides."""
+"""Joins: groups are join tables, each the queries of one join template with any number of sides. Some joins give
+combinations of documents; annotation joins are semi-joins that collect what a document joins."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
-from fishweir.algebra.joins import JoinTemplate
+from fishweir.algebra.codec import from_json
 from fishweir.algebra.nodes import Constant
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Bundle, Described, Explained, Group, Kind, Placed, QueryRow, Stage, State, Strategy
+from fishweir.evaluate.join.annotations.annotation_joins import AnnotationJoins
+from fishweir.evaluate.join.annotations.annotation_tables import annotations_from_arrays, build_annotations, side_rows
+from fishweir.evaluate.join.annotations.explain import describe_annotations, explain_annotation
 from fishweir.evaluate.join.explain import describe_joins, explain_join
-from fishweir.evaluate.join.join_tables import JoinTable, build_join, join_from_arrays, merge_joins
+from fishweir.evaluate.join.join_tables import JoinTable, build_joins, join_from_arrays
 from fishweir.evaluate.join.operators import EdgeSetJoins, JoinOperator, JoinsByRows, MultiwayJoins
+from fishweir.evaluate.join.query_tables import QueryTable, merge_tables
 from fishweir.evaluate.join.rows.row_joins import join_signature
 from fishweir.evaluate.join.stage import JoinStage
 from fishweir.evaluate.join.state import run_from_arrays
 from fishweir.evaluate.statistics import Statistics
+
+Row = TypeVar("Row")
 
 
 class JoinKind(Kind):
     name, misses_late = "joins", True
 
     def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]:
-        grouped: dict[JoinTemplate, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
-        for number, template, constants in rows:
-            numbers, values = grouped[template]
-            numbers.append(number)
-            values.append(constants)
-        return [build_join(template, *columns, statistics) for template, columns in grouped.items()]
+        combining, collecting = _apart(rows, lambda row: row[1])
+        return [*build_joins(combining, statistics), *build_annotations(collecting)]
 
-    def merge(self, groups: Sequence[JoinTable], dropped: Ints, statistics: Statistics) -> list[Group]:
-        grouped: dict[Hashable, list[JoinTable]] = defaultdict(list)
+    def side_rows(self, rows: Iterable[QueryRow]) -> Iterable[QueryRow]:
+        return side_rows(_apart(rows, lambda row: row[1])[1])
+
+    def sides(self, group: QueryTable) -> Ints:
+        return group.matched_sides
+
+    def merge(self, groups: Sequence[QueryTable], dropped: Ints, statistics: Statistics) -> list[Group]:
+        grouped: dict[Hashable, list[QueryTable]] = defaultdict(list)
         for group in groups:
             grouped[group.merge_key].append(group)
-        merged = (merge_joins(tables, dropped) for tables in grouped.values())
+        merged = (merge_tables(tables, dropped) for tables in grouped.values())
         return [table for table in merged if table is not None]
 
     def read(self, header: Any, arrays: Mapping[str, Any]) -> Group:
-        return join_from_arrays(header, arrays)
+        template = from_json(header[0])
+        return (
+            annotations_from_arrays(template, arrays)
+            if template.collects
+            else join_from_arrays(template, header, arrays)
+        )
 
     def stage(self, operators: Sequence[JoinOperator]) -> Stage:
         return JoinStage(operators)
@@ -47,10 +62,21 @@ class JoinKind(Kind):
         return run_from_arrays(arrays)
 
     def explain(self, number: int, template: Any, constants: Sequence[Constant], about: Explained) -> list[str]:
-        return explain_join(number, template, constants, about)
+        explain = explain_annotation if template.collects else explain_join
+        own = [placed for placed in about.bundles if placed.groups[0].template.collects == template.collects]  # type: ignore[attr-defined]
+        return explain(number, template, constants, replace(about, bundles=own))
 
     def describe(self, bundles: Sequence[Placed]) -> tuple[list[Described], list[str]]:
-        return describe_joins(bundles), []
+        combining, collecting = _apart(bundles, lambda placed: placed.groups[0].template)  # type: ignore[attr-defined]
+        return [*describe_joins(combining), *describe_annotations(collecting)], []
+
+
+def _apart(some: Iterable[Row], template: Callable[[Row], Any]) -> tuple[list[Row], list[Row]]:
+    """Those of joins that give combinations, and those of joins that collect."""
+    found: tuple[list[Row], list[Row]] = [], []
+    for one in some:
+        found[template(one).collects].append(one)
+    return found
 
 
 class ByEdgeSets(Strategy):
@@ -88,7 +114,19 @@ class ByMultiwayJoin(Strategy):
     name, kind = "mjoin", "joins"
 
     def take(self, groups: Mapping[int, JoinTable], statistics: Statistics) -> list[Bundle]:
-        return [self.bundle([place]) for place in groups]
+        return [self.bundle([place]) for place, table in groups.items() if not table.template.collects]
 
     def operator(self, placed: Placed) -> MultiwayJoins:
         return MultiwayJoins(placed.groups)  # type: ignore[arg-type]
+
+
+class ByWindows(Strategy):
+    """Annotation joins of a segment together: windows over the same items are one, equal comparisons are one."""
+
+    name, kind = "windows", "joins"
+
+    def take(self, groups: Mapping[int, QueryTable], statistics: Statistics) -> list[Bundle]:
+        return [self.bundle(groups)] if groups else []
+
+    def operator(self, placed: Placed) -> AnnotationJoins:
+        return AnnotationJoins(placed.groups)  # type: ignore[arg-type]

@@ -10,14 +10,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property, partial
-from typing import Protocol
+from typing import Generic, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.edges import EdgeSets
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.many.mjoin import find_many
@@ -26,12 +28,14 @@ from fishweir.evaluate.join.many.partial import Combinations
 from fishweir.evaluate.join.many.side_views import many_rows
 from fishweir.evaluate.join.pairing import PairBlock, RunContext, find_pairs
 from fishweir.evaluate.join.pairs import SetPairs, UnverifiedPairs, join_runs
+from fishweir.evaluate.join.query_tables import AnyTable, QueryTable
 from fishweir.evaluate.join.rows.probing import Joined, join_rows
 from fishweir.evaluate.join.rows.row_joins import RowJoin, row_joins
 from fishweir.evaluate.join.rows.verifying import verify
 from fishweir.evaluate.join.state import Run, SideRows
 from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.results import ResultRows, result_batch, rows_to_lists, to_lists
+from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 
@@ -41,8 +45,16 @@ class RowSide:
 
     key: int
     lists_queries: bool
-    source: Source
-    rows: Callable[[Mapping[Path, PathTable]], SideRows | None]
+    sources: tuple[Source, ...]
+    rows: Callable[[Batch], SideRows | None]
+
+    def reads(self, sources: Collection[Source]) -> bool:
+        return any(source in sources for source in self.sources)
+
+
+def from_values(rows: Callable[[Mapping[Path, PathTable]], SideRows | None]) -> Callable[[Batch], SideRows | None]:
+    """The rows of a side that depend on the values of documents alone."""
+    return lambda batch: rows(batch.witnesses)
 
 
 @dataclass(frozen=True)
@@ -55,14 +67,31 @@ class Waits:
     reach: float
 
 
+class ProbeOrder(Enum):
+    """In which order an operator takes the documents of a micro-batch."""
+
+    ANY = "any"
+    ARRIVAL = "arrival"
+    """As they arrived: a document joins what is there when it comes."""
+    ARRIVAL_AND_TIME = "arrival and time"
+    """As they arrived, and none that is older than one before it together with that one: windows of rows are seen from
+    old documents too."""
+
+
 class JoinOperator(Protocol):
     """What the join stage asks of a strategy."""
 
-    @property
-    def tables(self) -> Sequence[JoinTable]: ...
+    keeps_all: bool
+    """Whether all documents of its sources are kept, or only those that have rows with lists."""
 
     @property
-    def sources(self) -> Collection[Source]: ...
+    def order(self) -> ProbeOrder: ...
+
+    @property
+    def tables(self) -> Sequence[QueryTable]: ...
+
+    @property
+    def sources(self) -> frozenset[Source]: ...
 
     @property
     def variables(self) -> Mapping[Variable, bool]:
@@ -75,15 +104,26 @@ class JoinOperator(Protocol):
     def waits(self, dead: Collection[int] = ()) -> Iterable[Waits]:
         """The longest windows of living queries."""
 
+    def listed(self, runs: Sequence[Run], watermarks: Watermarks) -> list[NDArray[np.bool_]]:
+        """Of runs that are merged, which entries of the lists of their rows later documents may need; asked where it
+        does not keep all documents."""
+
     def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
         """What the new documents join, among themselves and with the old ones; one `part` of `parts` of it."""
 
 
-class Joins(ABC):
+class Joins(ABC, Generic[AnyTable]):
     """Join tables that one strategy evaluates."""
 
-    def __init__(self, tables: Sequence[JoinTable]) -> None:
+    keeps_all: bool = True
+
+    def __init__(self, tables: Sequence[AnyTable]) -> None:
         self.tables = tuple(tables)
+
+    @cached_property
+    def order(self) -> ProbeOrder:
+        counts_rows = any(rows for table in self.tables for _, _, rows, _ in table.waiting())
+        return ProbeOrder.ARRIVAL_AND_TIME if counts_rows else ProbeOrder.ANY
 
     @cached_property
     def _windows(self) -> dict[tuple[Source, Source, bool], tuple[Ints, NDArray[np.float64]]]:
@@ -91,10 +131,8 @@ class Joins(ABC):
         first."""
         parts: dict[tuple[Source, Source, bool], list[tuple[Ints, NDArray[np.float64]]]] = {}
         for table in self.tables:
-            sides = range(len(table.sources))
-            for side, other in ((i, j) for i in sides for j in sides if i != j):
-                key = table.sources[side], table.sources[other], table.template.counts_rows[side]
-                parts.setdefault(key, []).append((table.numbers, np.maximum(table.reaches[side], 0.0)))
+            for source, other, rows, reaches in table.waiting():
+                parts.setdefault((source, other, rows), []).append((table.numbers, reaches))
         found = {}
         for key, some in parts.items():
             numbers, reaches = (np.concatenate(columns) for columns in zip(*some, strict=True))
@@ -121,11 +159,14 @@ class Joins(ABC):
     def row_sides(self) -> Sequence[RowSide]:
         return ()
 
+    def listed(self, runs: Sequence[Run], watermarks: Watermarks) -> list[NDArray[np.bool_]]:
+        return [np.ones(len(run.rows.members), np.bool_) for run in runs]
+
     @abstractmethod
     def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]: ...
 
 
-class JoinsOfTwo(Joins):
+class JoinsOfTwo(Joins[JoinTable]):
     """Joins whose results are pairs of documents."""
 
     @abstractmethod
@@ -176,7 +217,7 @@ class JoinsByRows(JoinsOfTwo):
     @cached_property
     def row_sides(self) -> Sequence[RowSide]:
         return [
-            RowSide(join.keys[side], join.listed[side], join.sources[side], partial(join.rows, side))
+            RowSide(join.keys[side], join.listed[side], (join.sources[side],), from_values(partial(join.rows, side)))
             for join in self.by_rows
             for side in (0, 1)
         ]
@@ -187,7 +228,7 @@ class JoinsByRows(JoinsOfTwo):
         return join_rows(self.by_rows, new, old, part, parts, known.ranks)
 
 
-class MultiwayJoins(Joins):
+class MultiwayJoins(Joins[JoinTable]):
     """Joins of any number of streams, each table by itself."""
 
     def __init__(self, tables: Sequence[JoinTable]) -> None:
@@ -197,7 +238,12 @@ class MultiwayJoins(Joins):
     @cached_property
     def row_sides(self) -> Sequence[RowSide]:
         return [
-            RowSide(join.table.keys[side], bool(template.conditions), template.source, partial(many_rows, join, side))
+            RowSide(
+                join.table.keys[side],
+                bool(template.conditions),
+                (template.source,),
+                from_values(partial(many_rows, join, side)),
+            )
             for join in self.many
             for side, template in enumerate(join.template.sides)
         ]

@@ -103,6 +103,7 @@ class RunContext:
 
     def __init__(self, runs: Sequence[Run], counts_rows: bool = True) -> None:
         """`counts_rows`: whether any window does."""
+        self.runs = tuple(runs)
         self.ranks, self.superseded = Ranks(runs if counts_rows else []), Superseded(runs)
         self.passed_on = any(run.passed_on for run in runs)
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.group import Batch, Kept, Stage, State
-from fishweir.evaluate.join.operators import JoinOperator, RowSide, Waits
+from fishweir.evaluate.group import Batch, Stage, State
+from fishweir.evaluate.join.operators import JoinOperator, ProbeOrder, RowSide, Waits
 from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.ranks import arrival_blocks, oldest_of_newest
 from fishweir.evaluate.join.state import Hashes, Run, Versions, build_run, concatenated_rows, merge_runs, no_versions
@@ -41,24 +41,40 @@ class JoinStage(Stage):
     def reads(self, sources: Sequence[Source]) -> bool:
         return any(source in part.sources for source in sources for part in self.parts)
 
-    def keep(self, batch: Batch) -> Kept:
-        return Kept(batch_run(self, batch))
+    def keep(self, batch: Batch) -> Run | None:
+        run = batch_run(self, batch)
+        return run if len(run) or len(run.versions) else None
 
-    def probe(self, new: Sequence[Kept], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
-        fresh = [kept.state for kept in new if isinstance(kept.state, Run)]
-        before = [state for state in old if isinstance(state, Run)]
-        for block in self._blocks(fresh, max((run.newest for run in before), default=-np.inf)):
-            known = RunContext([*before, *block], self.is_by_arrival)
+    def probe(self, new: Sequence[State], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
+        fresh, before = ([state for state in some if isinstance(state, Run)] for some in (new, old))
+        for order in ProbeOrder:
+            operators = [operator for operator in self.parts if operator.order is order]
+            if operators:
+                yield from self._probe(order, operators, fresh, before, part, parts)
+
+    def _probe(
+        self,
+        order: ProbeOrder,
+        operators: Sequence[JoinOperator],
+        fresh: Sequence[Run],
+        before: list[Run],
+        part: int,
+        parts: int,
+    ) -> Iterator[ResultRows]:
+        for block in self._blocks(order, fresh, before):
+            known = RunContext([*before, *block], order is ProbeOrder.ARRIVAL_AND_TIME)
             for run in block:
-                for operator in self.parts:
+                for operator in operators:
                     yield from operator.find(run, before, part, parts, known)
                 before = [*before, run]
 
-    def _blocks(self, fresh: Sequence[Run], front: float) -> Iterator[list[Run]]:
+    def _blocks(self, order: ProbeOrder, fresh: Sequence[Run], before: Sequence[Run]) -> Iterator[list[Run]]:
         """The documents of a micro-batch, those that arrived first before others where their order matters."""
-        if not self.is_by_arrival:
+        if order is ProbeOrder.ANY:
             yield list(fresh)
             return
+        newest = max((run.newest for run in before), default=-np.inf)
+        front = newest if order is ProbeOrder.ARRIVAL_AND_TIME else None
         for block in arrival_blocks([run.times for run in fresh], [run.arrivals for run in fresh], front):
             yield [self._some(run, chosen) for run, chosen in zip(fresh, block, strict=True) if chosen.any()]
 
@@ -75,10 +91,23 @@ class JoinStage(Stage):
         used: dict[int, float] = {}
         oldest = {stream: _oldest_needed(stream, waits, watermarks, runs, used) for stream in streams}
         needed = NeededDocuments(oldest, used)
+        if self.listing:
+            waits = [wait for part in self.parts if part.keeps_all for wait in part.waits(dropped)]
+            whole = {stream: _oldest_needed(stream, waits, watermarks, runs, {}) for stream in streams}
+            needed = replace(needed, whole=whole, lists=NeededLists(self.listing, watermarks))
         if not any(len(run.versions) for run in runs):
             return needed
         there = [np.full(len(run), needed.count(run) > 0) for run in runs]  # a run goes whole, or stays a while
         return replace(needed, entries=needed_versions(runs, there))
+
+    def keeps_all(self, sources: Collection[Source]) -> bool:
+        """Whether all documents of some sources are kept, or only those that have rows."""
+        return any(part.keeps_all and not part.sources.isdisjoint(sources) for part in self.parts)
+
+    @cached_property
+    def listing(self) -> list[JoinOperator]:
+        """The operators that keep documents by the lists of their rows."""
+        return [part for part in self.parts if not part.keeps_all]
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
         """What the documents of some sources are walked for, and whether the values are read."""
@@ -104,9 +133,9 @@ class JoinStage(Stage):
     def row_sides(self) -> list[RowSide]:
         """The sides whose rows are kept. Joins of several segments may be of one class: its rows are the same for all
         of them and kept once, unless they list the queries whose constants they satisfy: then each keeps its own."""
-        found: dict[tuple[int, int], RowSide] = {}
+        found: dict[tuple[int, tuple[Source, ...], int], RowSide] = {}
         for place, side in enumerate(side for part in self.parts for side in part.row_sides):
-            found.setdefault((side.key, place if side.lists_queries else -1), side)
+            found.setdefault((side.key, side.sources, place if side.lists_queries else -1), side)
         return list(found.values())
 
     @cached_property
@@ -115,8 +144,8 @@ class JoinStage(Stage):
 
     @cached_property
     def is_by_arrival(self) -> bool:  # type: ignore[override]
-        """Whether some window counts rows: which ones it holds depends on what has arrived."""
-        return any(wait.rows for part in self.parts for wait in part.waits())
+        """Whether what some window holds depends on what has arrived."""
+        return any(part.order is not ProbeOrder.ANY for part in self.parts)
 
     def merged(self, runs: Sequence[Any], needed: Any = None) -> Run:
         """One run of several, without what no query needs any more."""
@@ -125,18 +154,47 @@ class JoinStage(Stage):
 
 
 @dataclass(frozen=True)
+class NeededLists:
+    """What operators need that keep documents by the lists of their rows: entries of these lists."""
+
+    operators: Sequence[JoinOperator]
+    watermarks: Watermarks
+
+    def own(self, run: Run) -> NDArray[np.bool_]:
+        """Which entries are theirs."""
+        classes = [side.key for operator in self.operators for side in operator.row_sides if side.lists_queries]
+        rows = np.isin(run.rows.classes, np.array(classes, np.uint64))
+        return np.repeat(rows, np.diff(run.rows.member_starts))
+
+    def needed(self, runs: Sequence[Run]) -> list[NDArray[np.bool_]]:
+        """Of runs that are merged, which entries are needed or not theirs."""
+        parts = zip(*(operator.listed(runs, self.watermarks) for operator in self.operators), strict=True)
+        return [np.logical_or.reduce([~self.own(run), *some]) for run, some in zip(runs, parts, strict=True)]
+
+
+@dataclass(frozen=True)
 class NeededDocuments:
-    """Of each stream the documents from a time on."""
+    """Of each stream the documents from a time on: of those that are kept by the lists of their rows no `oldest` one is
+    older, and of all others no one in `whole`."""
 
     oldest: Mapping[int, float]
     used: Mapping[int, float]
+    whole: Mapping[int, float] | None = None
+    lists: NeededLists | None = None
     entries: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Of changing files, those that say until when these documents are in force."""
 
-    def __call__(self, run: Run) -> NDArray[np.bool_]:
+    def listed(self, runs: Sequence[Run]) -> Sequence[NDArray[np.bool_] | None]:
+        return [None] * len(runs) if self.lists is None else self.lists.needed(runs)
+
+    def __call__(self, run: Run, listed: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+        from_then_on = self.oldest if self.whole is None else self.whole
         streams, place = np.unique(run.streams, return_inverse=True)
-        oldest = np.array([self.oldest.get(stream, np.inf) for stream in streams.tolist()])
-        return np.asarray(run.times >= oldest[place], np.bool_)
+        oldest = np.array([from_then_on.get(stream, np.inf) for stream in streams.tolist()])
+        needed = np.asarray(run.times >= oldest[place], np.bool_)
+        if self.lists is not None and listed is not None:
+            needed |= run.has_listed(listed & self.lists.own(run))
+        return needed
 
     def versions(self, run: Run) -> NDArray[np.bool_]:
         return are_among(run.versions, self.entries)
@@ -158,7 +216,10 @@ class Chosen:
 
     documents: NDArray[np.bool_] | None = None
 
-    def __call__(self, run: Run) -> NDArray[np.bool_]:
+    def listed(self, runs: Sequence[Run]) -> Sequence[None]:
+        return [None] * len(runs)
+
+    def __call__(self, run: Run, listed: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
         return np.ones(len(run), np.bool_) if self.documents is None else self.documents
 
     def versions(self, run: Run) -> NDArray[np.bool_]:
@@ -186,19 +247,24 @@ def _oldest_needed(
 
 def batch_run(stage: JoinStage, batch: Batch) -> Run:
     """What a batch of one stream's documents leaves for later ones to join."""
-    sides = (side for side in stage.row_sides if side.source in batch.sources)
-    rows = [found for side in sides if (found := side.rows(batch.witnesses)) is not None]
+    sides = (side for side in stage.row_sides if side.reads(batch.sources))
+    by_class = {(side.key, i if side.lists_queries else -1): side for i, side in enumerate(sides)}
+    parts = [found for side in by_class.values() if (found := side.rows(batch)) is not None]
+    rows, documents = concatenated_rows(parts, [0] * len(parts)), np.arange(len(batch))
+    if not stage.keeps_all(batch.sources):
+        documents, place = np.unique(rows.documents, return_inverse=True)
+        rows = replace(rows, documents=place)
     return build_run(
-        np.full(len(batch), batch.stream, np.int64),
-        batch.numbers,
-        batch.times,
-        batch.since,
+        np.full(len(documents), batch.stream, np.int64),
+        batch.numbers[documents],
+        batch.times[documents],
+        batch.since if isinstance(batch.since, int) else np.asarray(batch.since)[documents],
         stage.variables(batch.sources),
         batch.witnesses,
-        concatenated_rows(rows, [0] * len(rows)),
-        batch.arrivals,
+        rows,
+        batch.arrivals[documents],
         _versions(batch.stream, batch.changes),
-        batch.origins,
+        np.asarray(batch.origins)[documents] if len(batch.origins) else (),
     )
 
 

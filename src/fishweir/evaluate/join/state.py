@@ -61,6 +61,15 @@ class SideRows:
             parts |= {f"{name}_starts": np.append(0, np.cumsum(lengths)), f"{name}s": getattr(self, f"{name}s")[at]}
         return SideRows(**parts)
 
+    def with_members(self, kept: NDArray[np.bool_]) -> SideRows:
+        """With some entries of the lists of queries only. A row whose list gets empty is left out."""
+        counts = np.diff(self.member_starts)
+        owner = np.repeat(np.arange(len(self)), counts)[kept]
+        left = np.bincount(owner, minlength=len(self))
+        starts = np.append(0, np.cumsum(left)).astype(np.int64)
+        rows = replace(self, member_starts=starts, members=self.members[kept])
+        return rows.take(np.flatnonzero((left > 0) | (counts == 0)))
+
     def sorted(self) -> SideRows:
         return self.take(np.argsort(self.keys, kind="stable"))
 
@@ -161,6 +170,12 @@ class Run:
     def oldest(self) -> float:
         return float(self.times.min(initial=np.inf))
 
+    def has_listed(self, entries: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which documents have rows with some of these entries in their lists of queries."""
+        found = np.zeros(len(self), np.bool_)
+        found[np.repeat(self.rows.documents, np.diff(self.rows.member_starts))[entries]] = True
+        return found
+
     def arrays(self) -> dict[str, Any]:
         """All arrays by name; those of a part with its name before theirs."""
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _PARTS}
@@ -182,7 +197,10 @@ def origin_of(stream: Any, number: Any) -> Any:
 class Needed(Protocol):
     """What of a run later documents may still join: which documents, and which entries of changing files."""
 
-    def __call__(self, run: Run) -> NDArray[np.bool_]: ...
+    def listed(self, runs: Sequence[Run]) -> Sequence[NDArray[np.bool_] | None]:
+        """Of runs that are merged, which entries of their rows' lists of queries; None stands for all."""
+
+    def __call__(self, run: Run, listed: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]: ...
 
     def versions(self, run: Run) -> NDArray[np.bool_]: ...
 
@@ -191,13 +209,13 @@ def build_run(
     streams: Ints,
     numbers: Ints,
     times: NDArray[np.float64],
-    since: int | Sequence[int],
+    since: int | Sequence[int] | Ints,
     variables: Mapping[Variable, bool],
     witnesses: Mapping[Path, PathTable],
     rows: SideRows,
     arrivals: NDArray[np.float64],
     versions: Versions,
-    origins: Sequence[int] = (),
+    origins: Sequence[int] | Ints = (),
 ) -> Run:
     """A run of one batch; `variables` with whether their values are compared, all of these documents' sources."""
     keys = np.array([variable.key for variable in variables], dtype=np.uint64)
@@ -257,7 +275,8 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
     """One run of several: without documents, variables and rows that nobody needs any more."""
     wanted = np.array(list(variables), dtype=np.uint64)
     compared = np.array(list(variables.values()), dtype=np.bool_)
-    parts = [_kept(run, wanted, classes, needed) for run in runs]
+    lists = needed.listed(runs)
+    parts = [_kept(run, wanted, classes, needed, own) for run, own in zip(runs, lists, strict=True)]
     shifts = np.append(0, np.cumsum([len(part) for part in parts]))[:-1].tolist()
     cells = np.concatenate([np.diff(part.cells) for part in parts])
     lengths = np.concatenate([np.diff(part.node_starts) for part in parts])
@@ -290,8 +309,8 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
     return replace(merged, keys=keys[order], documents=holders[order])
 
 
-def _kept(run: Run, wanted: Hashes, classes: Hashes, needed: Needed) -> Run:
-    documents = np.flatnonzero(needed(run))
+def _kept(run: Run, wanted: Hashes, classes: Hashes, needed: Needed, listed: NDArray[np.bool_] | None) -> Run:
+    documents = np.flatnonzero(needed(run, listed))
     renumbered = np.full(len(run), -1, np.int64)
     renumbered[documents] = np.arange(len(documents))
     columns = run.columns(wanted)
@@ -301,7 +320,8 @@ def _kept(run: Run, wanted: Hashes, classes: Hashes, needed: Needed) -> Run:
     hi = np.where(there, run.cells[np.where(there, cell + 1, 0)], 0)
     _, at = expand(lo, hi)
     _, nodes = expand(run.node_starts[at], run.node_starts[at + 1])
-    rows = run.rows.take(np.flatnonzero((renumbered[run.rows.documents] >= 0) & np.isin(run.rows.classes, classes)))
+    rows = run.rows if listed is None else run.rows.with_members(listed)
+    rows = rows.take(np.flatnonzero((renumbered[rows.documents] >= 0) & np.isin(rows.classes, classes)))
     return Run(
         run.streams[documents],
         run.numbers[documents],

@@ -12,7 +12,7 @@ from pathlib import Path as FilePath
 
 import numpy as np
 
-from fishweir.algebra.nodes import Source, StreamDefinition
+from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import dotted
 from fishweir.evaluate.group import Batch, Paths, Stage
 from fishweir.evaluate.matches import Matches
@@ -26,11 +26,6 @@ from fishweir.evaluate.witnesses.shared_paths import DocumentWalk, FoundTables, 
 
 COUNTED = 256
 """Paths of which statistics are taken in one chunk: the counting must stay a small part of the matching."""
-
-
-def sources_of(stream: StreamDefinition) -> tuple[Source, ...]:
-    own = (Source(stream.name),)
-    return (*own, Source(stream.dtd, dtd=True)) if stream.dtd else own
 
 
 class Plan:

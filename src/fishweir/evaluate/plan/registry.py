@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from fishweir.evaluate.group import Kind
-from fishweir.evaluate.join.annotations.kind import Annotations
 from fishweir.evaluate.join.kind import JoinKind
 from fishweir.evaluate.select.filter_kind import Filters
 from fishweir.evaluate.select.kind import Selections
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (Selections(), Filters(), JoinKind(), Annotations())}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (Selections(), Filters(), JoinKind())}
 """In the order in which a segment holds their groups and a micro-batch evaluates them: a kind that others match for
 comes after them."""
 

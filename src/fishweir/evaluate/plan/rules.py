@@ -10,7 +10,7 @@ A rule takes what it evaluates best of the groups that are left; the next one ge
 5. Edge sets, before rows: a join of two streams by equality alone is decided by a set of bits per pair.
 6. Rows: every other join of two streams.
 7. The multiway join: joins of more streams.
-8. Windows: annotation joins.
+8. Windows: joins that collect, which no rule before takes (annotation joins).
 
 A strategy that somebody asks for by name comes before all of these, and takes what it can evaluate.
 """
@@ -20,8 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fishweir.evaluate.group import Bundle, Group, Strategy, asked_strategy
-from fishweir.evaluate.join.annotations.kind import ByWindows
-from fishweir.evaluate.join.kind import ByEdgeSets, ByMultiwayJoin, ByRows
+from fishweir.evaluate.join.kind import ByEdgeSets, ByMultiwayJoin, ByRows, ByWindows
 from fishweir.evaluate.select.filter_kind import FactorizedFilters
 from fishweir.evaluate.select.strategies import ByAnchor, ByRegions, ByTwigs
 from fishweir.evaluate.statistics import Statistics

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import glob
 from urllib.parse import unquote, urlsplit
+
+
+def is_glob(path: str) -> bool:
+    return glob.has_magic(path)
 
 
 def is_url(place: str) -> bool:

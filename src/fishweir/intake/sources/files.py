@@ -19,6 +19,7 @@ import pyarrow as pa
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import file_problem, logger, warn_problems
+from fishweir.intake.sources.addresses import is_glob
 from fishweir.intake.sources.split import BATCH_BYTES, BATCH_DOCUMENTS, xml_batches
 from fishweir.intake.sources.table_files import csv_batches, json_batches, parquet_batches
 
@@ -209,10 +210,6 @@ def skipped(batches: Iterator[pa.RecordBatch], count: int) -> Iterator[pa.Record
         if count < batch.num_rows:
             yield batch.slice(count)
         count = max(count - batch.num_rows, 0)
-
-
-def is_glob(path: str) -> bool:
-    return glob.has_magic(path)
 
 
 def source_files(pattern: str) -> list[str]:

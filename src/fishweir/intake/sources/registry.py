@@ -6,15 +6,18 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from fishweir.algebra.documents import parse_path
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import SourceError
-from fishweir.intake.log import StreamLog
-from fishweir.intake.sources.addresses import file_of, is_url, without_credentials
-from fishweir.intake.sources.changing import ChangingSource
-from fishweir.intake.sources.files import READERS, FileSource, is_glob
+from fishweir.intake.sources.addresses import file_of, is_glob, is_url, without_credentials
+
+if TYPE_CHECKING:
+    from fishweir.intake.log import StreamLog
+
+FILES = ("xml", "csv", "json", "parquet")
+"""The formats of files that are read here (sources/files.py)."""
 
 
 class Source(Protocol):
@@ -64,7 +67,7 @@ _ADDED: dict[str, SourceFormat] = {}
 
 def add_format(name: str, format: SourceFormat) -> None:
     """Registers a format for `create stream ... from '...' format NAME`; SourceError where it is built in."""
-    if name in (*READERS, "feed", "kafka"):
+    if name in (*FILES, "feed", "kafka"):
         raise SourceError(f"the format '{name}' is built in and cannot be replaced")
     _ADDED[name] = format
 
@@ -88,7 +91,13 @@ def open_source(stream: StreamDefinition, log: StreamLog, base: Path) -> Source 
         from fishweir.intake.sources.feed import FeedSource  # late: Spark's workers need no HTTP client
 
         return FeedSource(stream, log, base)
-    return FileSource(stream, log, base) if stream.rows is None else ChangingSource(stream, log, base)
+    if stream.rows is not None:
+        from fishweir.intake.sources.changing import ChangingSource
+
+        return ChangingSource(stream, log, base)
+    from fishweir.intake.sources.files import FileSource  # late: who declares a stream reads no file
+
+    return FileSource(stream, log, base)
 
 
 def check_source(stream: StreamDefinition, base: Path) -> None:
@@ -114,8 +123,8 @@ def _check_definition(stream: StreamDefinition) -> None:
     start = f"stream {stream.name} from '{without_credentials(stream.path or '')}':"
     if stream.format == "feed":
         return
-    if stream.format is not None and stream.format not in (*READERS, "kafka"):
-        known = ", ".join((*READERS, "feed", *_ADDED))
+    if stream.format is not None and stream.format not in (*FILES, "kafka"):
+        known = ", ".join((*FILES, "feed", *_ADDED))
         raise SourceError(f"{start} unknown format {stream.format}: known are {known}; others must be registered first")
     if "://" in (stream.path or "") or stream.format == "kafka":
         raise SourceError(f"{start} only files, folders, globs and feeds can be read; for a feed add: format feed")

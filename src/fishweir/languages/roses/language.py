@@ -7,7 +7,6 @@ stands alone as a query. The transformer makes syntax nodes that still know thei
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import Any
 
@@ -42,7 +41,6 @@ from fishweir.languages.schedule import Clauses, ScheduleTransformer
 from fishweir.languages.streams.language import bad_place
 
 FeedStatement = CreateFeed | RegisterFeed | Subscribe | Unsubscribe | DropFeed
-OUTPUTS = ("mail", "rss", "file", "http")
 
 
 @v_args(inline=True)
@@ -62,11 +60,10 @@ class RosesTransformer(ScheduleTransformer):
         return RegisterSyntax(place, _after(rest, "APPLY"), rest[-1])
 
     def subscribe(self, _subscribe: Token, _to: Token, feed: Token, *rest: Any) -> SubscribeSyntax:
-        every = rest[-1] if isinstance(rest[-1], float) else 0.0
-        output = next(i for i, word in enumerate(rest) if isinstance(word, Token) and word.type == "OUTPUT")
-        return SubscribeSyntax(feed, _after(rest[:output], "APPLY"), rest[output + 1], rest[output + 2], every)
+        *before, action, clauses = rest
+        return SubscribeSyntax(feed, _after(tuple(before), "APPLY"), action, clauses)
 
-    def unsubscribe(self, _unsubscribe: Token, _from: Token, feed: Token, *rest: Token) -> UnsubscribeSyntax:
+    def unsubscribe(self, _unsubscribe: Token, _from: Token, feed: Token, *rest: Any) -> UnsubscribeSyntax:
         return UnsubscribeSyntax(feed, *rest[1:])
 
     def drop(self, _drop: Token, _feed: Token, name: Token) -> DropSyntax:
@@ -152,19 +149,7 @@ def parse_feed(piece: Piece) -> tuple[str, Parsed[FeedQuery]]:
     return named(syntax.name, "the feed"), bind(syntax.publication, syntax.clauses)
 
 
-def _output(word: Token, target: Token) -> tuple[str, str]:
-    """How and to where results go; Rejected where that can never be."""
-    kind, to = word.lower(), named(target, "the target")
-    if kind not in OUTPUTS:
-        raise Rejected(f"'{word}' is no output: expected {', '.join(OUTPUTS)}", start_of(word))
-    if kind == "mail" and not re.fullmatch(r"[^@\s]+@[^@\s]+", to):
-        raise Rejected(f"'{to}' is no mail address", start_of(target))
-    if kind == "http" and not re.match(r"https?://[^/\s]", to, re.IGNORECASE):
-        raise Rejected(f"'{to}' is no URL of a web server", start_of(target))
-    return kind, to
-
-
-def parse_statement(piece: Piece, line: int = 1) -> FeedStatement:
+def parse_statement(piece: Piece, line: int = 1, now: float = 0.0) -> FeedStatement:
     """Any statement of RoSeS; Rejected with the place where it does not parse or bind."""
     syntax: StatementSyntax = GRAMMAR.parse(piece)
     match syntax:
@@ -175,13 +160,11 @@ def parse_statement(piece: Piece, line: int = 1) -> FeedStatement:
             return CreateFeed(named(name, "the feed"), query.shape, query.constants, piece.text, line, replace)
         case RegisterSyntax():
             return _register(syntax, piece.text, line)
-        case SubscribeSyntax(feed, stylesheet, output, target, every):
+        case SubscribeSyntax(feed, stylesheet, action, clauses):
             applied = None if stylesheet is None else named(stylesheet, "the stylesheet")
-            kind, to = _output(output, target)
-            return Subscribe(named(feed, "the feed"), kind, to, applied, every, piece.text, line)
-        case UnsubscribeSyntax(feed, output, target):
-            where = None if target is None else named(target, "the target")
-            return Unsubscribe(named(feed, "the feed"), output and output.lower(), where, piece.text, line)
+            return Subscribe(named(feed, "the feed"), action, applied, clauses.schedule(now), piece.text, line)
+        case UnsubscribeSyntax(feed, action):
+            return Unsubscribe(named(feed, "the feed"), action, piece.text, line)
         case DropSyntax(name):
             return DropFeed(named(name, "the feed"), piece.text, line)
     raise AssertionError(syntax)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lark import Token
 
+from fishweir.algebra.nodes import Action
 from fishweir.languages.schedule import Clauses
 
 
@@ -122,16 +123,14 @@ class RegisterSyntax:
 class SubscribeSyntax:
     feed: Token
     stylesheet: Token | None
-    output: Token
-    target: Token
-    every: float
+    action: Action
+    clauses: Clauses
 
 
 @dataclass(frozen=True, slots=True)
 class UnsubscribeSyntax:
     feed: Token
-    output: Token | None = None
-    target: Token | None = None
+    action: Action | None = None
 
 
 @dataclass(frozen=True, slots=True)

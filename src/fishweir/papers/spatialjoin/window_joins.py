@@ -24,7 +24,7 @@ from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Bundle, Placed, Strategy
 from fishweir.evaluate.join.join_tables import JoinTable
-from fishweir.evaluate.join.operators import JoinsByRows, RowSide
+from fishweir.evaluate.join.operators import JoinsByRows, RowSide, from_values
 from fishweir.evaluate.join.pairing import RunContext, only
 from fishweir.evaluate.join.pairs import SetPairs
 from fishweir.evaluate.join.rows.probing import Joined, join_rows
@@ -67,7 +67,7 @@ class SlidingJoins(JoinsByRows):
     def _own_sides(self) -> dict[int, RowSide]:
         sources = self.tables[0].sources
         return {
-            _key(source, path): RowSide(_key(source, path), False, source, partial(_column_rows, source, path))
+            _key(source, path): _column_side(source, path)
             for source, columns in zip(sources, self.columns, strict=True)
             for path in columns
         }
@@ -155,6 +155,10 @@ def _split(tuples: Tuples, new: int) -> tuple[Arrivals, Arrivals]:
 
 def _key(source: Source, path: Path) -> int:
     return key_of(json.dumps(["column", to_json(source), *map(to_json, path)]))
+
+
+def _column_side(source: Source, path: Path) -> RowSide:
+    return RowSide(_key(source, path), False, (source,), from_values(partial(_column_rows, source, path)))
 
 
 def _column_rows(source: Source, path: Path, witnesses: Mapping[Path, PathTable]) -> SideRows | None:

@@ -1,7 +1,8 @@
-"""Spark's checkpoint, which has to agree with the commits but is never what the job goes on from.
+"""The checkpoint, which has to agree with the commits but is never what the job goes on from.
 
-The commits say how far each stream has been evaluated. A checkpoint that is missing or behind them costs nothing: every
-start of the query begins a new one where the commits end. One that is ahead of them has seen commits which are gone.
+The commits say how far each stream has been evaluated. The checkpoint is Spark's, with a note of ours beside its files.
+One that is missing or behind the commits costs nothing: every start of the query begins a new one. One that is ahead of
+them has seen commits which are gone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import shutil
 from pathlib import Path
 
 from fishweir.errors import HomeError
+from fishweir.pipeline.home import write_json
 from fishweir.pipeline.offsets import Offsets
+
+FINISHED = "finished.json"
 
 
 def begin_anew(checkpoint: Path, offsets: Offsets) -> None:
@@ -30,16 +34,17 @@ def begin_anew(checkpoint: Path, offsets: Offsets) -> None:
         shutil.rmtree(checkpoint)
 
 
+def finish(checkpoint: Path, offsets: Offsets) -> None:
+    """Notes how far the job has come; called when it is idle or ends, not with each micro-batch."""
+    if finished_offsets(checkpoint) != offsets:
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        write_json(checkpoint / FINISHED, offsets)
+
+
 def finished_offsets(checkpoint: Path) -> Offsets:
-    """Where the last micro-batch ended that Spark saw finish; what cannot be read says nothing."""
-    for batch in sorted(_batches(checkpoint / "commits"), reverse=True):
-        try:
-            line = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2]
-            return {str(stream): int(upto) for stream, upto in json.loads(line).items()}
-        except (OSError, ValueError, IndexError, AttributeError):
-            continue
-    return {}
-
-
-def _batches(folder: Path) -> list[int]:
-    return [int(path.name) for path in folder.glob("[0-9]*") if path.name.isdecimal()] if folder.exists() else []
+    """Where the job had come when it was idle or ended; what cannot be read says nothing."""
+    try:
+        raw = json.loads((checkpoint / FINISHED).read_text(encoding="utf-8"))
+        return {str(stream): int(upto) for stream, upto in raw.items()}
+    except (OSError, ValueError, AttributeError):
+        return {}

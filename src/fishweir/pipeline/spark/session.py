@@ -37,10 +37,11 @@ SETTINGS = {
 }
 
 
-def open_session(master: str = "local[*]") -> SparkSession:
-    """A session of our own; one that is already active is taken as it is."""
+def open_session(master: str | None = None) -> SparkSession:
+    """A session of our own; one that is already active is taken as it is. The job holds all slots but one (crew.py), so
+    there is one more than there are cores."""
     active = SparkSession.getActiveSession()
-    return active if active is not None else _open(master, SETTINGS)
+    return active if active is not None else _open(master or f"local[{len(os.sched_getaffinity(0)) + 1}]", SETTINGS)
 
 
 def open_plain_session() -> SparkSession:

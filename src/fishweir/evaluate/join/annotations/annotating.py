@@ -1,6 +1,6 @@
 """Annotating: the items of a micro-batch against what is in the windows (RoSeS 3.2 and 4.2).
 
-In: the stage, the items to annotate, the runs of the windows' items, new and retained. Out: blocks of results, each an
+In: the links, the items to annotate, the runs of the windows' items, new and retained. Out: blocks of results, each an
 item with its annotation and the queries that want it so. Candidates are found once for all queries that enumerate the
 same comparison: equal features by look-up; of `similar` those that share one of the item's rarest words (prefix
 filtering: of n words k must be common, so one of any n - k + 1 is) and are similar enough. The queries of a
@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from fishweir.algebra.annotations import ROLES
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.index.similarity import least_common
-from fishweir.evaluate.join.annotations.annotation_stage import EQUALITIES, AnnotationStage
 from fishweir.evaluate.join.annotations.checks import decide
-from fishweir.evaluate.join.annotations.items import Floats, Items, place_of
+from fishweir.evaluate.join.annotations.comparisons import EQUALITIES
+from fishweir.evaluate.join.annotations.item_views import FeatureValues, Floats, ItemView, place_of
+from fishweir.evaluate.join.annotations.links import Links
 from fishweir.evaluate.join.annotations.windows import CountedWindows
 from fishweir.evaluate.join.state import GOLDEN, Hashes, combine
 
@@ -63,54 +64,52 @@ class Collected:
 
 
 def annotate(
-    stage: AnnotationStage, primary: Items, runs: Sequence[Items], part: int = 0, parts: int = 1
+    links: Links, primary: ItemView, runs: Sequence[ItemView], part: int = 0, parts: int = 1
 ) -> Iterator[Annotated]:
     """The results among the items to annotate; `part` of `parts` of them."""
-    rows = np.arange(part, len(primary), parts)
+    rows = np.flatnonzero(np.diff(primary.to_annotate.starts))[part::parts]
     for start in range(0, len(rows), AT_ONCE):
-        block = _Block(stage, primary, rows[start : start + AT_ONCE], runs).results()
+        block = _Block(links, primary, rows[start : start + AT_ONCE], runs).results()
         if len(block):
             yield block
 
 
 class _Block:
-    """Some items to annotate: `wants` are the (item, place of a side among the stage's primaries) pairs."""
+    """Some items to annotate: `wants` are the (item, place of a side among those to annotate) pairs."""
 
-    def __init__(self, stage: AnnotationStage, primary: Items, rows: Ints, runs: Sequence[Items]) -> None:
-        self.stage, self.primary, self.runs = stage, primary, [run for run in runs if len(run)]
-        source, at = expand(primary.member_starts[rows], primary.member_starts[rows + 1])
-        sides = primary.members[at]
-        place = np.minimum(np.searchsorted(stage.primaries, sides), max(len(stage.primaries) - 1, 0))
-        known = stage.primaries[place] == sides if len(stage.primaries) else np.zeros(len(sides), np.bool_)
-        self.items, self.wants = rows[source][known], place[known]
+    def __init__(self, links: Links, primary: ItemView, rows: Ints, runs: Sequence[ItemView]) -> None:
+        self.links, self.primary, self.runs = links, primary, [run for run in runs if len(run)]
+        source, sides = primary.to_annotate.of(rows)
+        place = place_of(links.to_annotate, sides)
+        self.items, self.wants = rows[source[place >= 0]], place[place >= 0]
 
     @cached_property
     def asked(self) -> Ints:
         """(item, link) in order: the joins that decide something for the block's items."""
-        source, at = expand(self.stage.link_starts[self.wants], self.stage.link_starts[self.wants + 1])
-        return np.unique(self.items[source] << 32 | self.stage.links[at])
+        source, at = expand(self.links.link_starts[self.wants], self.links.link_starts[self.wants + 1])
+        return np.unique(self.items[source] << 32 | self.links.linked[at])
 
     @cached_property
     def counted(self) -> CountedWindows:
         links = self.asked & 0xFFFFFFFF
-        return CountedWindows(self.stage, self.primary, self.asked[self.stage.items[links] > 0], self.runs)
+        return CountedWindows(self.links, self.primary, self.asked[self.links.items[links] > 0], self.runs)
 
     def results(self) -> Annotated:
         found = self._found()
         met = np.unique(found.keys)
-        source, at = expand(self.stage.link_starts[self.wants], self.stage.link_starts[self.wants + 1])
-        keys = self.items[source] << 32 | self.stage.links[at]
+        source, at = expand(self.links.link_starts[self.wants], self.links.link_starts[self.wants + 1])
+        keys = self.items[source] << 32 | self.links.linked[at]
         missing = np.bincount(source[~np.isin(keys, met)], minlength=len(self.wants))
         held = missing == 0
         shown = np.isin(found.keys, keys[held[source]])
         found = Collected(*(getattr(found, name)[shown] for name in ("items", "links", "times", "streams", "numbers")))
-        numbers = self.stage.primaries[self.wants[held]] // ROLES
-        return _grouped(self.stage, np.unique(self.items[held] << 32 | numbers), found)
+        numbers = self.links.to_annotate[self.wants[held]] // ROLES
+        return _grouped(self.links, np.unique(self.items[held] << 32 | numbers), found)
 
     def _found(self) -> Collected:
         parts = []
-        for anchor in np.unique(self.stage.anchors[self.asked & 0xFFFFFFFF]).tolist():
-            asked = self.asked[self.stage.anchors[self.asked & 0xFFFFFFFF] == anchor]
+        for anchor in np.unique(self.links.anchors[self.asked & 0xFFFFFFFF]).tolist():
+            asked = self.asked[self.links.anchors[self.asked & 0xFFFFFFFF] == anchor]
             for run, (items, links, others) in zip(self.runs, self._candidates(anchor, asked), strict=True):
                 parts.append(self._checked(run, items, links, others, anchor))
         none = np.empty(0, np.int64)
@@ -129,65 +128,65 @@ class _Block:
                 yield self._whole_window(run, asked)
             return
         chosen = np.unique(asked >> 32)
-        condition = self.stage.compared[anchor]
-        looked_up = _features(self.primary, condition.left.key, chosen)
-        words = combine(condition.right.key, looked_up.features)
-        hits = [tuple(np.searchsorted(run.keys, words, side) for side in ("left", "right")) for run in self.runs]
+        condition = self.links.compared[anchor]
+        looked_up = _features(self.primary.values(condition.left.key), chosen)
+        words, indexes = looked_up.features, [run.index(condition.right.key) for run in self.runs]
+        hits = [tuple(np.searchsorted(keys, words, side) for side in ("left", "right")) for keys, _ in indexes]
         if condition.op == "similar":
             rare = _rarest(
-                looked_up, sum((hi - lo for lo, hi in hits), np.zeros(len(words), np.int64)), self.stage.least(anchor)
+                looked_up, sum((hi - lo for lo, hi in hits), np.zeros(len(words), np.int64)), self.links.least(anchor)
             )
             hits = [(lo[rare], hi[rare]) for lo, hi in hits]
             looked_up = _Features(looked_up.items[rare], looked_up.values[rare], looked_up.features[rare])
-        for run, (lo, hi) in zip(self.runs, hits, strict=True):
+        for run, (_, holders), (lo, hi) in zip(self.runs, indexes, hits, strict=True):
             source, at = expand(lo, hi)
-            met, others = looked_up.items[source], run.holders[at]
+            met, others = looked_up.items[source], holders[at]
             in_reach = (run.times[others] <= self.primary.times[met]) & (run.times[others] >= self._oldest(asked, met))
             pairs = _distinct(met[in_reach] << 32 | others[in_reach])
             if condition.op == "similar":
                 degree = decide(condition, self.primary, pairs >> 32, run, pairs & 0xFFFFFFFF)
-                pairs = pairs[degree >= self.stage.least(anchor)]
+                pairs = pairs[degree >= self.links.least(anchor)]
             yield self._wanted(run, pairs >> 32, pairs & 0xFFFFFFFF, asked)
 
     def _oldest(self, asked: Ints, items: Ints) -> Floats:
         """What the longest of the windows asked for reaches back to, and a little more."""
-        longest = float(self.stage.seconds[asked & 0xFFFFFFFF].max(initial=-1.0))
+        longest = float(self.links.seconds[asked & 0xFFFFFFFF].max(initial=-1.0))
         return self.primary.times[items] - longest - 1.0
 
-    def _wanted(self, run: Items, items: Ints, others: Ints, asked: Ints) -> tuple[Ints, Ints, Ints]:
+    def _wanted(self, run: ItemView, items: Ints, others: Ints, asked: Ints) -> tuple[Ints, Ints, Ints]:
         """The links that want both items of a pair: the shorter of the two lists is looked up in the other."""
         lo, hi = np.searchsorted(asked, items << 32), np.searchsorted(asked, (items + 1) << 32)
-        entered, member = expand(run.member_starts[others], run.member_starts[others + 1])
-        first, last = self.stage.links_of(run.members[member])
+        entered, sides = run.in_windows.of(others)
+        first, last = self.links.of_windows(sides)
         if (hi - lo).sum() <= (last - first).sum():
             pair, at = expand(lo, hi)
             links = asked[at] & 0xFFFFFFFF
-            place = run.place_of(self.stage.sides[links])
+            place = run.place_of(self.links.sides[links])
             keep = (place >= 0) & _within(run.entries, place << 32 | others[pair])
         else:
             source, at = expand(first, last)
-            pair, links = entered[source], self.stage.by_side[at]
+            pair, links = entered[source], self.links.by_side[at]
             keep = _within(asked, items[pair] << 32 | links)
         return items[pair[keep]], links[keep], others[pair[keep]]
 
-    def _whole_window(self, run: Items, asked: Ints) -> tuple[Ints, Ints, Ints]:
+    def _whole_window(self, run: ItemView, asked: Ints) -> tuple[Ints, Ints, Ints]:
         """Where nothing is looked up: what of the window may be in reach."""
         items, links = asked >> 32, asked & 0xFFFFFFFF
-        place, times = run.place_of(self.stage.sides[links]), self.primary.times[items]
-        first = np.searchsorted(run.times, times - self.stage.seconds[links] - 1.0, "left")
+        place, times = run.place_of(self.links.sides[links]), self.primary.times[items]
+        first = np.searchsorted(run.times, times - self.links.seconds[links] - 1.0, "left")
         last = np.searchsorted(run.times, times, "right")
         lo, hi = (np.searchsorted(run.entries, np.maximum(place, 0) << 32 | end) for end in (first, last))
         source, at = expand(lo, np.where(place >= 0, hi, lo))
         return items[source], links[source], run.entries[at] & 0xFFFFFFFF
 
-    def _checked(self, run: Items, items: Ints, links: Ints, others: Ints, anchor: int) -> Collected:
+    def _checked(self, run: ItemView, items: Ints, links: Ints, others: Ints, anchor: int) -> Collected:
         """Those whose window holds the other item and whose comparisons all hold."""
-        stage, primary = self.stage, self.primary
+        known, primary = self.links, self.primary
         apart = primary.times[items] - run.times[others]
         same = (primary.streams[items] == run.streams[others]) & (primary.numbers[items] == run.numbers[others])
-        keep = (apart >= 0) & (apart <= stage.seconds[links]) & ~same
+        keep = (apart >= 0) & (apart <= known.seconds[links]) & ~same
         items, links, others = items[keep], links[keep], others[keep]
-        counted = np.flatnonzero(stage.items[links] > 0)
+        counted = np.flatnonzero(known.items[links] > 0)
         if len(counted):
             inside = self.counted.hold(
                 items[counted] << 32 | links[counted], run.streams[others[counted]], run.numbers[others[counted]]
@@ -195,18 +194,18 @@ class _Block:
             keep = np.ones(len(items), np.bool_)
             keep[counted[~inside]] = False
             items, links, others = items[keep], links[keep], others[keep]
-        row, at = expand(stage.check_starts[links], stage.check_starts[links + 1])
+        row, at = expand(known.check_starts[links], known.check_starts[links + 1])
         holds = np.ones(len(items), np.bool_)
-        for condition in np.unique(stage.checks[at]).tolist():
-            what = stage.compared[condition]
+        for condition in np.unique(known.checks[at]).tolist():
+            what = known.compared[condition]
             if condition == anchor and what.op in EQUALITIES:
                 continue
-            own = np.flatnonzero(stage.checks[at] == condition)
+            own = np.flatnonzero(known.checks[at] == condition)
             rows = row[own]
             pairs, back = np.unique(items[rows] << 32 | others[rows], return_inverse=True)
             degree = decide(what, primary, pairs >> 32, run, pairs & 0xFFFFFFFF)[back]
-            met = degree >= (stage.shares[at[own]] if what.op == "similar" else 1.0)
-            holds[rows[met != stage.positive[at[own]]]] = False
+            met = degree >= (known.shares[at[own]] if what.op == "similar" else 1.0)
+            holds[rows[met != known.positive[at[own]]]] = False
         items, links, others = items[holds], links[holds], others[holds]
         return Collected(items, links, run.times[others], run.streams[others], run.numbers[others])
 
@@ -220,10 +219,10 @@ class _Features:
     features: Hashes
 
 
-def _features(items: Items, key: int, rows: Ints) -> _Features:
-    source, values = expand(*items.values_of(key, rows))
-    inner, at = expand(items.feature_starts[values], items.feature_starts[values + 1])
-    return _Features(rows[source[inner]], values[inner], items.features[at])
+def _features(of: FeatureValues, items: Ints) -> _Features:
+    source, values = expand(*of.of(items))
+    inner, at = expand(of.feature_starts[values], of.feature_starts[values + 1])
+    return _Features(items[source[inner]], values[inner], of.features[at])
 
 
 def _rarest(words: _Features, counts: Ints, least: float) -> Ints:
@@ -246,10 +245,10 @@ def _within(ordered: Ints, keys: Ints) -> NDArray[np.bool_]:
     return place_of(ordered, keys) >= 0
 
 
-def _grouped(stage: AnnotationStage, fired: Ints, found: Collected) -> Annotated:
+def _grouped(links: Links, fired: Ints, found: Collected) -> Annotated:
     """One row for the queries that give an item the same annotation: (item, query) pairs by the hash of what it is.
     What an item meets by several conjunctions of a join is there once."""
-    owner, joins = found.items << 32 | stage.numbers[found.links], stage.joins[found.links]
+    owner, joins = found.items << 32 | links.numbers[found.links], links.joins[found.links]
     order = np.lexsort((found.numbers, found.streams, found.times, joins, owner))
     keys = [column[order] for column in (owner, joins, found.streams, found.numbers)]
     again = np.all([np.diff(key, prepend=-1) == 0 for key in keys], axis=0)

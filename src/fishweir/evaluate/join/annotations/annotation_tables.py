@@ -1,83 +1,86 @@
-"""An annotation table: the queries of a segment that annotate items with those of a window.
+"""An annotation table: the queries of one template that annotate items with those of windows.
 
-In: query numbers, annotation templates, constants. Out: one table, and rows for the filters of the sources
-(select/filters.py). Each feed of each query is a filter among all those of its source, its member the *side*: query
-number and role in one number. So one filter plan a source tells which queries' windows an item enters, which queries'
-items it is and which queries select it, whatever they compare. Windows over the same items are one side, that of the
-first query that has it, whatever they are joined with and however long.
+In: query numbers, annotation templates, constants. Out: a table for each template, and rows for the filters of the
+sources (select/filters.py). Each feed of each query is a filter among all those of its source, its member the *side*:
+query number and role in one number. So one filter plan a source tells which queries' windows an item enters, which
+queries' items it is and which queries select it, whatever they compare. Windows over the same items are one side, that
+of the first query that has it, whatever they are joined with and however long.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.algebra.annotations import ROLES, AnnotationCondition, AnnotationTemplate
-from fishweir.algebra.codec import from_json, to_json
+from fishweir.algebra.codec import to_json
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import ANY_ROOT
 from fishweir.algebra.predicates import Predicate
 from fishweir.algebra.texts import SIMILAR
-from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.arrays import Column, Ints
 from fishweir.evaluate.group import QueryRow
-from fishweir.evaluate.join.join_tables import Numbered
+from fishweir.evaluate.join.query_tables import QueryTable, read_columns
 from fishweir.evaluate.matches import to_members
 from fishweir.evaluate.witnesses.path_tables import Path
 
-AnnotationRow = tuple[int, AnnotationTemplate, Sequence[Constant]]
-
 
 @dataclass(frozen=True)
-class AnnotationTable(Numbered):
-    """`numbers` has one query per row, `shapes` its template's place, `windows` the sides of its windows, `shares` what
-    its `similar` ask for."""
+class AnnotationTable(QueryTable):
+    """The columns are the sides of the windows, one after the other, then what each `similar` asks for."""
 
-    kind: ClassVar[str] = "annotations"
-
-    templates: tuple[AnnotationTemplate, ...]
+    template: AnnotationTemplate
     numbers: Ints
-    shapes: Ints
-    window_starts: Ints
-    windows: Ints
-    share_starts: Ints
-    shares: NDArray[np.float64]
-
-    def of_template(self, shape: int) -> Ints:
-        """The rows of a template's queries."""
-        return np.flatnonzero(self.shapes == shape)
-
-    def windows_of(self, rows: Ints, window: int) -> Ints:
-        """The sides of some queries' windows of one join."""
-        return self.windows[self.window_starts[rows] + window]
-
-    def shares_of(self, rows: Ints, condition: AnnotationCondition) -> NDArray[np.float64]:
-        """What a condition asks for, query by query."""
-        if condition.share < 0:
-            return np.full(len(rows), SIMILAR)
-        return self.shares[self.share_starts[rows] + condition.share]
+    columns: tuple[Column, ...]
 
     @property
-    def sides(self) -> Ints:
-        """What is matched for its queries: the items to annotate and the windows."""
-        found = [self.windows]
-        for shape, template in enumerate(self.templates):
-            numbers = self.numbers[self.of_template(shape)]
-            found.append((numbers[:, None] * ROLES + np.arange(len(template.primaries))).ravel())
-        return np.unique(np.concatenate(found))
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(dict.fromkeys(side.predicate.source for side in self.template.sides))
+
+    @property
+    def merge_key(self) -> AnnotationTemplate:
+        return self.template
+
+    def windows(self, window: int) -> Ints:
+        """The sides of the queries' windows of one join."""
+        return np.asarray(self.columns[window], np.int64)
+
+    def shares(self, condition: AnnotationCondition) -> NDArray[np.float64]:
+        """What a condition asks for, query by query."""
+        if condition.share < 0:
+            return np.full(self.size, SIMILAR)
+        return np.asarray(self.columns[len(self.template.windows) + condition.share], np.float64)
+
+    def items(self, role: int) -> Ints:
+        """The sides of the items to annotate under a role."""
+        return self.numbers * ROLES + role
+
+    @property
+    def matched_sides(self) -> Ints:
+        windows = [self.windows(i) for i in range(len(self.template.windows))]
+        items = [self.items(role) for role in range(len(self.template.primaries))]
+        return np.unique(np.concatenate([*windows, *items]))
+
+    def waiting(self) -> Iterator[tuple[Source, Source, bool, NDArray[np.float64]]]:
+        """Items of windows wait for those to annotate, and these for nothing. How many a window of items holds is for
+        the lists of its rows to say: without end in time."""
+        for i, window in enumerate(self.template.windows):
+            reaches = np.full(self.size, np.inf if window.seconds is None else window.seconds)
+            for source in self.template.sources(self.template.role(i)):
+                yield from ((source, other, False, reaches) for other in self.template.annotated_by(i))
 
     def header(self) -> Any:
-        return [to_json(template) for template in self.templates]
-
-    def arrays(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _ARRAYS}
+        return [to_json(self.template)]
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
         """The paths that are compared; the filters of the sides have theirs."""
-        return {path: True for template in self.templates for path in value_paths(template, sources)}
+        return dict.fromkeys(value_paths(self.template, sources), True)
 
 
 def value_paths(template: AnnotationTemplate, sources: Sequence[Source]) -> Iterator[Path]:
@@ -90,26 +93,23 @@ def value_paths(template: AnnotationTemplate, sources: Sequence[Source]) -> Iter
             yield from ((ANY_ROOT, *condition.right) for condition in window.conditions)
 
 
-def build_annotations(queries: Iterable[AnnotationRow]) -> AnnotationTable:
-    templates: dict[AnnotationTemplate, int] = {}
-    numbers, shapes = [], []
-    windows: list[list[int]] = []
-    shares: list[list[float]] = []
+def build_annotations(queries: Iterable[QueryRow]) -> list[AnnotationTable]:
+    """A table for each template."""
+    grouped: dict[AnnotationTemplate, list[tuple[int, list[Any]]]] = defaultdict(list)
     for (number, template, constants), sides in _with_windows(queries):
-        numbers.append(number)
-        shapes.append(templates.setdefault(template, len(templates)))
-        windows.append(sides)
-        shares.append([float(share) for share in constants[template.first_share :]])
-    return AnnotationTable(
-        tuple(templates),
-        np.array(numbers, np.int64),
-        np.array(shapes, np.int64),
-        *_lists(windows, np.int64),
-        *_lists(shares, np.float64),
-    )
+        grouped[template].append((number, [*sides, *constants[template.first_share :]]))
+    return [_table(template, rows) for template, rows in grouped.items()]
 
 
-def side_rows(queries: Iterable[AnnotationRow]) -> Iterator[QueryRow]:
+def _table(template: AnnotationTemplate, rows: list[tuple[int, list[Any]]]) -> AnnotationTable:
+    rows.sort(key=itemgetter(0))
+    kinds = [np.int64] * len(template.windows) + [np.float64] * template.shares
+    columns = zip(kinds, zip(*(own for _, own in rows), strict=True), strict=True)
+    numbers = np.array([number for number, _ in rows], np.int64)
+    return AnnotationTable(template, numbers, tuple(np.array(values, kind) for kind, values in columns))
+
+
+def side_rows(queries: Iterable[QueryRow]) -> Iterator[QueryRow]:
     """The filters of the sides: of items to annotate, and of windows that no query before has."""
     for (number, template, constants), windows in _with_windows(queries):
         primaries = (number * ROLES + role for role in range(len(template.primaries)))
@@ -118,7 +118,7 @@ def side_rows(queries: Iterable[AnnotationRow]) -> Iterator[QueryRow]:
                 yield to_members(side), read.predicate, read.own(constants)
 
 
-def _with_windows(queries: Iterable[AnnotationRow]) -> Iterator[tuple[AnnotationRow, list[int]]]:
+def _with_windows(queries: Iterable[QueryRow]) -> Iterator[tuple[QueryRow, list[int]]]:
     """Queries with the sides of their windows."""
     inputs = _Inputs()
     for number, template, constants in queries:
@@ -152,48 +152,5 @@ class _Inputs:
         return known
 
 
-def _lists(parts: Sequence[Sequence[Any]], kind: Any) -> tuple[Ints, Any]:
-    """Lists one after the other: where each begins, and all of them."""
-    starts = np.append(0, np.cumsum([len(part) for part in parts])).astype(np.int64)
-    return starts, np.array([one for part in parts for one in part], kind)
-
-
-def merge_annotations(tables: Sequence[AnnotationTable], dead: Ints) -> AnnotationTable | None:
-    """One table of several, without the dead queries; a window stays the side of the query that had it first."""
-    templates: dict[AnnotationTemplate, int] = {}
-    parts: list[tuple[Any, ...]] = []
-    for table in tables:
-        keep = np.flatnonzero(~np.isin(table.numbers, dead))
-        place = np.array([templates.setdefault(t, len(templates)) for t in table.templates], np.int64)
-        lists = (table.window_starts, table.windows), (table.share_starts, table.shares)
-        own = [array for starts, values in lists for array in _taken(starts, values, keep)]
-        parts.append((table.numbers[keep], place[table.shapes[keep]], *own))
-    numbers, shapes, held, windows, lengths, shares = (np.concatenate([part[i] for part in parts]) for i in range(6))
-    if not len(numbers):
-        return None
-    used, shapes = np.unique(shapes, return_inverse=True)
-    every = list(templates)
-    return AnnotationTable(
-        tuple(every[i] for i in used.tolist()),
-        numbers.astype(np.int64),
-        shapes.astype(np.int64),
-        np.append(0, np.cumsum(held)).astype(np.int64),
-        windows.astype(np.int64),
-        np.append(0, np.cumsum(lengths)).astype(np.int64),
-        shares.astype(np.float64),
-    )
-
-
-def _taken(starts: Ints, values: Any, rows: Ints) -> tuple[Ints, Any]:
-    """The lists of some rows: how long each is, and all of them."""
-    _, at = expand(starts[rows], starts[rows + 1])
-    return np.diff(starts)[rows], values[at]
-
-
-# In and out of a segment file.
-
-_ARRAYS = ("numbers", "shapes", "window_starts", "windows", "share_starts", "shares")
-
-
-def annotations_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> AnnotationTable:
-    return AnnotationTable(tuple(map(from_json, header)), **{name: np.asarray(arrays[name]) for name in _ARRAYS})
+def annotations_from_arrays(template: AnnotationTemplate, arrays: Mapping[str, Any]) -> AnnotationTable:
+    return AnnotationTable(template, *read_columns(arrays))

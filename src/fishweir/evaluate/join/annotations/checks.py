@@ -1,7 +1,7 @@
 """Comparisons between two items, pair by pair, in one compiled loop.
 
 In: what is compared, and pairs of items of two runs. Out: for each pair how far it holds: of `similar` the greatest
-Jaccard similarity of any two values, of all others 1 or 0. Values are sorted lists of features (state.py).
+Jaccard similarity of any two values, of all others 1 or 0. Values are sorted lists of features (features.py).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import numpy as np
 
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.jit import kernel
-from fishweir.evaluate.join.annotations.annotation_stage import EQUALITIES, Compared
-from fishweir.evaluate.join.annotations.items import Floats, Items
+from fishweir.evaluate.join.annotations.comparisons import EQUALITIES, Compared
+from fishweir.evaluate.join.annotations.item_views import Floats, ItemView
 from fishweir.evaluate.join.state import Hashes
 
 EQUAL, DIFFERENT, SIMILAR, CONTAINS, LESS, AT_MOST, GREATER, AT_LEAST = range(8)
@@ -21,15 +21,16 @@ MODES = {
 }  # fmt: skip
 
 
-def decide(what: Compared, left: Items, lefts: Ints, right: Items, rights: Ints) -> Floats:
+def decide(what: Compared, left: ItemView, lefts: Ints, right: ItemView, rights: Ints) -> Floats:
+    one, two = left.values(what.left.key), right.values(what.right.key)
     return _decide(
         MODES[what.op],
-        *left.values_of(what.left.key, lefts),
-        left.feature_starts,
-        left.features,
-        *right.values_of(what.right.key, rights),
-        right.feature_starts,
-        right.features,
+        *one.of(lefts),
+        one.feature_starts,
+        one.features,
+        *two.of(rights),
+        two.feature_starts,
+        two.features,
     )
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from fishweir.algebra.annotations import AnnotationTemplate, AnnotationWindow, share_of
 from fishweir.algebra.nodes import Constant
 from fishweir.evaluate.group import Described, Explained, Placed
-from fishweir.evaluate.join.annotations.annotation_stage import EQUALITIES
 from fishweir.evaluate.join.annotations.annotation_tables import AnnotationTable
+from fishweir.evaluate.join.annotations.comparisons import EQUALITIES
 
 
 def explain_annotation(
@@ -37,8 +37,7 @@ def annotation_groups(tables: Sequence[AnnotationTable]) -> Counter[str]:
     """How many queries have each signature."""
     found: Counter[str] = Counter()
     for table in tables:
-        for shape, template in enumerate(table.templates):
-            found[template.signature] += len(table.of_template(shape))
+        found[table.template.signature] += table.size
     return found
 
 

@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand, number_rows
-from fishweir.evaluate.join.annotations.annotation_stage import AnnotationStage
-from fishweir.evaluate.join.annotations.items import Items
+from fishweir.evaluate.join.annotations.item_views import ItemView
+from fishweir.evaluate.join.annotations.links import Links
 
 
 class CountedWindows:
     """Positions in one list of all (side, item of its windows), ordered; a window is a range of it."""
 
-    def __init__(self, stage: AnnotationStage, primary: Items, asked: Ints, runs: Sequence[Items]) -> None:
-        self.asked, self.of_link = asked, stage.sides
-        self.sides = np.unique(stage.sides[asked & 0xFFFFFFFF])
+    def __init__(self, links: Links, primary: ItemView, asked: Ints, runs: Sequence[ItemView]) -> None:
+        self.asked, self.of_link = asked, links.sides
+        self.sides = np.unique(links.sides[asked & 0xFFFFFFFF])
         owner, times, streams, numbers = self._gathered(runs)
         order = np.lexsort((numbers, streams, times, owner))
         owner, times, self.streams, self.numbers = owner[order], times[order], streams[order], numbers[order]
@@ -34,13 +34,13 @@ class CountedWindows:
         start = np.searchsorted(keys, side << 32)
         self.hi = np.searchsorted(keys, side << 32 | np.searchsorted(moments, primary.times[items], "right"))
         own = self._positions(side, primary.streams[items], primary.numbers[items])
-        lo = self.hi - stage.items[asked & 0xFFFFFFFF]
+        lo = self.hi - links.items[asked & 0xFFFFFFFF]
         self.lo = np.maximum(lo - ((own >= lo) & (own < self.hi) & (own >= 0)), start)
 
     def _side(self, asked: Ints) -> Ints:
         return np.searchsorted(self.sides, self.of_link[asked & 0xFFFFFFFF])
 
-    def _gathered(self, runs: Sequence[Items]) -> tuple[Ints, NDArray[np.float64], Ints, Ints]:
+    def _gathered(self, runs: Sequence[ItemView]) -> tuple[Ints, NDArray[np.float64], Ints, Ints]:
         none = np.empty(0, np.int64)
         parts = [(none, np.empty(0), none, none)]
         for run in runs:

@@ -1,0 +1,93 @@
+"""Which queries of a micro-batch have subscribers, and through which channels their results go.
+
+The cost is that of what fired: the numbers of the queries with results are looked up, never the subscriptions that
+there are. Where only a few queries have subscribers, only those are looked for among the results.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from fishweir.catalog.deliveries import subscriptions
+from fishweir.catalog.schema import queries
+from fishweir.evaluate.arrays import Ints
+from fishweir.pipeline.commits import Commit, ResultsTable
+from fishweir.pipeline.results import ResultReader
+
+FEW = 1_000
+CHUNK = 10_000
+
+
+class Fired:
+    def __init__(self, engine: sa.Engine, table: ResultsTable, reader: ResultReader) -> None:
+        self.engine, self.table, self.reader = engine, table, reader
+
+    def numbers(self, commit: Commit) -> Ints:
+        """The queries with results that may have subscribers."""
+        if not commit.matches:
+            return np.empty(0, np.int64)
+        with self.engine.connect() as connection:
+            some = sa.select(subscriptions.c.query).where(in_force(commit)).distinct().limit(FEW + 1)
+            names = list(connection.scalars(some))
+            wanted = None
+            if len(names) <= FEW:
+                numbers = connection.scalars(sa.select(queries.c.number).where(queries.c.name.in_(names)))
+                wanted = np.array(sorted(numbers), dtype=np.int64)
+                if not len(wanted):
+                    return wanted
+        return self.reader.fired(self.table, commit, wanted)
+
+    def on_change(self, commit: Commit, numbers: Ints) -> dict[int, list[int]]:
+        """By channel, the queries whose results go out at once."""
+        found: dict[int, list[int]] = defaultdict(list)
+        chosen = in_force(commit) & ~subscriptions.c.timed
+        wanted = sa.select(queries.c.number, subscriptions.c.channel).join(
+            subscriptions, subscriptions.c.query == queries.c.name
+        )
+        with self.engine.connect() as connection:
+            for some in _chunks(numbers):
+                for number, channel in connection.execute(wanted.where(chosen, queries.c.number.in_(some))):
+                    found[channel].append(number)
+        return found
+
+    def timed(self, commit: Commit, numbers: Ints) -> list[str]:
+        """The queries whose results somebody gets at a time of their own."""
+        waiting = sa.exists().where(subscriptions.c.query == queries.c.name, subscriptions.c.timed, in_force(commit))
+        found: list[str] = []
+        with self.engine.connect() as connection:
+            for some in _chunks(numbers):
+                named = sa.select(queries.c.name).where(queries.c.number.in_(some), waiting)
+                found += connection.scalars(named)
+        return sorted(set(found))
+
+    def of_channel(self, commit: Commit, channel: int) -> dict[int, str]:
+        """The queries whose results of a micro-batch go through a channel, with the names that were subscribed to."""
+        wanted = sa.select(queries.c.number, subscriptions.c.feed).join(
+            subscriptions, subscriptions.c.query == queries.c.name
+        )
+        wanted = wanted.where(subscriptions.c.channel == channel, in_force(commit))
+        with self.engine.connect() as connection:
+            rows = connection.execute(wanted.limit(FEW + 1)).all()
+            if len(rows) > FEW:
+                numbers = self.reader.fired(self.table, commit)
+                chunks = (connection.execute(wanted.where(queries.c.number.in_(some))) for some in _chunks(numbers))
+                rows = [row for chunk in chunks for row in chunk]
+        return {row.number: row.feed for row in rows}
+
+
+def in_force(commit: Commit) -> Any:
+    """Subscriptions see the micro-batches between the changes that added and dropped them."""
+    living = (subscriptions.c.added <= commit.version) & (
+        subscriptions.c.dropped.is_(None) | (subscriptions.c.dropped > commit.version)
+    )
+    return living & (subscriptions.c.start.is_(None) | (subscriptions.c.start <= commit.at))
+
+
+def _chunks(numbers: Sequence[int] | Ints) -> Iterator[list[int]]:
+    for i in range(0, len(numbers), CHUNK):
+        yield [int(number) for number in numbers[i : i + CHUNK]]

@@ -1,0 +1,225 @@
+"""The post office: collects committed results, fires timers and sends what is due, beside the job.
+
+Three kinds of threads, all of them daemons: the collector (commits and timers into the outbox), the dispatcher (takes
+due deliveries, records outcomes), and at most `SENDERS` senders. A target that hangs occupies one sender, a host at
+most a few, and the job none. `step` does the same in the calling thread, once and in order, for tests.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import sqlalchemy as sa
+
+from fishweir.delivery.collector import Collector
+from fishweir.delivery.contents import Contents
+from fishweir.delivery.fired import Fired
+from fishweir.delivery.outbox import Delivery, Outbox, Outcome
+from fishweir.delivery.outputs.registry import Outputs
+from fishweir.delivery.retries import Breaker
+from fishweir.delivery.sending import Sender
+from fishweir.delivery.timers import Timers
+from fishweir.pipeline.commits import ResultsTable
+from fishweir.pipeline.results import ResultReader
+
+logger = logging.getLogger("fishweir.delivery")
+
+SENDERS = 32
+LOOK = 1.0
+"""Seconds after which the threads look again, whatever the clock and other processes did meanwhile."""
+HOPEFUL = 6
+"""Until idle means: until what fails has been tried so often."""
+SOON = 10.0
+
+
+class Office:
+    def __init__(
+        self,
+        engine: sa.Engine,
+        table: ResultsTable,
+        reader: ResultReader,
+        outputs: Outputs,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.clock = clock
+        fired = Fired(engine, table, reader)
+        contents = Contents(table, reader, fired)
+        self.collector, self.timers = Collector(engine, table, fired, contents), Timers(engine)
+        self.outbox, self.breaker = Outbox(engine), Breaker()
+        self.sender = Sender(self.outbox, contents, outputs, clock)
+        self.delivered = 0
+        self._busy: set[int] = set()
+        self._work: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[Outcome, int]] = queue.SimpleQueue()
+        self._collect, self._dispatch, self._stopped = threading.Event(), threading.Event(), threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._senders = 0
+        self._looking = threading.Lock()
+        self._quiet_since = time.monotonic()
+        self.outbox.restart(clock())
+
+    # In the calling thread
+
+    def step(self) -> int:
+        """Collects, fires and sends all that is due; how many results were delivered."""
+        before = self.delivered
+        self.collector.catch_up()
+        self._look()
+        while claimed := self._claim(1):
+            for delivery in claimed:
+                self._settle([self.sender.send(delivery)])
+        return self.delivered - before
+
+    # In threads of its own
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self._threads)
+
+    def start(self) -> None:
+        self._stopped.clear()
+        self.collector.catch_up()
+        self.outbox.restart(self.clock())
+        for loop in (self._collecting, self._dispatching):
+            thread = threading.Thread(target=loop, name=f"fishweir{loop.__name__}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def wake(self) -> None:
+        """There is something new: a commit."""
+        self._collect.set()
+
+    def stop(self, patience: float = 5.0) -> None:
+        """Ends the threads. What is in flight gets a while; what does not end in time is sent again by the next run."""
+        self._collecting_ended()
+        ends = time.monotonic() + patience
+        while self._busy and time.monotonic() < ends:
+            self._dispatch.set()
+            time.sleep(0.01)
+        self._stopped.set()
+        self._collect.set()
+        self._dispatch.set()
+        for thread in self._threads:
+            thread.join(patience)
+        for _ in range(self._senders):
+            self._work.put(None)
+        self._threads, self._senders = [], 0
+
+    def _collecting_ended(self) -> None:
+        """What is committed by now is in the outbox before the threads end."""
+        if self._threads:
+            with self._looking:
+                self._look_once()
+
+    def is_idle(self) -> bool:
+        """Whether nothing waits: no commit, no timer, nothing in flight or due, and nothing that failed a few times
+        only and is tried again soon."""
+        now = self.clock()
+        due, timer = self.outbox.next_due(), self.timers.next()
+        busy = (
+            self._busy
+            or (due is not None and due <= now)
+            or (timer is not None and timer <= now)
+            or self.collector.waiting()
+        )
+        if busy:
+            self._quiet_since = time.monotonic()
+            return False
+        patient = time.monotonic() - self._quiet_since < SOON
+        return not (patient and self.outbox.is_hopeful(now, SOON, HOPEFUL))
+
+    def _look(self) -> None:
+        with self._looking:
+            self._look_once()
+
+    def _look_once(self) -> None:
+        now = self.clock()
+        self.collector.collect(now)
+        self.timers.fire(now)
+
+    def _collecting(self) -> None:
+        while not self._stopped.is_set():
+            self._guarded(self._look)
+            self._dispatch.set()
+            self._wait(self._collect, self.timers.next)
+
+    def _dispatching(self) -> None:
+        while not self._stopped.is_set():
+            self._guarded(self._record)
+            claimed = self._guarded(lambda: self._claim(SENDERS - len(self._busy))) or []
+            for delivery in claimed:
+                self._hand_over(delivery)
+            if not claimed:
+                self._wait(self._dispatch, self.outbox.next_due)
+
+    def _wait(self, event: threading.Event, due: Callable[[], float | None]) -> None:
+        """Until somebody calls, or something is due."""
+        at = self._guarded(due)
+        seconds = LOOK if at is None else min(max(at - self.clock(), 0.02), LOOK)
+        event.wait(seconds)
+        event.clear()
+
+    def _guarded(self, act: Callable[[], Any]) -> Any:
+        """The database may be busy for longer than it waits: the threads go on."""
+        try:
+            return act()
+        except Exception:
+            logger.exception("delivery goes on after an error")
+            self._stopped.wait(0.5)
+            return None
+
+    def _claim(self, most: int) -> list[Delivery]:
+        if most <= 0:
+            return []
+        now = self.clock()
+        room: dict[str, int] = {}
+
+        def may(host: str) -> float | None:
+            until = self.breaker.closed_until(host, now)
+            if until is not None:
+                return until
+            if not self.breaker.has_room(host):
+                return 0.0
+            self.breaker.begun(host)
+            room[host] = room.get(host, 0) + 1
+            return None
+
+        claimed = self.outbox.claim(now, most, may, self._busy)
+        for delivery in claimed:
+            room[delivery.host] -= 1
+        for host, left in room.items():
+            for _ in range(left):  # due, but held back for another reason
+                self.breaker.released(host)
+        self._busy |= {delivery.target for delivery in claimed}
+        return claimed
+
+    def _hand_over(self, delivery: Delivery) -> None:
+        if self._senders < min(SENDERS, len(self._busy)):
+            self._senders += 1
+            threading.Thread(target=self._sending, name="fishweir_sending", daemon=True).start()
+        self._work.put(delivery)
+
+    def _sending(self) -> None:
+        while (delivery := self._work.get()) is not None:
+            self._done.put(self.sender.send(delivery))
+            self._dispatch.set()
+
+    def _record(self) -> None:
+        done = []
+        while not self._done.empty():
+            done.append(self._done.get())
+        if done:
+            self._settle(done)
+
+    def _settle(self, done: list[tuple[Outcome, int]]) -> None:
+        now = self.clock()
+        self.outbox.settle([outcome for outcome, _ in done], now)
+        for outcome, count in done:
+            self._busy.discard(outcome.delivery.target)
+            self.breaker.ended(outcome.delivery.host, outcome.error is None, now)
+            self.delivered += count

@@ -1,0 +1,223 @@
+"""The outbox: what is to be sent, in the catalog's database.
+
+A row stands for the results of some micro-batches for one channel. Rows of one target are sent one after the other, in
+order; a target is `due` while a row of it waits, and the rows themselves are looked up for due targets only. A row is
+marked as tried before it is sent and removed once the target has acknowledged it, so a crash repeats at most what was
+in flight, under the same key. Rows that were never tried are merged: what has waited is one delivery.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from fishweir.catalog.deliveries import channels, facts, outbox, targets
+from fishweir.delivery.options import Options, split_options
+
+MERGED = 200
+"""Rows that are merged into one delivery."""
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    id: int
+    output: str
+    arguments: tuple[str, ...]
+    stylesheet: str | None
+    token: str
+    options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A row that was taken to be sent."""
+
+    id: int
+    target: int
+    host: str
+    channel: Channel
+    after: int
+    upto: int
+    sent: int
+    attempts: int
+    position: int | None
+    made: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a delivery: acknowledged (`error` is None), to be tried again at `due`, or given up."""
+
+    delivery: Delivery
+    sent: int = 0
+    error: str | None = None
+    due: float | None = None
+    position: int | None = None
+
+
+class Outbox:
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        self._channels: dict[int, Channel] = {}
+        self.home = self._home()
+
+    def _home(self) -> str:
+        """What tells this home's deliveries from those of others."""
+        with self.engine.begin() as connection:
+            known = connection.scalar(sa.select(facts.c.value).where(facts.c.name == "home"))
+            if known is None:
+                known = secrets.token_hex(6)
+                connection.execute(sa.insert(facts).values(name="home", value=known))
+        return str(known)
+
+    def restart(self, now: float) -> None:
+        """Whatever waits is tried now: what was in flight, and what failed before the restart."""
+        waiting = sa.select(outbox.c.target).where(~outbox.c.dead).distinct()
+        with self.engine.begin() as connection:
+            connection.execute(sa.update(targets).where(targets.c.id.in_(waiting)).values(due=now))
+
+    def claim(
+        self, now: float, most: int, may: Callable[[str], float | None], busy: Collection[int] = ()
+    ) -> list[Delivery]:
+        """Takes the first row of some due targets; `may` says of a host until when it has to wait, 0 for not now.
+        Targets that are `busy` become due again when their outcome is settled."""
+        with self.engine.begin() as connection:
+            due = sa.select(targets.c.id, targets.c.host).where(targets.c.due <= now).order_by(targets.c.due)
+            rows = connection.execute(due.limit(most * 4)).all()
+            hosts: dict[int, str] = {}
+            for row in rows:
+                if row.id in busy:
+                    connection.execute(sa.update(targets).where(targets.c.id == row.id).values(due=None))
+                    continue
+                until = may(row.host) if len(hosts) < most else 0.0
+                if until is None:
+                    hosts[row.id] = row.host
+                elif until > now:
+                    connection.execute(sa.update(targets).where(targets.c.id == row.id).values(due=until))
+            return self._taken(connection, hosts, now) if hosts else []
+
+    def _taken(self, connection: sa.Connection, hosts: dict[int, str], now: float) -> list[Delivery]:
+        waiting = outbox.c.target.in_(list(hosts)) & ~outbox.c.dead
+        firsts = sa.select(sa.func.min(outbox.c.id), sa.func.count()).where(waiting).group_by(outbox.c.target)
+        counts = {row[0]: row[1] for row in connection.execute(firsts)}
+        rows = connection.execute(sa.select(outbox).where(outbox.c.id.in_(list(counts))).order_by(outbox.c.id)).all()
+        taken, idle = [], set(hosts) - {row.target for row in rows}
+        for row in rows:
+            channel = self.channel(connection, row.channel)
+            held = self._held(connection, channel, now)
+            if held is not None:
+                connection.execute(sa.update(targets).where(targets.c.id == row.target).values(due=held))
+                continue
+            upto = self._merged(connection, row) if counts[row.id] > 1 and not row.attempts else row.upto
+            idle.add(row.target)
+            where = (row.id, row.target, hosts[row.target], channel)
+            taken.append(Delivery(*where, row.after, upto, row.sent, row.attempts + 1, row.position, row.made))
+        if taken:
+            tried = sa.update(outbox).where(outbox.c.id.in_([one.id for one in taken]))
+            connection.execute(tried.values(attempts=outbox.c.attempts + 1))
+        connection.execute(sa.update(targets).where(targets.c.id.in_(idle)).values(due=None))
+        return taken
+
+    def _held(self, connection: sa.Connection, channel: Channel, now: float) -> float | None:
+        """Until when quiet hours or `at most N per hour` hold a delivery back."""
+        options = channel.options
+        quiet = options.quiet.until(now) if options.quiet else None
+        if quiet is not None or options.per_hour is None:
+            return quiet
+        recent = self._recent(connection, channel, now)
+        return recent[-options.per_hour] + 3600.0 if len(recent) >= options.per_hour else None
+
+    def _recent(self, connection: sa.Connection, channel: Channel, now: float) -> list[float]:
+        text = connection.scalar(sa.select(channels.c.recent).where(channels.c.id == channel.id))
+        return [at for at in json.loads(text or "[]") if at > now - 3600.0]
+
+    def _merged(self, connection: sa.Connection, row: Any) -> int:
+        """Takes rows behind this one into it, as long as they go the same way and were never tried."""
+        behind = (outbox.c.target == row.target) & ~outbox.c.dead & (outbox.c.id > row.id)
+        wanted = sa.select(outbox.c.id, outbox.c.channel, outbox.c.attempts, outbox.c.upto).where(behind)
+        upto, merged = row.upto, []
+        for other in connection.execute(wanted.order_by(outbox.c.id).limit(MERGED)):
+            if other.channel != row.channel or other.attempts:
+                break
+            merged.append(other.id)
+            upto = other.upto
+        if merged:
+            connection.execute(sa.delete(outbox).where(outbox.c.id.in_(merged)))
+            connection.execute(sa.update(outbox).where(outbox.c.id == row.id).values(upto=upto))
+        return int(upto)
+
+    def note(self, delivery: Delivery, sent: int, position: int | None) -> None:
+        """How far a delivery is, and where its target stood then."""
+        done = sa.update(outbox).where(outbox.c.id == delivery.id).values(sent=sent, position=position)
+        with self.engine.begin() as connection:
+            connection.execute(done)
+
+    def settle(self, outcomes: Sequence[Outcome], now: float) -> None:
+        """Records what became of deliveries; the next ones of their targets may go."""
+        with self.engine.begin() as connection:
+            good = [one.delivery for one in outcomes if one.error is None]
+            if good:
+                connection.execute(sa.delete(outbox).where(outbox.c.id.in_([one.id for one in good])))
+            for one in outcomes:
+                self._count(connection, one.delivery.channel, now) if one.error is None else self._failed(
+                    connection, one
+                )
+            waiting = sa.select(outbox.c.target).where(~outbox.c.dead).distinct()
+            free = [one.delivery.target for one in outcomes if one.due is None]
+            if free:
+                waiting = waiting.where(outbox.c.target.in_(free))
+                connection.execute(sa.update(targets).where(targets.c.id.in_(waiting)).values(due=now))
+
+    def _count(self, connection: sa.Connection, channel: Channel, now: float) -> None:
+        if channel.options.per_hour is not None:
+            recent = json.dumps([*self._recent(connection, channel, now), now])
+            connection.execute(sa.update(channels).where(channels.c.id == channel.id).values(recent=recent))
+
+    def _failed(self, connection: sa.Connection, one: Outcome) -> None:
+        row = sa.update(outbox).where(outbox.c.id == one.delivery.id)
+        values = {"error": one.error, "sent": one.sent, "position": one.position, "dead": one.due is None}
+        connection.execute(row.values(**values))
+        if one.due is not None:
+            connection.execute(sa.update(targets).where(targets.c.id == one.delivery.target).values(due=one.due))
+
+    def next_due(self) -> float | None:
+        with self.engine.connect() as connection:
+            found = connection.scalar(sa.select(sa.func.min(targets.c.due)))
+        return None if found is None else float(found)
+
+    def is_hopeful(self, now: float, within: float, attempts: int) -> bool:
+        """Whether a host is tried again soon that was not tried often yet."""
+        soon = sa.select(targets.c.id).where(targets.c.due <= now + within, targets.c.host != "")
+        chosen = outbox.c.target.in_(soon) & ~outbox.c.dead & (outbox.c.attempts < attempts) & (outbox.c.attempts > 0)
+        with self.engine.connect() as connection:
+            return connection.scalar(sa.select(outbox.c.id).where(chosen).limit(1)) is not None
+
+    def channel(self, connection: sa.Connection, id: int) -> Channel:
+        if id not in self._channels:
+            if len(self._channels) > 10_000:
+                self._channels.clear()
+            row = connection.execute(sa.select(channels).where(channels.c.id == id)).one()
+            arguments = tuple(json.loads(row.arguments))
+            _, options = split_options(arguments)
+            self._channels[id] = Channel(id, row.output, arguments, row.stylesheet, row.token, options)
+        return self._channels[id]
+
+
+def enqueue(connection: sa.Connection, rows: Iterable[tuple[int, int, int]], now: float) -> int:
+    """New rows, of (channel, after, upto), within somebody's transaction; how many."""
+    values = [{"channel": channel, "after": after, "upto": upto} for channel, after, upto in rows]
+    for i in range(0, len(values), 10_000):
+        some = values[i : i + 10_000]
+        ids = [row["channel"] for row in some]
+        found = connection.execute(sa.select(channels.c.id, channels.c.target).where(channels.c.id.in_(ids)))
+        to = {row.id: row.target for row in found}
+        fresh = {"sent": 0, "attempts": 0, "dead": False, "made": now}
+        connection.execute(sa.insert(outbox), [{**row, **fresh, "target": to[row["channel"]]} for row in some])
+        idle = targets.c.id.in_(sorted(set(to.values()))) & targets.c.due.is_(None)
+        connection.execute(sa.update(targets).where(idle).values(due=now))
+    return len(values)

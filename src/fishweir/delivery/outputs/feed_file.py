@@ -1,0 +1,57 @@
+"""Files that feed readers fetch: the newest results first, at most `MOST` of them, replaced in one step.
+
+What is delivered again is known by its id, so a file has each result once.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fishweir.delivery.outputs.append import FileTarget
+from fishweir.delivery.outputs.entries import Entry, entry_of
+from fishweir.delivery.parcels import Forward, Parcel
+
+MOST = 100
+
+
+class FeedFile(FileTarget, Forward):
+    """`read` and `render` say how entries stand in the file."""
+
+    def deliver(self, results: Parcel) -> None:
+        before = self.read() if self.path.exists() else []
+        known = {entry.id for entry in before}
+        fresh = {entry.id: entry for result in results if (entry := entry_of(result, results.media)).id not in known}
+        entries = [*reversed(fresh.values()), *before][:MOST]
+        name = ", ".join(results.feeds) or self.path.stem
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(self.path, self.render(name, entries, results.now))
+
+    def read(self) -> list[Entry]:
+        raise NotImplementedError
+
+    def render(self, name: str, entries: Sequence[Entry], now: float) -> bytes:
+        raise NotImplementedError
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Whoever reads it finds the old content or the new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def moment(seconds: float) -> datetime:
+    """A time that calendars know: timestamps may be any number."""
+    return datetime.fromtimestamp(min(max(seconds, 0.0), 253_402_300_799.0), UTC)
+
+
+def link_of(entry: Entry) -> str | None:
+    """Only addresses on the web are links."""
+    return entry.link if entry.link and entry.link.lower().startswith(("http://", "https://")) else None

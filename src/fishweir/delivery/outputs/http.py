@@ -1,0 +1,119 @@
+"""`http 'URL'`: POSTs a JSON array of results; a 2xx answer acknowledges it.
+
+The header `Idempotency-Key` is the same however often a delivery is tried. With `secret NAME` it is signed as Standard
+Webhooks say: HMAC-SHA256 of id, timestamp and body. Redirects are not followed, and no more of the answer is read than
+its head.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+import time
+from collections.abc import Sequence
+from email.utils import parsedate_to_datetime
+from functools import cache
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from fishweir.delivery.options import BadArgument, secret, without_secrets
+from fishweir.delivery.parcels import Forward, NotDelivered, Parcel
+from fishweir.guard import Guard, GuardError
+
+if TYPE_CHECKING:
+    import httpx
+
+PATIENCE = 10.0
+"""Seconds for connecting, and for each step of sending and answering."""
+
+
+class Http(Forward):
+    at_once = 1_000
+    secret: str | None = None
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    @staticmethod
+    def check(arguments: Sequence[str]) -> None:
+        check_url(arguments[0])
+
+    @staticmethod
+    def place(arguments: Sequence[str]) -> tuple[str, str]:
+        return f"http:{arguments[0]}", host_of(arguments[0])
+
+    def deliver(self, results: Parcel) -> None:
+        import httpx
+
+        body = f"[{','.join(result.to_json() for result in results)}]".encode()
+        headers = {"Content-Type": "application/json", "Idempotency-Key": results.key, **self._signed(results, body)}
+        try:
+            with client().stream("POST", self.url, content=body, headers=headers) as answer:
+                status, after = answer.status_code, answer.headers.get("Retry-After")
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            raise NotDelivered(f"{type(error).__name__}: {error}") from error
+        if not 200 <= status < 300:
+            raise NotDelivered(f"the server answered {status}", after=_seconds(after))
+
+    def _signed(self, results: Parcel, body: bytes) -> dict[str, str]:
+        if self.secret is None:
+            return {}
+        stamp = str(int(time.time()))
+        signed = b".".join([results.key.encode(), stamp.encode(), body])
+        digest = hmac.new(secret(self.secret).encode(), signed, hashlib.sha256).digest()
+        return {
+            "Webhook-Id": results.key,
+            "Webhook-Timestamp": stamp,
+            "Webhook-Signature": f"v1,{base64.b64encode(digest).decode()}",
+        }
+
+
+@cache
+def client() -> httpx.Client:
+    import httpx
+
+    limits = httpx.Limits(max_connections=200, max_keepalive_connections=100, keepalive_expiry=30.0)
+    agent = {"User-Agent": "Fishweir"}
+    return Guard.asked(None).client(timeout=PATIENCE, limits=limits, follow_redirects=False, headers=agent)
+
+
+def check_url(url: str) -> None:
+    """BadArgument where a URL can never be posted to."""
+    shown = without_secrets(url)
+    try:
+        parts = urlsplit(shown)
+        port_is_good = parts.port is None or 0 < parts.port < 65536
+    except ValueError:
+        raise BadArgument(url, f"'{url}' is no URL of a web server") from None
+    if (
+        parts.scheme.lower() not in ("http", "https")
+        or not parts.hostname
+        or not port_is_good
+        or re.search(r"\s", shown)
+    ):
+        raise BadArgument(url, f"'{url}' is no URL of a web server")
+    try:
+        Guard.asked(None).check(shown)
+    except GuardError as error:
+        raise BadArgument(url, str(error)) from None
+    if parts.password is not None and "{secret" not in url:
+        raise BadArgument(url, "the URL has a password; write {secret NAME} in its place")
+
+
+def host_of(url: str) -> str:
+    parts = urlsplit(without_secrets(url))
+    return f"{parts.hostname}:{parts.port or {'https': 443}.get(parts.scheme, 80)}"
+
+
+def _seconds(after: str | None) -> float | None:
+    """`Retry-After`, a number of seconds or a date."""
+    if not after:
+        return None
+    if after.strip().isdecimal():
+        return float(after)
+    try:
+        return max(0.0, parsedate_to_datetime(after).timestamp() - time.time())
+    except ValueError:
+        return None

@@ -1,0 +1,45 @@
+"""`parquet 'FOLDER'`: a folder of Parquet files with the columns of `results().to_arrow()`, a file per delivery.
+
+A file is named by the key of its delivery, so that one that is tried again replaces itself: exactly once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fishweir.delivery.options import BadArgument
+from fishweir.delivery.parcels import Forward, Parcel
+from fishweir.pipeline.results import Results
+
+
+class Parquet(Forward):
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+
+    @staticmethod
+    def check(arguments: Sequence[str]) -> None:
+        if "://" in arguments[0] or not arguments[0].strip() or "\0" in arguments[0]:
+            raise BadArgument(arguments[0], f"'{arguments[0]}' is no path of a folder")
+
+    @staticmethod
+    def resolved(arguments: Sequence[str], base: Path) -> tuple[str, ...]:
+        whole = os.path.abspath(base / arguments[0])
+        if os.path.isfile(whole):
+            raise BadArgument(arguments[0], f"'{arguments[0]}' is a file: parquet writes a folder of files")
+        return (whole, *arguments[1:])
+
+    @staticmethod
+    def place(arguments: Sequence[str]) -> tuple[str, str]:
+        return f"file:{arguments[0]}", ""
+
+    def deliver(self, results: Parcel) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        table: pa.Table = Results(lambda: results, lambda table: table).to_arrow()
+        temporary = self.path / f".{results.key}.tmp"
+        pq.write_table(table, temporary)
+        temporary.replace(self.path / f"{results.key}.parquet")

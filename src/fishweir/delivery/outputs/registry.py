@@ -1,0 +1,100 @@
+"""The registry of outputs: names to factories, which get the action's arguments. It is open: a program adds its own.
+
+A factory may say more about itself, and the built-in ones do: `check(arguments)` raises BadArgument where arguments
+cannot work, `resolved(arguments, base)` names files whole, `place(arguments)` says to which address and host they go,
+`own` is true where each query has deliveries of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from fishweir.algebra.nodes import Action
+from fishweir.delivery.options import BadArgument, Options, split_options, with_secrets
+from fishweir.delivery.outputs.call import Call
+from fishweir.delivery.parcels import Deliverer
+from fishweir.errors import QueryError
+from fishweir.pipeline.result import Result
+
+Factory = Callable[..., Deliverer]
+
+BUILT_IN = {
+    "append": "append:Append",
+    "atom": "atom:Atom",
+    "call": "call:Call",
+    "file": "file:File",
+    "http": "http:Http",
+    "jsonfeed": "jsonfeed:JsonFeed",
+    "jsonl": "append:Append",
+    "mail": "mail:Mail",
+    "mailto": "mail:Mail",
+    "notify": "notify:Notify",
+    "parquet": "parquet:Parquet",
+    "rss": "rss:Rss",
+}
+"""Modules of this folder and their classes; imported when they are used."""
+_NAME = re.compile(r"[^\W\d_](?:[\w.]|-(?!-))*")
+
+
+class Outputs:
+    def __init__(self) -> None:
+        self._own: dict[str, Factory] = {}
+
+    def register(self, name: str, factory: Factory) -> None:
+        """Adds an output; QueryError where no statement could name it, or the name is taken by a built-in one."""
+        if not _NAME.fullmatch(name):
+            raise QueryError(f"'{name}' cannot be the name of an action: expected one word")
+        if name.lower() in BUILT_IN:
+            raise QueryError(f"the action '{name}' is built in and cannot be replaced")
+        self._own[name.lower()] = factory
+
+    def register_callable(self, name: str, function: Callable[[Result], Any]) -> None:
+        self.register(name, lambda: Call(function))
+
+    @property
+    def names(self) -> list[str]:
+        return sorted({*BUILT_IN, *self._own})
+
+    def factory(self, name: str) -> Factory:
+        if name in self._own:
+            return self._own[name]
+        if name not in BUILT_IN:
+            raise QueryError(f"the action '{name}' is not known; there are: {', '.join(self.names)}")
+        module, _, cls = BUILT_IN[name].partition(":")
+        return getattr(import_module(f"{__package__}.{module}"), cls)  # type: ignore[no-any-return]
+
+    def resolved(self, action: Action, base: Path) -> Action:
+        """The action as it is stored; BadArgument or QueryError where it could never be opened."""
+        factory = self._known(action)
+        own, _ = split_options(action.arguments)
+        try:
+            inspect.signature(factory).bind(*own)
+        except TypeError as error:
+            raise BadArgument(action.name, f"{action.name} does not take {own}: {error}") from error
+        if hasattr(factory, "check"):
+            factory.check(own)
+        if hasattr(factory, "resolved"):
+            whole = factory.resolved(own, base)
+            action = Action(action.name, (*whole, *action.arguments[len(own) :]))
+            own = whole
+        address, host = factory.place(own) if hasattr(factory, "place") else ("", "")
+        return Action(action.name, action.arguments, address, host, getattr(factory, "own", False))
+
+    def _known(self, action: Action) -> Factory:
+        try:
+            return self.factory(action.name)
+        except QueryError as error:
+            raise BadArgument(action.name, error.reason) from None
+
+    def open(self, name: str, arguments: Sequence[str]) -> tuple[Deliverer, Options]:
+        """The output, ready to deliver. An output with a `secret` of its own is told its name."""
+        own, options = split_options(arguments)
+        opened = self.factory(name)(*(with_secrets(argument) for argument in own))
+        if options.secret is not None and hasattr(opened, "secret"):
+            opened.secret = options.secret
+        return opened, options

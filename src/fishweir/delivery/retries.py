@@ -1,0 +1,73 @@
+"""When to try again: growing pauses with jitter, and a circuit breaker per host.
+
+A host that failed several times in a row is left alone for a while; then one delivery tries whether it is back.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+FIRST, LONGEST = 0.25, 3600.0
+"""Seconds: the pause after the first failure, which doubles each time, and the longest one."""
+GIVE_UP_AFTER, AT_LEAST = 3 * 86400.0, 10
+"""A delivery becomes a dead letter when it is so old and has been tried so often."""
+TRIPS = 5
+"""Failures in a row that open the breaker of a host."""
+PER_HOST = 8
+"""Deliveries to one host at a time."""
+
+
+def pause(attempts: int, after: float | None = None) -> float:
+    """Seconds until the next attempt; `after` is what the target asked for."""
+    grown = min(LONGEST, FIRST * 2.0 ** min(attempts - 1, 30))
+    return max(grown * random.uniform(0.8, 1.2), min(after or 0.0, 86400.0))
+
+
+def is_hopeless(attempts: int, age: float) -> bool:
+    return attempts >= AT_LEAST and age > GIVE_UP_AFTER
+
+
+@dataclass
+class _Host:
+    failures: int = 0
+    until: float = 0.0
+    in_flight: int = 0
+
+
+class Breaker:
+    """What is known of hosts; the empty name is this machine, which is never left alone."""
+
+    def __init__(self) -> None:
+        self.hosts: dict[str, _Host] = {}
+
+    def closed_until(self, host: str, now: float) -> float | None:
+        """Until when a host is left alone, or None."""
+        known = self.hosts.get(host)
+        return known.until if known is not None and known.until > now else None
+
+    def has_room(self, host: str) -> bool:
+        known = self.hosts.get(host)
+        if not host or known is None:
+            return True
+        return known.in_flight < (1 if known.failures >= TRIPS else PER_HOST)
+
+    def begun(self, host: str) -> None:
+        if host:
+            self.hosts.setdefault(host, _Host()).in_flight += 1
+
+    def released(self, host: str) -> None:
+        """A delivery was not begun after all."""
+        if host:
+            self.hosts[host].in_flight -= 1
+
+    def ended(self, host: str, good: bool, now: float) -> None:
+        if not host:
+            return
+        known = self.hosts.setdefault(host, _Host())
+        known.in_flight -= 1
+        known.failures = 0 if good else known.failures + 1
+        if known.failures >= TRIPS:
+            known.until = now + pause(known.failures - TRIPS + 3)
+        elif good and not known.in_flight:
+            del self.hosts[host]

@@ -1,0 +1,106 @@
+"""Timers: what is delivered at times of its own (NiagaraCQ 3.6).
+
+The event list is a table, sorted by due time; only its front is ever read. A channel that is due takes the results
+since its last firing, which the results table keeps once for everybody, and does not fire where there are none. Firing
+and moving to the next due time are one transaction: each due time fires once, and after a pause, however long, once for
+all that were missed.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from fishweir.catalog.deliveries import channels, news, subscriptions, timers
+from fishweir.catalog.subscribers import collected, next_due
+from fishweir.delivery.outbox import enqueue
+
+AT_ONCE = 5_000
+"""Timers that are fired in one transaction."""
+
+
+class Timers:
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        self._now: float | None = None
+
+    def fire(self, now: float) -> int:
+        """Fires what is due; how many deliveries that makes."""
+        self._mind_the_clock(now)
+        count = 0
+        while True:
+            with self.engine.begin() as connection:
+                due = self._due(connection, now)
+                if not due:
+                    return count
+                upto = collected(connection)
+                fired = [row for row in due if row.newest is not None and row.newest > row.batch]
+                count += enqueue(connection, ((row.channel, row.batch, upto) for row in fired), now)
+                self._move(connection, due, {row.channel for row in fired}, upto, now)
+
+    def _due(self, connection: sa.Connection, now: float) -> list[sa.Row]:  # type: ignore[type-arg]
+        """The front of the list: with each channel the last micro-batch that has something for it, and whether anybody
+        still waits."""
+        front = sa.select(timers).where(timers.c.due <= now).order_by(timers.c.due).limit(AT_ONCE).subquery()
+        of = subscriptions.c.channel == front.c.channel
+        newest = (
+            sa.select(sa.func.max(news.c.batch))
+            .select_from(subscriptions.join(news, news.c.query == subscriptions.c.query))
+            .where(of)
+            .scalar_subquery()
+        )
+        living = sa.exists().where(of, subscriptions.c.dropped.is_(None))
+        wanted = sa.select(
+            front.c.channel,
+            front.c.batch,
+            channels.c.every,
+            channels.c.anchor,
+            newest.label("newest"),
+            living.label("on"),
+        )
+        return list(connection.execute(wanted.join(channels, channels.c.id == front.c.channel)))
+
+    def _move(
+        self,
+        connection: sa.Connection,
+        due: list[sa.Row],
+        fired: set[int],
+        upto: int,
+        now: float,  # type: ignore[type-arg]
+    ) -> None:
+        ended = [row.channel for row in due if not row.on]
+        if ended:
+            connection.execute(sa.delete(timers).where(timers.c.channel.in_(ended)))
+        moved = [
+            {
+                "id": row.channel,
+                "next": next_due(row.anchor, row.every, now),
+                "upto": upto if row.channel in fired else row.batch,
+            }
+            for row in due
+            if row.on
+        ]
+        if moved:
+            update = sa.update(timers).where(timers.c.channel == sa.bindparam("id"))
+            connection.execute(update.values(due=sa.bindparam("next"), batch=sa.bindparam("upto")), moved)
+
+    def _mind_the_clock(self, now: float) -> None:
+        """A clock that was set back leaves due times too far ahead: none is further than its interval."""
+        before, self._now = self._now, now
+        if before is not None and now >= before:
+            return
+        with self.engine.begin() as connection:
+            ahead = sa.select(timers.c.channel, channels.c.every, channels.c.anchor).join(
+                channels, channels.c.id == timers.c.channel
+            )
+            ahead = ahead.where(timers.c.due > now + channels.c.every, channels.c.anchor <= now)
+            moved = [
+                {"id": row.channel, "next": next_due(row.anchor, row.every, now)} for row in connection.execute(ahead)
+            ]
+            if moved:
+                update = sa.update(timers).where(timers.c.channel == sa.bindparam("id"))
+                connection.execute(update.values(due=sa.bindparam("next")), moved)
+
+    def next(self) -> float | None:
+        with self.engine.connect() as connection:
+            found = connection.scalar(sa.select(sa.func.min(timers.c.due)))
+        return None if found is None else float(found)

@@ -1,0 +1,105 @@
+"""Annotation joins as an operator of the join stage: a semi-join that collects what it found (RoSeS 3.2).
+
+In: the annotation tables of a segment. Out: what is kept of items, as rows of runs (lists of the sides that an item is
+of, and the features that are compared), for how long, and what the items of a micro-batch find in their windows, each
+with everything that it joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.nodes import Source
+from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.group import Batch
+from fishweir.evaluate.join.annotations.annotating import Annotated, annotate
+from fishweir.evaluate.join.annotations.annotation_tables import AnnotationTable
+from fishweir.evaluate.join.annotations.comparisons import compared
+from fishweir.evaluate.join.annotations.features import Feature, listed_rows
+from fishweir.evaluate.join.annotations.item_views import IN_WINDOWS, TO_ANNOTATE, ItemView, item_view, place_of
+from fishweir.evaluate.join.annotations.links import Links
+from fishweir.evaluate.join.annotations.retention import Reaches
+from fishweir.evaluate.join.operators import Joins, ProbeOrder, RowSide
+from fishweir.evaluate.join.pairing import RunContext
+from fishweir.evaluate.join.state import Run, SideRows
+from fishweir.evaluate.results import ResultRows, result_batch, to_lists
+from fishweir.evaluate.watermarks import Watermarks
+
+
+class AnnotationJoins(Joins[AnnotationTable]):
+    """All annotation joins of a segment: windows over the same items are one, equal comparisons are one."""
+
+    keeps_all = False
+
+    @property
+    def order(self) -> ProbeOrder:
+        return ProbeOrder.ARRIVAL
+
+    def __init__(self, tables: Sequence[AnnotationTable]) -> None:
+        super().__init__(tables)
+        self.links = Links(self.tables)
+
+    @cached_property
+    def row_sides(self) -> Sequence[RowSide]:
+        sources = tuple(self.sources)
+        lists = ((TO_ANNOTATE, self.links.to_annotate), (IN_WINDOWS, self.links.windows))
+        return [
+            *(RowSide(feature.key, False, (source,), feature.rows) for source, feature in self._features),
+            *(RowSide(key, True, sources, partial(_side_lists, key, sides)) for key, sides in lists),
+        ]
+
+    @property
+    def _features(self) -> Iterator[tuple[Source, Feature]]:
+        """What of the items of each source is compared, each once."""
+        found: dict[tuple[Source, Feature], None] = {}
+        for template in (table.template for table in self.tables):
+            for i, window in enumerate(template.windows):
+                both = [compared(condition) for condition in window.conditions]
+                found |= {(source, one.left): None for source in template.annotated_by(i) for one in both}
+                sources = template.sources(template.role(i))
+                found |= {(source, one.right): None for source in sources for one in both}
+        return iter(found)
+
+    @cached_property
+    def _reaches(self) -> Reaches:
+        return Reaches(self.links)
+
+    def listed(self, runs: Sequence[Run], watermarks: Watermarks) -> list[NDArray[np.bool_]]:
+        views = [item_view(run) for run in runs]
+        return [self._reaches.listed(run, views, watermarks) for run in runs]
+
+    def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
+        """An item finds what is there when it comes, what arrived with it included."""
+        items, windows = item_view(new), [item_view(run) for run in known.runs]
+        for found in annotate(self.links, items, windows, part, parts):
+            yield annotated_rows(items, found)
+
+
+def _side_lists(key: int, sides: Ints, batch: Batch) -> SideRows | None:
+    """Rows that list which of some sides each document is of."""
+    place = place_of(sides, batch.sides.sides)
+    there = place >= 0
+    pairs = np.unique(batch.sides.documents[there] << 32 | place[there])
+    documents, counts = np.unique(pairs >> 32, return_counts=True)
+    return listed_rows(key, documents, members=(counts, sides[pairs & 0xFFFFFFFF])) if len(documents) else None
+
+
+def annotated_rows(items: ItemView, block: Annotated) -> ResultRows:
+    """An item with the items collected, by join."""
+    batch = result_batch(
+        len(block),
+        stream=items.streams[block.rows],
+        document=items.numbers[block.rows],
+        side=0,
+        other_streams=to_lists(block.item_starts, block.streams),
+        others=to_lists(block.item_starts, block.numbers),
+        each=False,
+        joins=to_lists(block.item_starts, block.joins),
+        timestamp=items.times[block.rows],
+        members=to_lists(block.member_starts, block.members),
+    )
+    return ResultRows(batch, len(block))

@@ -1,0 +1,109 @@
+"""The annotation joins of a segment as arrays: who compares what with which window.
+
+In: annotation tables. Out: one *link* for each window of each query: its side, its reach, its comparisons and the one
+of them that is enumerated, its anchor. Equal comparisons are one, whatever queries make them; their candidates are
+found once. Without an equality, a link or `similar` the window itself is enumerated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.nodes import Source
+from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.join.annotations.annotation_tables import AnnotationTable
+from fishweir.evaluate.join.annotations.comparisons import EQUALITIES, Compared, compared
+from fishweir.evaluate.join.annotations.item_views import Floats
+
+
+class Links:
+    """By link: `numbers` of queries, `sides` of windows, `joins`, `seconds` and `items` that a window reaches back,
+    `anchors`, and `waits`, which of `annotated` its window's items wait for. Made once per segment and process."""
+
+    def __init__(self, tables: Iterable[AnnotationTable]) -> None:
+        self._compared: dict[Compared, int] = {}
+        self._annotated: dict[tuple[Source, ...], int] = {}
+        self._links: list[tuple[NDArray[Any], ...]] = []
+        self._checks: list[tuple[Ints, Ints, Floats, NDArray[np.bool_]]] = []
+        self._items: list[tuple[Ints, Ints, Ints]] = []
+        count = 0
+        for table in tables:
+            self._add(table, count)
+            count += table.size * len(table.template.windows)
+        self._arrange(count)
+
+    def _add(self, table: AnnotationTable, first: int) -> None:
+        """The links of one table's queries, window by window."""
+        template, size = table.template, table.size
+        for i, window in enumerate(template.windows):
+            waits = self._annotated.setdefault(template.annotated_by(i), len(self._annotated))
+            seconds = np.inf if window.seconds is None else window.seconds
+            anchors = self._add_checks(table, i, first + i * size)
+            constant = (np.full(size, value) for value in (window.join, seconds, window.items or 0))
+            self._links.append((table.numbers, table.windows(i), *constant, anchors, np.full(size, waits)))
+        for role, windows in enumerate(template.primaries):
+            links = first + np.arange(size)[:, None] + np.array(windows, np.int64)[None, :] * size
+            self._items.append((table.items(role), np.full(size, len(windows)), links.ravel()))
+
+    def _add_checks(self, table: AnnotationTable, window: int, first: int) -> Ints:
+        """The comparisons of one window; returns the one that each link enumerates."""
+        links, anchors, equal = first + np.arange(table.size), np.full(table.size, -1, np.int64), False
+        for condition in table.template.windows[window].conditions:
+            place = self._compared.setdefault(compared(condition), len(self._compared))
+            shares = table.shares(condition)
+            positive = np.full(table.size, condition.positive)
+            self._checks.append((links, np.full(table.size, place), shares, positive))
+            if not condition.positive:
+                continue
+            if condition.op in EQUALITIES and not equal:
+                anchors[:], equal = place, True
+            elif condition.op == "similar":
+                anchors = np.where((anchors < 0) & (shares > 0), place, anchors)
+        return anchors
+
+    def _arrange(self, count: int) -> None:
+        self.numbers, self.sides, self.joins, seconds, self.items, self.anchors, self.waits = _columns(self._links, 7)
+        self.seconds = seconds.astype(np.float64)
+        self.by_side = np.argsort(self.sides, kind="stable")
+        self.ordered = self.sides[self.by_side]
+        self.windows = np.unique(self.ordered)
+        links, self.checks, shares, positive = _columns(self._checks, 4)
+        order = np.argsort(links, kind="stable")
+        self.check_starts = np.searchsorted(links[order], np.arange(count + 1)).astype(np.int64)
+        self.checks, self.shares = self.checks[order], shares[order].astype(np.float64)
+        self.positive = positive[order].astype(np.bool_)
+        """Whether the comparison must hold, or must not."""
+        sides, lengths, links = _columns(self._items, 3)
+        order = np.argsort(sides, kind="stable")
+        self.to_annotate = sides[order]
+        """The sides of items to annotate, in order; the links of each are `linked`."""
+        ends = np.cumsum(lengths)
+        _, at = expand((ends - lengths)[order], ends[order])
+        self.link_starts = np.append(0, np.cumsum(lengths[order])).astype(np.int64)
+        self.linked = links[at]
+        self.compared: Sequence[Compared] = list(self._compared)
+        self.annotated: Sequence[tuple[Source, ...]] = list(self._annotated)
+
+    def least(self, condition: int) -> float:
+        """The least share that any link anchored at a `similar` asks for."""
+        return self._least[condition]
+
+    @cached_property
+    def _least(self) -> dict[int, float]:
+        owner = np.repeat(np.arange(len(self.sides)), np.diff(self.check_starts))
+        own = (self.anchors[owner] == self.checks) & self.positive
+        return {c: float(self.shares[own & (self.checks == c)].min()) for c in np.unique(self.checks[own]).tolist()}
+
+    def of_windows(self, sides: Ints) -> tuple[Ints, Ints]:
+        """Where in `by_side` the links begin and end whose window a side is."""
+        return np.searchsorted(self.ordered, sides, "left"), np.searchsorted(self.ordered, sides, "right")
+
+
+def _columns(parts: Sequence[tuple[NDArray[np.generic], ...]], count: int) -> list[Ints]:
+    """The columns of several parts, each as one array; integers where there are no parts."""
+    return [np.concatenate([part[i] for part in parts]) if parts else np.empty(0, np.int64) for i in range(count)]

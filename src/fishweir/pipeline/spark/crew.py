@@ -1,0 +1,191 @@
+"""The crew: long-running tasks of one Spark job that take the calls of many micro-batches from the driver.
+
+A Spark job costs tens of milliseconds, a query of Spark SQL hundreds, whatever it computes. So tasks are started once
+and stay: each connects back to the driver and answers one call after the other, with plan and kernels warm. Spark
+places the tasks, starts their Python processes and notices when one dies; then the crew is lost, and the next call
+starts another. Lines are authenticated with a key that only the tasks know.
+
+The crew takes all slots of the session but one, which is left to whatever else runs on Spark. Where there is just one,
+the crew is sent home when there is nothing to do and after each shift.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import secrets
+import socket
+import threading
+import time
+import traceback
+import uuid
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, Listener, wait
+
+from pyspark import InheritableThread, SparkContext, cloudpickle
+
+from fishweir.pipeline.batch import Call
+from fishweir.pipeline.spark.extensions import Extensions
+from fishweir.pipeline.summary import Summary
+
+SHIFT = 1.0
+"""Seconds that a crew stays where others wait for its slot."""
+LEAVING = 2.0
+"""Seconds that tasks have to finish what they are at when the crew is sent home."""
+
+
+class CrewLost(Exception):
+    """A task died, or the crew was sent home."""
+
+
+class Crew:
+    def __init__(self, context: SparkContext) -> None:
+        self.context = context
+        slots = int(context.defaultParallelism)
+        self.parallelism, self.is_alone = max(1, slots - 1), slots == 1
+        self._shift: _Shift | None = None
+
+    def begin(self) -> None:
+        """Starts the tasks, unless they are there; does not wait for them."""
+        if self._shift is None:
+            self._shift = _Shift(self.context, self.parallelism)
+
+    def run(self, calls: Sequence[Call]) -> list[Summary]:
+        """What the calls return; raises what one of them raised."""
+        if self.is_alone and self._shift is not None and self._shift.age > SHIFT:
+            self.leave()
+        self.begin()
+        assert self._shift is not None
+        return self._shift.run([cloudpickle.dumps((call, Extensions())) for call in calls])
+
+    def rest(self) -> None:
+        """Nothing to do for now."""
+        if self.is_alone:
+            self.leave()
+
+    def leave(self) -> None:
+        """Sends the tasks home; a call that is under way is lost."""
+        shift, self._shift = self._shift, None
+        if shift is not None:
+            shift.end()
+
+
+class _Shift:
+    """Tasks from their start to their end: one Spark job."""
+
+    def __init__(self, context: SparkContext, size: int) -> None:
+        self.context, self.size, self._began = context, size, time.monotonic()
+        settings, key = context.getConf(), secrets.token_bytes(32)
+        host = settings.get("spark.driver.host", "localhost") or "localhost"
+        self._tag = f"fishweir-{uuid.uuid4().hex}"
+        self._listener = Listener((settings.get("spark.driver.bindAddress", host), 0), backlog=size + 8, authkey=key)
+        self._address = (host, int(self._listener.address[1]))
+        self._lines: list[Connection] = []
+        self._changed = threading.Condition()
+        self._over = False
+        self._failure: Exception | None = None
+        post = Post(self._address, key)
+        self._job = InheritableThread(target=self._hold, args=(post,), name="fishweir crew", daemon=True)
+        self._job.start()
+        threading.Thread(target=self._accept, name="fishweir lines", daemon=True).start()
+
+    @property
+    def age(self) -> float:
+        return time.monotonic() - self._began
+
+    def run(self, pickled: Sequence[bytes]) -> list[Summary]:
+        """Gives each task a call as soon as it has answered the one before."""
+        waiting, busy, answers = list(reversed(pickled)), set[Connection](), []
+        try:
+            while waiting or busy:
+                for line in self._free(busy)[: len(waiting)]:
+                    line.send_bytes(waiting.pop())
+                    busy.add(line)
+                for ready in wait(list(busy)):
+                    assert isinstance(ready, Connection)
+                    answers.append(ready.recv())
+                    busy.remove(ready)
+        except (EOFError, OSError) as error:
+            raise CrewLost(str(self._failure or error)) from (self._failure or error)
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return answers
+
+    def end(self) -> None:
+        """Tasks that wait for a call end at once, others are cancelled after a while."""
+        with self._changed:
+            self._over = True
+            for line in self._lines:
+                _socket(line).shutdown(socket.SHUT_RDWR)
+            self._changed.notify_all()
+        with suppress(OSError):
+            socket.create_connection(self._address).close()  # wakes who waits for lines
+        self._job.join(LEAVING)
+        if self._job.is_alive():
+            self.context.cancelJobsWithTag(self._tag)
+
+    def _free(self, busy: set[Connection]) -> list[Connection]:
+        """The lines that no call is under way on; if there is none at all, waits for the first."""
+        with self._changed:
+            while not self._lines and not self._over:
+                self._changed.wait()
+            if self._over:
+                raise CrewLost(str(self._failure or "the crew was sent home")) from self._failure
+            return [line for line in self._lines if line not in busy]
+
+    def _hold(self, post: Post) -> None:
+        """The Spark job; it ends with the crew."""
+        try:
+            self.context.addJobTag(self._tag)
+            self.context.parallelize(range(self.size), self.size).foreachPartition(post)
+        except Exception as failure:
+            self._failure = failure
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+
+    def _accept(self) -> None:
+        while not self._over:
+            with suppress(OSError, EOFError, AuthenticationError):
+                line = self._listener.accept()
+                _socket(line).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                with self._changed:
+                    self._lines.append(line)
+                    self._changed.notify_all()
+        self._listener.close()
+
+
+@dataclass(frozen=True)
+class Post:
+    """What a task of the crew does: answers calls until the line is cut."""
+
+    address: tuple[str, int]
+    key: bytes
+
+    def __call__(self, _: Iterable[int]) -> None:
+        with suppress(EOFError, ConnectionError), Client(self.address, authkey=self.key) as line:
+            _socket(line).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            while True:
+                line.send(_answer(line.recv_bytes()))
+
+
+def _answer(pickled: bytes) -> Summary | Exception:
+    try:
+        call, _ = pickle.loads(pickled)
+        return call()  # type: ignore[no-any-return]
+    except Exception as error:
+        error.add_note(traceback.format_exc())
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            return RuntimeError(traceback.format_exc())
+        return error
+
+
+def _socket(line: Connection) -> socket.socket:
+    """Of the same connection, with a number of its own."""
+    return socket.socket(fileno=os.dup(line.fileno()))

@@ -1,0 +1,222 @@
+"""`http`: tried until a 2xx answer acknowledges it, under one key; in order; a target that hangs delays nobody."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fishweir import testing
+from fishweir.testing import Clock, Weir
+from tests.delivery.servers import Hooks, hook_server
+from tests.engine.helpers import wait_for
+
+
+@pytest.fixture
+def hooks() -> Iterator[Hooks]:
+    with hook_server() as server:
+        yield server
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(1000.0)
+
+
+@pytest.fixture
+def weir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[Weir]:
+    monkeypatch.chdir(tmp_path)
+    with testing.open(tmp_path / "home", clock=clock) as opened:
+        opened.execute("create stream R (x int); create query big as select x from R where x > 5")
+        yield opened
+
+
+def publish(weir: Weir, *values: int) -> None:
+    weir.publish("R", [{"x": value} for value in values])
+    weir.step()
+
+
+def values(hooks: Hooks) -> list[int]:
+    return [result["output"]["x"] for one in hooks.taken for result in one.results]
+
+
+@pytest.mark.parametrize("statement", ["subscribe to big output http '{}/h'",
+                                       "create query b2 as select x from R where x > 5 do http '{}/h'"])  # fmt: skip
+def test_posts_results_as_json(weir: Weir, hooks: Hooks, statement: str) -> None:
+    weir.execute(statement.format(hooks.url))
+    publish(weir, 1, 7, 8)
+    publish(weir, 2)
+    (one,) = hooks.posted
+    name = "big" if statement.startswith("subscribe") else "b2"
+    assert one.results == [result.to_dict() for result in weir.results(name)]
+    assert (one.path, one.headers["content-type"]) == ("/h", "application/json")
+    assert one.key
+
+
+@pytest.mark.parametrize("trouble", [500, 404, 301, "drop"])
+def test_tried_again_under_the_same_key(weir: Weir, clock: Clock, hooks: Hooks, trouble: int | str) -> None:
+    weir.execute(f"subscribe to big output http '{hooks.url}'")
+    hooks.answer = lambda _: trouble if len(hooks.posted) < 2 else 200
+    publish(weir, 7)
+    for _ in range(4):
+        clock.advance(5)
+        weir.step()
+    assert [one.status for one in hooks.posted] == [trouble, trouble, 200]
+    assert len({one.key for one in hooks.posted}) == 1
+    assert weir.letters() == []
+
+
+def test_order_is_kept_and_what_waited_is_one_delivery(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+    weir.execute(f"subscribe to big output http '{hooks.url}'")
+    hooks.answer = lambda _: 503
+    for value in (7, 8, 9):
+        publish(weir, value)
+    assert [one.results[0]["output"]["x"] for one in hooks.posted] == [7]
+    hooks.answer = lambda _: 200
+    clock.advance(1)
+    weir.step()
+    assert values(hooks) == [7, 8, 9]
+    assert [len(one.results) for one in hooks.taken] == [1, 2]
+
+
+def test_tried_again_over_a_restart_and_never_once_acknowledged(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+    weir.execute(f"subscribe to big output http '{hooks.url}'")
+    publish(weir, 6)
+    hooks.answer = lambda _: 500
+    publish(weir, 7)
+    weir.close()
+    hooks.answer = lambda _: 200
+    for _ in range(2):
+        with testing.open(weir.home.path, clock=clock) as again:
+            again.step()
+    assert values(hooks) == [6, 7]
+    assert hooks.posted[1].key == hooks.posted[2].key != hooks.posted[0].key
+
+
+def test_many_results_go_in_several_posts_and_go_on_where_they_stopped(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+    weir.execute(f"subscribe to big output http '{hooks.url}'")
+    hooks.answer = lambda _: 500 if len(hooks.posted) == 1 else 200
+    publish(weir, *range(10, 2510))
+    clock.advance(1)
+    weir.step()
+    assert [len(one.results) for one in hooks.taken] == [1000, 1000, 500]
+    assert values(hooks) == list(range(10, 2510))
+    assert len({one.key for one in hooks.taken}) == 3
+
+
+def test_the_server_says_when(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+    weir.execute(f"subscribe to big output http '{hooks.url}'")
+    hooks.answer, hooks.headers = (lambda _: 429), {"Retry-After": "120"}
+    publish(weir, 7)
+    clock.advance(119)
+    weir.step()
+    assert len(hooks.posted) == 1
+    clock.advance(2)
+    weir.step()
+    assert len(hooks.posted) == 2
+
+
+def test_signed_with_a_secret_that_is_not_in_the_statement(
+    weir: Weir, clock: Clock, hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    weir.execute(f"subscribe to big output http '{hooks.url}' secret my-hook")
+    publish(weir, 7)
+    assert "there is no secret my-hook: set FISHWEIR_SECRET_MY_HOOK" in str(weir.letters()[0].error)
+    (tmp_path / "secret").write_text("s3cret\n")
+    monkeypatch.setenv("FISHWEIR_SECRET_MY_HOOK_FILE", str(tmp_path / "secret"))
+    clock.advance(1)
+    weir.step()
+    (one,) = hooks.taken
+    signed = b".".join([one.key.encode(), one.headers["webhook-timestamp"].encode(), one.body])
+    digest = base64.b64encode(hmac.new(b"s3cret", signed, hashlib.sha256).digest()).decode()
+    assert one.headers["webhook-signature"] == f"v1,{digest}"
+
+
+def test_a_host_that_fails_is_left_alone(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+    for i in range(20):
+        weir.execute(f"subscribe to big output http '{hooks.url}/{i}'")
+    hooks.answer = lambda _: 500
+    publish(weir, 7)
+    assert len(hooks.posted) == 5, "the breaker opens after five failures"
+    clock.advance(3)
+    weir.step()
+    assert len(hooks.posted) == 6, "one tries whether the host is back"
+    hooks.answer = lambda _: 200
+    clock.advance(60)
+    weir.step()
+    assert len(hooks.taken) == 20
+
+
+def test_dead_letters_are_listed_and_sent_again(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+    weir.execute(f"subscribe to big output http '{hooks.url}'")
+    hooks.answer = lambda _: 500
+    publish(weir, 7)
+    for _ in range(20):
+        clock.advance(6 * 3600)
+        weir.step()
+    (letter,) = weir.dead_letters()
+    assert (letter.feeds, letter.action, letter.error) == (("big",), f"http {hooks.url}", "the server answered 500")
+    hooks.answer = lambda _: 200
+    publish(weir, 8)
+    assert values(hooks) == [8], "what was given up holds up nobody"
+    assert weir.resend() == 1
+    weir.step()
+    assert (values(hooks), weir.letters()) == ([8, 7], [])
+    assert hooks.posted[0].key == hooks.posted[-1].key
+
+
+def test_at_most_so_many_an_hour(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+    weir.execute(f"subscribe to big output http '{hooks.url}' at most 2 per hour")
+    for value in (6, 7, 8, 9):
+        publish(weir, value)
+        clock.advance(60)
+    assert values(hooks) == [6, 7]
+    clock.advance(3600)
+    weir.step()
+    assert values(hooks) == [6, 7, 8, 9]
+    assert len(hooks.posted) == 3
+
+
+def test_quiet_hours(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+    weir.execute(f"subscribe to big output http '{hooks.url}' quiet 22:00-07:00")
+    clock.now = 23 * 3600.0
+    publish(weir, 7)
+    clock.now = 24 * 3600 + 6.9 * 3600
+    weir.step()
+    assert hooks.posted == []
+    clock.now = 24 * 3600 + 7 * 3600
+    weir.step()
+    assert values(hooks) == [7]
+
+
+def test_a_target_that_hangs_delays_nobody(tmp_path: Path, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    hooks.answer = lambda one: "hang" if one.path == "/hangs" else 200
+    with testing.open(tmp_path / "home") as weir:
+        weir.execute("create stream R (x int); create query big as select x from R where x > 5 do append 'box'")
+        weir.execute(
+            f"subscribe to big output http '{hooks.url}/hangs'; subscribe to big output http '{hooks.url}/good'"
+        )
+        weir.start()
+        for value in (6, 7, 8):
+            weir.publish("R", [{"x": value}])
+            wait_for(lambda value=value: value in values(hooks))
+        wait_for(lambda: len(Path("box").read_text().splitlines()) == 3)
+        assert [one.path for one in hooks.posted if one.status == "hang"] == ["/hangs"]
+        hooks.answer = lambda one: 200
+        hooks.released.set()
+        wait_for(lambda: len(values(hooks)) == 6)
+        weir.stop()
+
+
+def test_until_idle_waits_for_a_server_that_fails_at_first(tmp_path: Path, hooks: Hooks) -> None:
+    hooks.answer = lambda one: 500 if len(hooks.posted) < 3 else 200
+    with testing.open(tmp_path / "home") as weir:
+        weir.execute(f"create stream R (x int); create query q as select x from R do http '{hooks.url}'")
+        weir.publish("R", [{"x": 1}])
+        weir.run(until_idle=True)
+        assert values(hooks) == [1]
