@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from fishweir import guard
+from fishweir import guard, testing
+from fishweir.errors import FishweirError
 from fishweir.guard import Guard, GuardError, is_public, refusal
 from tests.intake.feed_server import FeedServer, serving
 
@@ -116,3 +117,23 @@ def test_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("FISHWEIR_GUARD", text)
         assert Guard.asked(None).on is on
     assert Guard.asked(True).on
+
+
+def test_a_guarded_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here.xml").write_text("<a>1</a>")
+    with testing.open(tmp_path / "home", guard=True) as weir:
+        for statement in (
+            "register feed http://127.0.0.1:8000/feed as F;",
+            "register feed file:///etc/passwd as F;",
+            "create stream F from '/etc/passwd';",
+            "create stream F from 'http://169.254.169.254/x.xml' format feed;",
+            "create feed G from 'http://localhost/feed';",
+            "create stream S; create feed G from S; subscribe to G apply '/etc/x.xsl' output file 'x.xml';",
+        ):
+            with pytest.raises(FishweirError, match="the guard is on"):
+                weir.execute(statement)
+        assert weir.catalog.streams() == {}, "nothing is taken of what is refused"
+        weir.execute("create stream H from 'here.xml'; create query q as H//a;")
+        weir.step()
+        assert len(list(weir.results("q"))) == 1

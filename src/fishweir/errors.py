@@ -37,6 +37,16 @@ class BacklogError(FishweirError):
     """More entries wait to be evaluated than may wait: publish again later."""
 
 
+class CannotWrite(HomeError, OSError):
+    """A file of the home cannot be written: no space, no right. Whoever can wait tries again."""
+
+    def __init__(self, number: int, message: str) -> None:
+        OSError.__init__(self, number, message)
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
 def caret(text: str, line: int, column: int) -> str:
     """The offending line with a caret under the column, or nothing where there is no text."""
     lines = text.splitlines()

@@ -8,7 +8,6 @@ checked, so neither a redirect nor a name that resolves to something else the se
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 from collections.abc import Iterable, Sequence
@@ -176,6 +175,8 @@ def _backend(plain: Any) -> Any:
 
 
 def _async_backend(plain: Any) -> Any:
+    import asyncio
+
     import httpcore
 
     class Checked(httpcore.AsyncNetworkBackend):

@@ -122,6 +122,7 @@ def open(
     strategies: Mapping[str, str] | None = None,
     state_limit: int = STATE_LIMIT,
     idle_after: float = IDLE,
+    guard: bool | None = None,
 ) -> Weir:
     """Opens a home without Spark; without a clock, time passes as usual."""
     weir = Weir(
@@ -131,6 +132,7 @@ def open(
         strategies=strategies,
         state_limit=state_limit,
         idle_after=idle_after,
+        guard=guard,
     )
     weir.parallelism = parallelism
     return weir

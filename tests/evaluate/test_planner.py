@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from bisect import bisect_right
@@ -18,6 +17,7 @@ from fishweir.evaluate.plan.segments import Segment, read_segment, segment_path
 from fishweir.evaluate.select.strategies import ByRegions
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
 from fishweir.papers.spatialjoin import regions  # noqa: F401  registers the paper's kernels
+from fishweir.sealed import read_json
 from tests.evaluate.support import SOURCE, document, evaluated, queries
 
 SHAPES = [
@@ -154,7 +154,7 @@ def test_a_restart_reads_the_list(registered: Registered) -> None:
     registered.refresh(planner)
     again = registered.planner()
     assert (again.pieces, again.version) == (planner.pieces, 600)
-    assert json.loads((registered.folder / "current.json").read_text())[0]["size"] == 600
+    assert read_json(registered.folder / "current.json")[0]["size"] == 600
     registered.asked.clear()
     registered.refresh(again)
     assert registered.asked == [], "at the same version there is nothing to do"

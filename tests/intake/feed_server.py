@@ -11,7 +11,10 @@ from typing import Any
 
 
 class FeedServer:
-    """`pages` maps paths to bodies or to (status, headers, body); `asked` has the requests' headers."""
+    """`pages` maps paths to bodies or to (status, headers, body); `asked` has the requests' headers.
+
+    A body may be a function that gives its parts, as long as the client listens.
+    """
 
     def __init__(self) -> None:
         self.pages: dict[str, Any] = {}
@@ -24,14 +27,18 @@ class FeedServer:
                 owner.asked.append((self.path, {k.lower(): v for k, v in self.headers.items()}))
                 time.sleep(owner.delay)
                 page = owner.pages.get(self.path, (404, {}, b"nothing"))
-                status, headers, body = (200, {}, page) if isinstance(page, bytes) else page
+                status, headers, body = page if isinstance(page, tuple) else (200, {}, page)
                 if "ETag" in headers and self.headers.get("If-None-Match") == headers["ETag"]:
                     status, body = 304, b""
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(body)
+                try:
+                    for part in body() if callable(body) else [body]:
+                        self.wfile.write(part)
+                except OSError:
+                    self.close_connection = True
 
             def log_message(self, *_: Any) -> None: ...
 

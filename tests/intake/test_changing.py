@@ -61,7 +61,7 @@ def test_inserts_changes_and_deletes(tmp_path: Path, file: File) -> None:
     file.quotes(D=4, C=30, A=1)
     assert polled(source, log, 30) == [
         ("inserted", quote("D", 4)),
-        ("changed", quote("C", 30)),
+        ("updated", quote("C", 30)),
         ("deleted", quote("B", 2)),
     ]
     assert entries(log)[-1].context == "Quotes"
@@ -95,7 +95,7 @@ def test_white_space_and_spelling_are_no_change(tmp_path: Path, file: File, same
     _, source = opened(tmp_path, QUOTES)
     assert polled(source, log, 3) == []
     file.write("<Quotes><Quote x='1' y='2'><Symbol>A</Symbol><P>a  b</P></Quote></Quotes>")
-    assert [change for change, _ in polled(source, log, 4)] == ["changed"]
+    assert [change for change, _ in polled(source, log, 4)] == ["updated"]
 
 
 @pytest.mark.parametrize("broken", ["<Quotes><Quote>", "", b"\xff\xfe\xfd", "<Quotes>&x;</Quotes>"])
@@ -111,7 +111,7 @@ def test_a_broken_version_is_one_problem(tmp_path: Path, file: File, broken: str
     log, source = opened(tmp_path, QUOTES)
     assert polled(source, log, 4) == []
     file.quotes(A=1, B=3)
-    assert polled(source, log, 5) == [("changed", quote("B", 3))]
+    assert polled(source, log, 5) == [("updated", quote("B", 3))]
 
 
 def test_bad_keys(tmp_path: Path, file: File, caplog: pytest.LogCaptureFixture) -> None:
@@ -190,14 +190,14 @@ def test_a_crash_between_append_and_snapshot(tmp_path: Path, file: File, monkeyp
         with pytest.raises(Crash):
             list(source.poll(2))
     assert changes(log, 2) == [
-        ("changed", quote("B", 3)),
+        ("updated", quote("B", 3)),
         ("inserted", quote("C", 4)),
         ("deleted", quote("A", 1)),
     ]
     log, source = opened(tmp_path, QUOTES)
     assert polled(source, log, 3) == []
     file.quotes(C=5)
-    assert polled(source, log, 4) == [("changed", quote("C", 5)), ("deleted", quote("B", 3))]
+    assert polled(source, log, 4) == [("updated", quote("C", 5)), ("deleted", quote("B", 3))]
 
 
 def test_a_crash_before_append(tmp_path: Path, file: File, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,4 +264,4 @@ def test_a_change_in_the_same_tick_is_seen(tmp_path: Path, file: File) -> None:
     list(source.poll(1))
     file.quotes(A=2)
     os.utime(file.path, ns=(tick, tick))
-    assert polled(source, log, 2) == [("changed", quote("A", 2))]
+    assert polled(source, log, 2) == [("updated", quote("A", 2))]

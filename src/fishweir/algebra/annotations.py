@@ -19,7 +19,7 @@ from typing import ClassVar
 from fishweir.algebra.column_joins import is_between, own_clause, stripped
 from fishweir.algebra.feeds import Annotation, Filter, Selection, conjunction
 from fishweir.algebra.formula import And, Clause, Formula, Literal, Not, RelativePath, atoms_of, to_dnf
-from fishweir.algebra.nodes import Constant, Source
+from fishweir.algebra.nodes import Source
 from fishweir.algebra.predicates import Predicate, SlotPlace, order_of, to_predicates
 from fishweir.algebra.texts import SIMILAR
 from fishweir.errors import QueryError
@@ -67,8 +67,10 @@ class Side:
     predicate: Predicate
     first: int
 
-    def own(self, constants: Sequence[Constant]) -> Sequence[Constant]:
-        return constants[self.first : self.first + len(self.predicate.types)]
+    @property
+    def span(self) -> slice:
+        """Where its constants stand among the query's."""
+        return slice(self.first, self.first + len(self.predicate.types))
 
 
 @dataclass(frozen=True, slots=True)

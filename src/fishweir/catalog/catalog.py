@@ -24,14 +24,17 @@ from fishweir.algebra.codec import from_json
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Constant, Schedule, Shape, StreamDefinition
 from fishweir.catalog.change import Change
-from fishweir.catalog.deliveries import subscriptions, timers
+from fishweir.catalog.deliveries import subscriptions
 from fishweir.catalog.schema import NOT_YET, counters, metadata, queries, shapes, streams
+from fishweir.catalog.schema import home as home_table
 from fishweir.catalog.subscribers import Subscription, standing
+from fishweir.errors import HomeError
 
 if TYPE_CHECKING:
     from fishweir.catalog.increments import Increments, Tombstones
 
 PATIENCE = 60  # seconds to wait for another process's write
+RESTORE = "restore catalog.db (with its -wal file) from a backup of this home, together with the rest of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +55,48 @@ class Query:
 
 
 class Catalog:
-    def __init__(self, url: str | Path) -> None:
-        """`url` is a path of a SQLite file or an SQLAlchemy URL."""
+    def __init__(self, url: str | Path, home: str = "", is_new: bool = True) -> None:
+        """`url` is a path of a SQLite file or an SQLAlchemy URL, `home` the id of the home that it belongs to.
+        Where the home is not new, there must be a catalog already."""
         address = f"sqlite:///{url}" if isinstance(url, Path) else url
         self.engine = sa.create_engine(address)
+        self.place = str(url) if isinstance(url, Path) else self.engine.url.render_as_string()
         if self.engine.dialect.name == "sqlite":
-            sa.event.listen(self.engine, "connect", _tune_sqlite)
-        if not sa.inspect(self.engine).has_table(timers.name):
-            self._create()
+            sa.event.listen(self.engine, "connect", self._tune)
+        sa.event.listen(self.engine, "handle_error", self._blame)
+        try:
+            is_made = sa.inspect(self.engine).has_table(home_table.name)
+        except sa.exc.DBAPIError as error:
+            raise self._damaged(error.orig or error) from error
+        if not is_made:
+            if not is_new:
+                raise HomeError(f"the catalog {self.place} is missing or empty, but the home has streams: {RESTORE}")
+            self._create(home)
+        elif home and self._home() != home:
+            raise HomeError(f"the catalog {self.place} is that of another home: {RESTORE}")
 
-    def _create(self) -> None:
+    def _tune(self, connection: Any, _: Any) -> None:
+        try:
+            _tune_sqlite(connection)
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(error) from error
+
+    def _blame(self, context: Any) -> None:
+        """What is wrong with the database, not with a statement, concerns the home."""
+        error = context.original_exception
+        if type(error) in (sqlite3.DatabaseError, sqlite3.OperationalError):
+            context.chained_exception = self._damaged(error)
+
+    def _damaged(self, error: BaseException) -> HomeError:
+        return HomeError(
+            f"the catalog {self.place} cannot be used ({error}): free space if there is none, or {RESTORE}"
+        )
+
+    def _home(self) -> str | None:
+        with self.engine.connect() as connection:
+            return connection.scalar(sa.select(home_table.c.id))
+
+    def _create(self, home: str) -> None:
         """Makes the tables, all in one transaction: several processes may open a new home at once."""
         with self.engine.begin() as connection:
             if self.engine.dialect.name == "sqlite":
@@ -69,6 +104,7 @@ class Catalog:
             metadata.create_all(connection)
             if connection.scalar(sa.select(counters.c.value)) is None:
                 connection.execute(sa.insert(counters).values(name="version", value=0))
+                connection.execute(sa.insert(home_table).values(id=home))
 
     def version(self) -> int:
         with self.engine.connect() as connection:
@@ -194,7 +230,7 @@ class Catalog:
         )
 
 
-def _tune_sqlite(connection: Any, _: Any) -> None:
+def _tune_sqlite(connection: Any) -> None:
     """Readers do not wait for writers; writers wait for each other."""
     connection.execute(f"pragma busy_timeout = {PATIENCE * 1000}")
     connection.execute("pragma synchronous = normal")

@@ -1,7 +1,8 @@
 """The catalog's tables. Rows are never deleted: a dropped query keeps its row and gets the number of
 the change that dropped it, so results of any version can be read. A query whose definition, or that of a
 feed it reads, was replaced is a new row that says which one it `replaces`. `publications` are queries over
-feeds without their constants, `reads` the feeds they name. What is delivered to whom is in `deliveries.py`."""
+feeds without their constants, `reads` the feeds they name. What is delivered to whom is in `deliveries.py`. `home`
+is the id of the one home that the catalog belongs to."""
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ metadata = MetaData()
 
 NOT_YET = 2**62
 """`added` of a query that has not started: no version of the catalog has it."""
+
+home = Table("home", metadata, Column("id", String, primary_key=True))
 
 counters = Table(
     "counters", metadata,

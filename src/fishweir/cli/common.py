@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from fishweir.engine.weir import Weir
 
 Home = Annotated[Path, typer.Option("--home", help="The folder with the catalog, logs and results.")]
+Guarded = Annotated[
+    bool | None, typer.Option("--guard/--no-guard", help="Keep statements away from private networks and files.")
+]
 DEFAULT_HOME = Path("fishweir-home")
 
 
@@ -63,6 +66,7 @@ def opened(
     documents_per_batch: int = DOCUMENTS_PER_BATCH,
     strategies: Sequence[str] = (),
     state_limit: int = STATE_LIMIT,
+    guard: bool | None = None,
 ) -> Iterator[Weir]:
     """A weir that is closed again; Fishweir's errors end the command with their message."""
     try:
@@ -71,7 +75,8 @@ def opened(
         from fishweir.engine.weir import Weir
 
         asked = _parsed(strategies)
-        with Weir(home, documents_per_batch=documents_per_batch, strategies=asked, state_limit=state_limit) as weir:
+        weir = Weir(home, None, None, documents_per_batch, strategies=asked, state_limit=state_limit, guard=guard)
+        with weir:
             yield weir
     except FishweirError as error:
         errors().print(f"error: {error}", style="red", markup=False)

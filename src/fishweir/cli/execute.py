@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fishweir.cli.common import DEFAULT_HOME, Home, opened
+from fishweir.cli.common import DEFAULT_HOME, Guarded, Home, opened
 from fishweir.cli.run import read_script
 
 
@@ -15,11 +15,12 @@ def execute(
     statements: Annotated[str | None, typer.Argument(help="Statements, as text.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="A script instead; - for standard input.")] = None,
     home: Home = DEFAULT_HOME,
+    guard: Guarded = None,
 ) -> None:
     """Register statements, all or nothing; prints the names of the queries."""
     if (statements is None) == (file is None):
         raise typer.BadParameter("give either statements or --file")
-    with opened(home) as weir:
+    with opened(home, guard=guard) as weir:
         text = statements if statements is not None else read_script(file or Path("-"))
         for name in weir.execute(text):
             typer.echo(name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fishweir.cli.common import DEFAULT_HOME, Home, RunBar, errors, opened
+from fishweir.cli.common import DEFAULT_HOME, Guarded, Home, RunBar, errors, opened
 from fishweir.errors import FishweirError
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
 
@@ -35,6 +35,7 @@ def run(
         float | None,
         typer.Option(metavar="SECONDS", help="The target latency: beyond it, what matters least is left out."),
     ] = None,
+    guard: Guarded = None,
     results: Annotated[Path | None, typer.Option(help="Write all results of the home here, as JSON Lines.")] = None,
 ) -> None:
     """Register the statements of SCRIPT and run the job, until idle or until interrupted."""
@@ -43,6 +44,7 @@ def run(
         documents_per_batch=documents_per_batch,
         strategies=strategy or (),
         state_limit=state_limit * 2**20,
+        guard=guard,
     ) as weir:
         weir.execute(read_script(script))
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -177,7 +177,7 @@ class Registration:
         if name.startswith(DERIVED) and virtual != name:
             raise QueryError(f"stream {name}: names with '{DERIVED}' are those of joins in chains")
         if statement.stream.name not in self.streams:
-            check_source(statement.stream, self.base)
+            check_source(statement.stream, self.base, self.outputs.guard)
         self.change.add_stream(statement)
         self.streams[statement.stream.name] = statement.stream
 

@@ -19,6 +19,7 @@ from fishweir.delivery.stylesheets import Stylesheet
 from fishweir.engine.feeds import Feeds
 from fishweir.engine.places import quoted, refused
 from fishweir.errors import QueryError, SourceError
+from fishweir.guard import GuardError
 from fishweir.intake import is_url
 
 ITEMS = f"{DERIVED}items."
@@ -135,7 +136,10 @@ class FeedRegistration:
             return None
         whole = os.path.abspath(self.base / path)
         try:
+            self.outputs.guard.check(path, self.base)
             Stylesheet(whole)
         except QueryError as error:
             raise refused(statement, error.reason, path) from error
+        except GuardError as error:
+            raise refused(statement, str(error), path) from error
         return whole

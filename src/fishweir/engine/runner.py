@@ -19,7 +19,8 @@ from fishweir.delivery.office import Office
 from fishweir.engine.make_up import MakeUp
 from fishweir.engine.materialize import Materializer
 from fishweir.errors import BacklogError
-from fishweir.intake import Fetching, Source, open_source
+from fishweir.guard import Guard
+from fishweir.intake import Fetching, Refresh, Source, open_source
 from fishweir.pipeline.batch import Job, MicroBatches
 from fishweir.pipeline.bell import ring
 from fishweir.pipeline.home import Home, open_log
@@ -67,11 +68,13 @@ class Runner:
         opened: Mapping[str, Source],
         make_up: MakeUp,
         clock: Callable[[], float] = time.time,
+        guard: Guard = Guard(),
     ) -> None:
         self.home, self.catalog, self.batches, self.job = home, catalog, batches, job
         self.office, self.feeders, self.stopped = office, feeders, stopped
         self.materializer, self.opened, self.clock = materializer, opened, clock
         self.make_up = make_up
+        self.guard, self.refresh = guard, Refresh()
         self.sources: dict[int, Source] = {}
         self.troubles: dict[int, str] = {}
         batches.troubled = self.troubles
@@ -175,7 +178,8 @@ class Runner:
             self.home.add_stream(id, stream)
             if id not in self.sources:
                 source = self.opened.get(stream.name)
-                source = source or open_source(stream, open_log(self.home.streams, id), Path.cwd())
+                log = open_log(self.home.streams, id)
+                source = source or open_source(stream, log, Path.cwd(), self.guard, self.refresh)
                 if source is not None:
                     self.sources[id] = source
 

@@ -21,6 +21,7 @@ from fishweir.delivery.outputs.registry import Factory, Outputs
 from fishweir.engine.administration import Administration
 from fishweir.engine.background import Background
 from fishweir.errors import HomeError, QueryError
+from fishweir.guard import Guard
 from fishweir.pipeline.bell import ring
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
@@ -52,14 +53,16 @@ def open(
     strategies: Mapping[str, str] | None = None,
     state_limit: int = STATE_LIMIT,
     idle_after: float = IDLE,
+    guard: bool | None = None,
 ) -> Weir:
     """Opens (and makes, if need be) a home.
 
     `catalog` may be an SQLAlchemy URL, `spark` a session, `strategies` published algorithms by kind, as in
     `{"selections": "sj-batch"}`. `state_limit` is how many bytes joins may keep for late items, where no lateness is
-    declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer.
+    declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer. `guard` keeps
+    statements away from private networks and files; None asks FISHWEIR_GUARD.
     """
-    return Weir(Path(home), spark, catalog, documents_per_batch, time.time, strategies, state_limit, idle_after)
+    return Weir(Path(home), spark, catalog, documents_per_batch, time.time, strategies, state_limit, idle_after, guard)
 
 
 class Weir(Administration):
@@ -73,16 +76,17 @@ class Weir(Administration):
         strategies: Mapping[str, str] | None = None,
         state_limit: int = STATE_LIMIT,
         idle_after: float = IDLE,
+        guard: bool | None = None,
     ) -> None:
         self.documents_per_batch, self.clock = documents_per_batch, clock
         self.state_limit, self.idle_after, self._opened = state_limit, idle_after, clock()
         self.home = Home(home)
         self.home.create()
-        self.catalog = Catalog(catalog or self.home.path / "catalog.db")
+        self.catalog = Catalog(catalog or self.home.path / "catalog.db", self.home.id, not self.home.has_streams)
         self._strategies = strategies
         if strategies:
             _ = self.planning  # says at once where there is no such strategy
-        self.outputs = Outputs()
+        self.outputs = Outputs(Guard.asked(guard))
         self.table = ResultsTable(self.home.results)
         self.feeders: dict[str, Feeder] = {}
         self.sources: dict[str, Source] = {}
@@ -256,6 +260,7 @@ class Weir(Administration):
             self.sources,
             MakeUp(self.home, self.table, self.overload, self.clock),
             self.clock,
+            self.outputs.guard,
         )
 
     def _new_job(self, batches: MicroBatches) -> Job:

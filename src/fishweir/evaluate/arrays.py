@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import xxhash
 from numpy.typing import NDArray
 
-from fishweir.errors import HomeError
+from fishweir.sealed import reading, verify, writing
 
 Ints = NDArray[np.int64]
 Column: TypeAlias = "NDArray[np.float64] | pa.LargeStringArray"
 """The constants of one slot: numbers or strings."""
 
 ALIGN = 64
+PREFIX = 24
+"""Bytes before the header: its length, that of the file, and the checksum of what follows."""
 
 
 def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
@@ -53,8 +57,8 @@ def take(column: Column, positions: Ints) -> Column:
     return column.take(pa.array(positions))
 
 
-def write_arrays(path: Path, header: object, arrays: Mapping[str, NDArray[np.generic] | pa.Array]) -> None:
-    """Writes named arrays behind a JSON header, to a temporary name first."""
+def write_arrays(path: Path, header: object, arrays: Mapping[str, NDArray[np.generic] | pa.Array]) -> str:
+    """Writes named arrays behind a JSON header, to a temporary name first; their seal, which the file has too."""
     plain = {name: part for key, value in arrays.items() for name, part in _parts(key, value)}
     places, offset = {}, 0
     for name, array in plain.items():
@@ -62,33 +66,45 @@ def write_arrays(path: Path, header: object, arrays: Mapping[str, NDArray[np.gen
         offset += -(-array.nbytes // ALIGN) * ALIGN
     head = json.dumps({"header": header, "arrays": places}).encode()
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
-        file.write(len(head).to_bytes(8, "little") + head)
-        file.write(b"\0" * (-file.tell() % ALIGN))
-        for array in plain.values():
-            file.write(array.tobytes())
-            file.write(b"\0" * (-array.nbytes % ALIGN))
-    temporary.replace(path)
+    with writing(path, temporary):
+        seal = _write(temporary, head, plain.values())
+        temporary.replace(path)
+    return seal
+
+
+def _write(path: Path, head: bytes, arrays: Iterable[NDArray[np.generic]]) -> str:
+    """The prefix, the head and the arrays, each filled up to the alignment; the seal."""
+    sum, length = xxhash.xxh3_64(), PREFIX
+    with path.open("wb") as file:
+        file.seek(PREFIX)
+        for part in (head, *(array.tobytes() for array in arrays)):
+            for piece in (part, b"\0" * (-(length + len(part)) % ALIGN)):
+                sum.update(piece)
+                length += file.write(piece)
+        file.seek(0)
+        file.write(struct.pack("<QQQ", len(head), length, sum.intdigest()))
+    return f"{length}:{sum.hexdigest()}"
 
 
 def read_arrays(path: Path) -> tuple[object, dict[str, NDArray[np.generic] | pa.Array]]:
-    """The header and the arrays, mapped into memory, not read."""
-    try:
+    """The header and the arrays, mapped into memory; the checksum is verified the first time."""
+    with reading(path):
+        verify(path, arrays_seal(path), PREFIX)
         data = np.memmap(path, dtype=np.uint8, mode="r")
         length = int.from_bytes(data[:8].tobytes(), "little")
-        head = json.loads(data[8 : 8 + length].tobytes())
-    except FileNotFoundError:
-        raise HomeError(f"the file {path} is missing: has somebody removed it?") from None
-    except ValueError as error:
-        raise HomeError(f"the file {path} is damaged: {error}") from None
-    start = -(-(8 + length) // ALIGN) * ALIGN
+        head = json.loads(data[PREFIX : PREFIX + length].tobytes())
+    start = -(-(PREFIX + length) // ALIGN) * ALIGN
     plain = {}
     for name, (kind, count, offset) in head["arrays"].items():
-        end = start + offset + np.dtype(kind).itemsize * count
-        if end > len(data):
-            raise HomeError(f"the file {path} is damaged: it ends after {len(data):,} bytes, before {end:,}")
-        plain[name] = data[start + offset : end].view(kind)
+        plain[name] = data[start + offset : start + offset + np.dtype(kind).itemsize * count].view(kind)
     return head["header"], _joined(plain)
+
+
+def arrays_seal(path: Path) -> str:
+    """The seal that a file of arrays carries."""
+    with reading(path), path.open("rb") as file:
+        _, length, sum = struct.unpack("<QQQ", file.read(PREFIX))
+        return f"{length}:{sum:016x}"
 
 
 def _parts(name: str, array: NDArray[np.generic] | pa.Array) -> list[tuple[str, NDArray[np.generic]]]:

@@ -34,6 +34,28 @@ QueryRow = tuple[int, Any, Sequence[Constant]]
 """A query as the plan sees it: its number, its template, its constants in the template's order. A query may be several
 rows: one for each of its alternatives. Of a side, the number is that of its member."""
 
+Columns = tuple[list[int], list[Sequence[Constant]]]
+"""Queries of one template: their numbers, and the constants of each."""
+
+
+def by_template(rows: Iterable[QueryRow]) -> dict[Any, Columns]:
+    """Queries by their templates. Most rows share the object: hashing a deep template once per row takes longer than
+    all else that is done with it."""
+    same: dict[int, tuple[Any, Columns]] = {}
+    for number, template, constants in rows:
+        known = same.get(id(template))
+        if known is None:
+            known = same[id(template)] = template, ([], [])
+        known[1][0].append(number)
+        known[1][1].append(constants)
+    found: dict[Any, Columns] = {}
+    for template, (numbers, values) in same.values():
+        own = found.setdefault(template, ([], []))
+        own[0].extend(numbers)
+        own[1].extend(values)
+    return found
+
+
 Paths = dict[Path, bool]
 """Paths that documents are walked for, with whether their values are read."""
 

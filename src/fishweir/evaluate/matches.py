@@ -1,6 +1,6 @@
 """Matches: what the queries of a group select from a batch of documents, and which sides the documents are of.
 
-A *side* is documents that a query of another kind asks for. An annotation join, say, has a side for the items to
+A *side* is documents that a query of another kind asks for: an annotation join has a side for the items to
 annotate and one for each window, and both are matched among the filters of their source. A group's members are query
 numbers and sides; a side is a negative member, so that neither is taken for the other.
 """

@@ -10,17 +10,19 @@ if TYPE_CHECKING:
     from fishweir.intake.schema import log_batch
     from fishweir.intake.sources.addresses import is_url, without_credentials
     from fishweir.intake.sources.push import documents_batch
+    from fishweir.intake.sources.refresh import Refresh
     from fishweir.intake.sources.registry import Fetching, Source, check_source, open_source
 
 _PLACES = {
     "Entry": "log", "StreamLog": "log", "log_batch": "schema", "is_url": "sources.addresses",
-    "without_credentials": "sources.addresses", "documents_batch": "sources.push", "Fetching": "sources.registry",
+    "without_credentials": "sources.addresses", "Refresh": "sources.refresh",
+    "documents_batch": "sources.push", "Fetching": "sources.registry",
     "Source": "sources.registry", "check_source": "sources.registry", "open_source": "sources.registry",
 }  # fmt: skip
 
 __all__ = [
-    "Entry", "Fetching", "Source", "StreamLog", "check_source", "documents_batch", "is_url", "log_batch", "open_source",
-    "without_credentials",
+    "Entry", "Fetching", "Refresh", "Source", "StreamLog", "check_source", "documents_batch", "is_url", "log_batch",
+    "open_source", "without_credentials",
 ]  # fmt: skip
 
 

@@ -6,6 +6,10 @@ next segment is predictable, so processes append without locks and readers probe
 are nowhere in a file's content. A segment's metadata hold its number of rows and, if the source gave
 one, a JSON *cursor*: entries and progress are committed by the same link.
 
+The *list of segments* (`segments.list`) has a line for each committed segment: its first number, its rows and its seal
+(sealed.py). It is written behind the link, so a segment that is not listed and cannot be read was never committed
+completely: it is set aside. A listed one that is missing or damaged stops whoever needs its entries, and nobody else.
+
 Progress without entries (a file that yields no document) is a small file `<head>-<k>.cursor` beside the
 segments, committed in the same way: it takes no number, so an empty segment never blocks a name. A source whose
 cursors are whole may replace such files, so that progress without entries does not pile up.
@@ -14,6 +18,7 @@ cursors are whole may replace such files, so that progress without entries does 
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import threading
@@ -28,7 +33,13 @@ from typing import Any
 import pyarrow as pa
 
 from fishweir.algebra.nodes import StreamDefinition
+from fishweir.errors import HomeError
 from fishweir.intake.schema import column_name, log_schema
+from fishweir.sealed import damaged, digest, read_json, reading, seal_of, sealed_json, verify, writing
+
+logger = logging.getLogger("fishweir.home")
+
+LIST = "segments.list"
 
 OPEN_SEGMENTS = 128
 """Segments that a process keeps open, of all logs together: with more than 1,024 open files py4j, which calls `select`,
@@ -58,8 +69,15 @@ class StreamLog:
         self.folder, self.stream, self.schema = Path(folder), stream, log_schema(stream)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.RLock()
-        self._firsts = _committed_firsts(self.folder)
-        self._head = self._end(self._firsts[-1]) if self._firsts else 0
+        self._listed: dict[int, tuple[int, str]] = {}
+        self._position = 0
+        self._read_list()
+        self._firsts = sorted({*_committed_firsts(self.folder), *self._listed})
+        self._head = 0
+        while self._firsts and not self._head:
+            self._head = self._end(self._firsts[-1]) or 0
+            if not self._head:
+                self._set_aside(self._firsts.pop())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StreamLog, (self.folder, self.stream)
@@ -68,8 +86,12 @@ class StreamLog:
         """The number of the newest entry, 0 for none; costs one probe when nothing is new."""
         with self._lock:
             while self._path(self._head + 1).exists():
+                end = self._end(self._head + 1)
+                if end is None:
+                    self._set_aside(self._head + 1)
+                    break
                 self._firsts.append(self._head + 1)
-                self._head = self._end(self._head + 1)
+                self._head = end
             return self._head
 
     def append(self, batch: pa.RecordBatch | pa.Table, cursor: dict[str, Any] | None = None) -> range:
@@ -82,12 +104,14 @@ class StreamLog:
             if cursor is not None:
                 self._append_cursor(cursor)
             return range(self.head() + 1, self.head() + 1)
-        temporary = self._write_segment(table, cursor)
-        try:
+        temporary = self._temporary()
+        with writing(self.folder, temporary):
+            self._write_segment(temporary, table, cursor)
+            seal = seal_of(temporary)
             first = self._commit_segment(temporary)
-        finally:
             temporary.unlink()
-        _sync_folder(self.folder)
+            _sync_folder(self.folder)
+            self._list(first, table.num_rows, seal)
         return range(first, first + table.num_rows)
 
     def read(self, after: int, upto: int) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -95,10 +119,13 @@ class StreamLog:
 
         Batches are views of memory-mapped files: bodies that nobody looks at are not read.
         """
-        if upto > self._head:
-            upto = min(upto, self.head())
+        if upto > self._head and upto > self.head():
+            raise damaged(self.folder, f"ends at entry {self._head:,}, but it had {upto:,}")
         position = max(bisect_right(self._firsts, after + 1) - 1, 0)
-        while position < len(self._firsts) and (number := self._firsts[position]) <= upto:
+        number = self._firsts[position] if self._firsts else 1
+        while number <= upto:
+            if position == len(self._firsts) or self._firsts[position] != number:
+                raise damaged(self._path(number), "is missing")
             reader = self._segment(number)
             for batch in map(reader.get_batch, range(reader.num_record_batches)):
                 start, stop = max(after + 1 - number, 0), min(upto + 1 - number, batch.num_rows)
@@ -112,15 +139,15 @@ class StreamLog:
         self.head()
         for first in self._firsts[max(bisect_right(self._firsts, after + 1) - 1, 0) :]:
             last = self._end(first)
-            if last > after:
+            if last is not None and last > after:
                 yield self._segment(first).get_batch(0).column("arrival")[0].as_py(), last
 
     def entry(self, number: int) -> Entry:
         """One entry by its number; IndexError where there is none."""
-        found = next(self.read(number - 1, number), None) if number > 0 else None
-        if found is None:
+        if not 0 < number <= self.head():
             raise IndexError(f"stream {self.stream.name} has no entry {number}")
-        row = found[1].to_pylist()[0]
+        _, found = next(self.read(number - 1, number))
+        row = found.to_pylist()[0]
         given = row.pop("id")
         row.pop("since", None)
         values = {name: row.pop(column_name(name)) for name, _ in self.stream.columns}
@@ -137,14 +164,14 @@ class StreamLog:
     def cursors(self, after: int = 0) -> Iterator[dict[str, Any]]:
         """The cursors committed with or behind entries whose number is greater than `after`, oldest first."""
         for head, path in self._committed():
-            text = None if head < after else self._cursor(head, path)
-            if text is not None:
-                yield json.loads(text)
+            cursor = None if head < after else self._cursor(head, path)
+            if cursor is not None:
+                yield cursor
 
     def newest(self, key: str) -> Any:
         """What the newest cursor that has this key says under it, or None."""
         for head, path in reversed(self._committed()):
-            cursor = json.loads(self._cursor(head, path) or b"{}")
+            cursor = self._cursor(head, path) or {}
             if key in cursor:
                 return cursor[key]
         return None
@@ -159,33 +186,75 @@ class StreamLog:
         """The files of progress without entries: the newest entry before each, its place behind it."""
         return [(int(p.name[:15]), int(p.stem[16:]), p) for p in self.folder.glob("*.cursor")]
 
-    def _cursor(self, head: int, path: Path) -> bytes | None:
-        return path.read_bytes() if path.suffix == ".cursor" else self._metadata(head + 1).get(b"cursor")
+    def _cursor(self, head: int, path: Path) -> dict[str, Any] | None:
+        if path.suffix == ".cursor":
+            return read_json(path)  # type: ignore[no-any-return]
+        text = self._metadata(head + 1).get(b"cursor")
+        return None if text is None else json.loads(text)
 
     def _path(self, first: int) -> Path:
         return self.folder / f"{first:015d}.arrow"
 
     def _segment(self, first: int) -> pa.RecordBatchFileReader:
-        return _open_segment(self._lock, self._path(first))
+        if first not in self._listed:
+            self._read_list()
+        _, seal = self._listed.get(first, (0, ""))
+        return _open_segment(self._lock, self._path(first), seal)
 
     def _metadata(self, first: int) -> dict[bytes, bytes]:
         return dict(self._segment(first).schema.metadata)
 
-    def _end(self, first: int) -> int:
-        return first + int(self._metadata(first)[b"rows"]) - 1
+    def _end(self, first: int) -> int | None:
+        """The last number of a segment; None where it is not listed and cannot be read."""
+        if first not in self._listed:
+            self._read_list()
+        if first in self._listed:
+            return first + self._listed[first][0] - 1
+        try:
+            return first + int(self._metadata(first)[b"rows"]) - 1
+        except HomeError:
+            return None
 
-    def _write_segment(self, table: pa.Table, cursor: dict[str, Any] | None) -> Path:
+    def _set_aside(self, first: int) -> None:
+        """Moves a segment out of the way that was not committed completely."""
+        aside = self._path(first).with_suffix(f".{uuid.uuid4().hex[:8]}.incomplete")
+        with writing(aside):
+            self._path(first).rename(aside)
+        shown = f"{self._path(first)} was not written completely when the machine stopped"
+        logger.warning("%s: it is set aside as %s, and the log goes on behind entry %d", shown, aside.name, first - 1)
+
+    def _list(self, first: int, rows: int, seal: str) -> None:
+        line = f"{first} {rows} {seal}"
+        with (self.folder / LIST).open("ab", buffering=0) as file:
+            file.write(f"{line} {digest(line.encode())[:8]}\n".encode())
+        self._listed[first] = rows, seal
+
+    def _read_list(self) -> None:
+        """Takes up what has been listed since; a line that is damaged lists nothing."""
+        path = self.folder / LIST
+        if not path.exists():
+            return
+        with reading(path), path.open("rb") as file:
+            file.seek(self._position)
+            text, _, _ = file.read().rpartition(b"\n")
+        self._position += len(text) + 1 if text else 0
+        for line in text.decode(errors="replace").splitlines():
+            parsed = parse_listed(line)
+            if parsed is None:
+                logger.warning("%s has a damaged line; `fishweir repair` writes the list anew", path)
+            else:
+                self._listed[parsed[0]] = parsed[1:]
+
+    def _write_segment(self, temporary: Path, table: pa.Table, cursor: dict[str, Any] | None) -> None:
         if not table.schema.equals(self.schema):
             raise ValueError(f"stream {self.stream.name} expects {self.schema}, got {table.schema}")
         metadata = {"rows": str(table.num_rows)} | ({} if cursor is None else {"cursor": json.dumps(cursor)})
-        temporary = self._temporary()
         with temporary.open("wb") as file:
             table = table.combine_chunks().replace_schema_metadata(metadata)
             with pa.ipc.new_file(file, table.schema) as writer:
                 writer.write_table(table)
             file.flush()
             os.fsync(file.fileno())
-        return temporary
 
     def _commit_segment(self, temporary: Path) -> int:
         while True:
@@ -198,8 +267,8 @@ class StreamLog:
 
     def _append_cursor(self, cursor: dict[str, Any]) -> None:
         temporary, head = self._temporary(), self.head()
-        with temporary.open("w") as file:
-            json.dump(cursor, file)
+        with writing(self.folder, temporary), temporary.open("wb") as file:
+            file.write(sealed_json(cursor))
             file.flush()
             os.fsync(file.fileno())
         k = int(max((place + 1 for before, place, _ in self._idle() if before == head), default=0))
@@ -215,10 +284,22 @@ class StreamLog:
         return self.folder / f".{os.getpid()}-{uuid.uuid4().hex}.tmp"
 
 
+def parse_listed(line: str) -> tuple[int, int, str] | None:
+    """A line of the list: first number, rows, seal; None where it is damaged."""
+    content, _, sum = line.rpartition(" ")
+    if digest(content.encode())[:8] != sum:
+        return None
+    first, rows, seal = content.split(" ")
+    return int(first), int(rows), seal
+
+
 @lru_cache(OPEN_SEGMENTS)
-def _open_segment(_owner: object, path: Path) -> pa.RecordBatchFileReader:
+def _open_segment(_owner: object, path: Path, seal: str) -> pa.RecordBatchFileReader:
     """A segment, mapped into memory, by the log that asks: a log made anew in the same place has other segments."""
-    return pa.ipc.open_file(pa.memory_map(str(path)))
+    if seal:
+        verify(path, seal)
+    with reading(path):
+        return pa.ipc.open_file(pa.memory_map(str(path)))
 
 
 def _committed_firsts(folder: Path) -> list[int]:

@@ -17,15 +17,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
+from fishweir.evaluate.arrays import PREFIX
 from fishweir.evaluate.plan.plan import Plan, cached_plan
 from fishweir.evaluate.statistics import PathStatistics, Statistics, statistics_from_json
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.counters import StreamCounters
-from fishweir.pipeline.commits import Commit, ResultsTable
+from fishweir.pipeline.commits import Commit, ResultsTable, check_written
 from fishweir.pipeline.event_time import EventTime, Published
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.lateness import LEVELS
-from fishweir.pipeline.offsets import LogSlice, is_waiting, next_offsets, slices_between, spread
+from fishweir.pipeline.offsets import LogSlice, check_logs, is_waiting, next_offsets, slices_between, spread
 from fishweir.pipeline.probe import ProbeTask
 from fishweir.pipeline.retained import Retained, StateFile, remove_others, state_file
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
@@ -104,6 +105,7 @@ class MicroBatches:
         self.statistics = load_statistics(home)
         self.walked: dict[str, StreamCounters] = {}
         self.offsets, self.last = table.offsets(), table.newest()
+        check_logs(home, self.offsets)
         self.queries = 0
         self.shedder: Shedder | None = None
         self.on_commit: Callable[[], None] = lambda: None
@@ -150,11 +152,13 @@ class MicroBatches:
         parts = spread(slices, min(executor.parallelism, max(1, entries // SMALLEST_PART)))
         for done in executor.run([partial(task, number, part) for number, part in enumerate(parts)]):
             summary.add(done)
+        self._check_written(summary, folder)
         self._probe(summary, plan, folder, executor, len(parts))
+        self._check_written(summary, folder)
         self.event_time.add(summary.lateness)
         states, level, watermarks = self._retain(summary, plan, batch, watched, published)
         self._count(summary)
-        self.last = Commit(
+        commit = Commit(
             batch=batch,
             version=plan.version,
             files=summary.files,
@@ -172,10 +176,11 @@ class MicroBatches:
             shed=summary.shed,
             shedding={str(stream): one.to_json() for stream, one in shedding.items()},
         )
-        self.table.commit(self.last)
+        self.table.commit(commit)
         if self.shedder:
-            self.shedder.took(summary.documents, self.last.seconds)
-        remove_others(self.home.state, states)
+            self.shedder.took(summary.documents, commit.seconds)
+        before, self.last = self.last, commit
+        remove_others(self.home.state, [*states, *(StateFile(**file) for file in before.states)])
         self.offsets |= summary.offsets
         self.on_commit()
 
@@ -190,6 +195,11 @@ class MicroBatches:
                 own = -math.inf if waits or log.stream.virtual else self.event_time.expected(id, log.stream, now)
                 found = min(found, max(own, commit.watermarks.get(str(id), -math.inf)))
         return found if math.isfinite(found) else -math.inf
+
+    def _check_written(self, summary: Summary, folder: Path) -> None:
+        """Raises where the driver does not see what the tasks wrote."""
+        check_written(folder, summary.files, summary.hosts)
+        check_written(self.home.state, summary.states, summary.hosts, PREFIX)
 
     def _probe(self, summary: Summary, plan: PlanInForce, folder: Path, executor: Executor, parts: int) -> None:
         """The second stage, where some query joins documents: those of this micro-batch with those retained."""
@@ -286,7 +296,7 @@ def _finite(times: Mapping[int, float]) -> dict[str, float]:
 
 
 def load_statistics(home: Home) -> Statistics:
-    raw: dict[str, dict[str, Any]] = read_json(home.statistics, {})
+    raw: dict[str, dict[str, Any]] = read_json(home.statistics, {}, rebuilt="counting anew")
     return {key: statistics_from_json(counted) for key, counted in raw.items()}
 
 

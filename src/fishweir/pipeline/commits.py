@@ -3,15 +3,22 @@
 A micro-batch exists once its commit file does; that file is written under a temporary name and
 renamed. Commits alone say how far each stream has been evaluated: whoever runs the job goes on behind the last one, and
 what a micro-batch without a commit had written is written again. So each result is in the table exactly once.
+
+A commit has the seals of its files and the checksum of the commit before it, and `last` says which is the newest: a
+commit or file that is missing, damaged or of another home is noticed by whoever reads.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fishweir.errors import HomeError
 from fishweir.pipeline.home import read_json, write_json
+from fishweir.sealed import damaged, read_sealed, reading, verify, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +30,8 @@ class Commit:
 
     batch: int
     version: int
-    files: list[str] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    """Its files of results, with their seals."""
     documents: int = 0
     matches: int = 0
     aside: int = 0
@@ -44,6 +52,8 @@ class Commit:
     """By stream, what was decided (shedding.StreamShed)."""
     level: int = 0
     """How far the allowance for late items is cut to keep the state within its limit (lateness.LEVELS)."""
+    before: str = ""
+    """The checksum of the commit before it: commits form a chain."""
 
 
 class ResultsTable:
@@ -52,19 +62,25 @@ class ResultsTable:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.commits_folder, self.sets = folder, folder / "commits", folder / "sets"
-        self.commits_folder.mkdir(parents=True, exist_ok=True)
-        self._read: dict[str, Commit] = {}
+        self._last, self._lock = self.commits_folder / "last", threading.Lock()
+        with writing(self.commits_folder):
+            self.commits_folder.mkdir(parents=True, exist_ok=True)
+        self._chain: list[tuple[Commit, str]] = []
+        """All commits, with their checksums."""
 
     def batch_folder(self, batch: int) -> Path:
         return self.folder / f"{batch:09d}"
 
     def commit(self, commit: Commit) -> None:
-        write_json(self._path(commit.batch), asdict(commit))
+        self._follow()
+        before = self._chain[-1][1] if self._chain else ""
+        sum = write_json(self._path(commit.batch), asdict(replace(commit, before=before)))
+        write_json(self._last, {"batch": commit.batch, "xxh3": sum})
 
     def commits(self, after: int = -1) -> list[Commit]:
         """All commits behind a batch, in order; a commit is read once."""
-        names = sorted(path.name for path in self.commits_folder.glob("[0-9]*.json"))
-        return [commit for commit in map(self._commit, names) if commit.batch > after]
+        self._follow()
+        return [commit for commit, _ in self._chain[after + 1 :]]
 
     def rows(self, commit: Commit) -> pa.Table:
         """The result rows of a micro-batch."""
@@ -74,17 +90,34 @@ class ResultsTable:
 
     def newest(self) -> Commit:
         """The last commit; an empty one where there is none."""
-        names = sorted(path.name for path in self.commits_folder.glob("[0-9]*.json"))
-        return self._commit(names[-1]) if names else Commit(-1, 0)
+        self._follow()
+        return self._chain[-1][0] if self._chain else Commit(-1, 0)
 
     def of_batch(self, batch: int) -> Commit:
         """The commit of a micro-batch, or an empty one."""
-        return self._commit(self._path(batch).name) if self._path(batch).exists() else Commit(-1, 0)
+        self._follow()
+        return self._chain[batch][0] if 0 <= batch < len(self._chain) else Commit(-1, 0)
 
-    def _commit(self, name: str) -> Commit:
-        if name not in self._read:
-            self._read[name] = Commit(**read_json(self.commits_folder / name, None))
-        return self._read[name]
+    def _follow(self) -> None:
+        """Reads the commits that are new since the last time; raises where the chain is broken."""
+        with self._lock:
+            first = not self._chain
+            newest = self._newest() if first else -1
+            while (path := self._path(len(self._chain))).exists():
+                content, sum = read_sealed(path)
+                if content["before"] != (self._chain[-1][1] if self._chain else ""):
+                    raise damaged(
+                        path,
+                        f"does not follow {self._path(len(self._chain) - 1).name}: one of them is not of this home",
+                    )
+                self._chain.append((Commit(**content), sum))
+            if len(self._chain) <= newest:
+                raise damaged(path, f"is missing, though {newest + 1:,} micro-batches were committed")
+
+    def _newest(self) -> int:
+        """The highest number that a commit ever had here."""
+        last = read_json(self._last, {"batch": -1}, rebuilt="the next commit")["batch"]
+        return max([last, *(int(path.stem) for path in self.commits_folder.glob("[0-9]*.json"))])
 
     def aside(self, commit: Commit) -> pa.Table:
         from fishweir.pipeline.writer import ASIDE
@@ -111,7 +144,23 @@ class ResultsTable:
         import pyarrow as pa
         import pyarrow.parquet as pq  # late: who registers and counts reads no results
 
-        folder = self.batch_folder(commit.batch)
-        files = [folder / name for name in commit.files if name.startswith(kinds)]
-        tables = [pq.read_table(file, schema=schema) for file in files]
+        folder, tables = self.batch_folder(commit.batch), []
+        for name, seal in commit.files.items():
+            if name.startswith(kinds):
+                verify(folder / name, seal)
+                with reading(folder / name):
+                    tables.append(pq.read_table(folder / name, schema=schema))
         return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def check_written(folder: Path, written: Mapping[str, str], hosts: Mapping[str, str], start: int = 0) -> None:
+    """Raises where the driver does not see what tasks say they wrote, under the seals that they gave."""
+    for name, seal in written.items():
+        try:
+            verify(folder / name, seal, start)
+        except HomeError as error:
+            raise HomeError(
+                f"a task on the host {hosts.get(name, 'of the driver')} wrote {folder / name}, but the driver sees "
+                f"something else ({str(error).partition(': ')[0]}): the home, set by --home or fishweir.open(home), "
+                "must be on a file system that the driver and all workers see under the same path"
+            ) from error

@@ -138,7 +138,7 @@ class EventTime:
 
 
 def load_lateness(home: Home, stream: int | str) -> Lateness:
-    return Lateness.from_json(read_json(_file(home, stream), {}))
+    return Lateness.from_json(read_json(_file(home, stream), {}, rebuilt="learning anew"))
 
 
 def _file(home: Home, stream: int | str) -> Path:

@@ -1,5 +1,6 @@
 """The home folder: where everything durable of one engine lies.
 
+home.json         format and id of the home
 catalog.db        what is registered          streams/N/   definition and log of stream N
 plan/             segments of the shared plan results/     results and commits by micro-batch
 checkpoint/       Spark's                     delivery/    what has been delivered
@@ -10,42 +11,78 @@ statistics.json   counted values              bell         rung by who publishes
 from __future__ import annotations
 
 import fcntl
-import json
 import os
+import secrets
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import HomeError
+from fishweir.sealed import damaged, read_json, reading, write_json, writing
 
 if TYPE_CHECKING:
     from fishweir.intake.log import StreamLog
+
+__all__ = ["FORMAT", "Home", "open_log", "read_json", "write_json"]
+
+FORMAT = 1
+"""Counts the changes of what files contain, after which an older version cannot read them."""
+OLDER = (
+    "either somebody deleted it (`fishweir repair` writes it anew), or the home was written before homes had a format: "
+    "open it with the version that wrote it, or run its script on a new home"
+)
+OTHER = "open it with the version that wrote it, or run its script on a new home"
 
 
 class Home:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path).resolve()
+        self.id = ""
         self.plan, self.results = self.path / "plan", self.path / "results"
         self.streams, self.checkpoint = self.path / "streams", self.path / "checkpoint"
         self.state = self.path / "state"
         self.delivery, self.statistics = self.path / "delivery", self.path / "statistics.json"
 
     def create(self) -> None:
+        """Makes the folders where there are none; refuses a home of another format."""
         try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.id = self._identify()
             for folder in (self.plan, self.results, self.streams, self.delivery):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise HomeError(f"cannot use {self.path} as a home: {error}") from error
 
+    def _identify(self) -> str:
+        """The id of the home, which its catalog has too. Several processes may make a home at once."""
+        about = self.path / "home.json"
+        if not about.exists():
+            if (self.path / "catalog.db").exists() or self.has_streams:
+                raise damaged(about, "is missing", OLDER)
+            new = self.path / f".home.{os.getpid()}.{threading.get_ident()}.tmp"
+            write_json(new, {"format": FORMAT, "id": secrets.token_hex(8)})
+            with suppress(FileExistsError):
+                os.link(new, about)
+            new.unlink()
+        content = read_json(about)
+        if content["format"] != FORMAT:
+            raise HomeError(f"{about} has the format {content['format']}, this version reads {FORMAT}: {OTHER}")
+        return str(content["id"])
+
+    @property
+    def has_streams(self) -> bool:
+        return self.streams.exists() and any(self.streams.iterdir())
+
     def add_stream(self, id: int, stream: StreamDefinition) -> None:
         folder = self.streams / str(id)
         if not (folder / "stream.json").exists():
-            (folder / "log").mkdir(parents=True, exist_ok=True)
+            with writing(folder):
+                (folder / "log").mkdir(parents=True, exist_ok=True)
             write_json(folder / "stream.json", to_json(stream))
 
     def stream_ids(self) -> list[int]:
@@ -65,22 +102,13 @@ class Home:
 def open_log(streams: Path, id: int) -> StreamLog:
     """The log of a stream, opened once per process; a home made anew in the same place has other ones."""
     folder = streams / str(id)
-    return _log(folder, (folder / "stream.json").stat().st_mtime_ns)
+    with reading(folder / "stream.json", f"the home must be on a file system that all workers see as {streams.parent}"):
+        written = (folder / "stream.json").stat().st_mtime_ns
+    return _log(folder, written)
 
 
 @lru_cache(maxsize=4096)
 def _log(folder: Path, _written: int) -> StreamLog:
     from fishweir.intake.log import StreamLog  # late: who registers reads no log
 
-    return StreamLog(folder / "log", from_json(json.loads((folder / "stream.json").read_text())))
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Written whole or not at all, also where several threads write it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-    temporary.write_text(json.dumps(value))
-    temporary.replace(path)
-
-
-def read_json(path: Path, default: Any) -> Any:
-    return json.loads(path.read_text()) if path.exists() else default
+    return StreamLog(folder / "log", from_json(read_json(folder / "stream.json")))

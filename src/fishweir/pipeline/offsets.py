@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fishweir.pipeline.home import Home, open_log
+from fishweir.sealed import damaged
 
 Offsets = dict[str, int]
 """By stream id, as text: commits are JSON."""
@@ -29,6 +30,14 @@ class LogSlice:
 def heads(home: Home) -> Offsets:
     """The number of the last entry of each stream."""
     return {str(id): open_log(home.streams, id).head() for id in home.stream_ids()}
+
+
+def check_logs(home: Home, offsets: Mapping[str, int]) -> None:
+    """Raises where a log ends before what has been evaluated of it."""
+    for id, upto in offsets.items():
+        head = open_log(home.streams, int(id)).head()
+        if head < upto:
+            raise damaged(home.streams / id / "log", f"ends at entry {head:,}, but {upto:,} have been evaluated")
 
 
 def is_waiting(home: Home, start: Mapping[str, int]) -> bool:

@@ -12,9 +12,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fishweir.evaluate.arrays import arrays_seal
 from fishweir.evaluate.group import Needed, Stage
 from fishweir.evaluate.watermarks import Watermarks
-from fishweir.pipeline.states import SUFFIX, cached_states, write_states
+from fishweir.pipeline.states import SUFFIX, States, cached_states, write_states
+from fishweir.sealed import damaged
 
 MERGE_FACTOR = 2
 SMALL = 1_000
@@ -22,16 +24,25 @@ SMALL = 1_000
 
 @dataclass(frozen=True)
 class StateFile:
-    """A file in the list: how many documents it has, and its bytes."""
+    """A file in the list: how many documents it has, its bytes and its seal."""
 
     name: str
     documents: int
     bytes: int
+    seal: str = ""
 
 
 def state_file(folder: Path, name: str) -> StateFile:
     states = cached_states(folder / name)
-    return StateFile(name, max(map(len, states.values()), default=0), (folder / name).stat().st_size)
+    documents = max(map(len, states.values()), default=0)
+    return StateFile(name, documents, (folder / name).stat().st_size, arrays_seal(folder / name))
+
+
+def read_listed(folder: Path, file: StateFile) -> States:
+    """The states of a file in the list, which must be the one that the commit means."""
+    if arrays_seal(folder / file.name) != file.seal:
+        raise damaged(folder / file.name, "is not the file that the commit names")
+    return cached_states(folder / file.name)
 
 
 class Retained:
@@ -42,7 +53,7 @@ class Retained:
         self, folder: Path, stages: Mapping[str, Stage], files: Sequence[StateFile], dropped: Collection[int] = ()
     ) -> None:
         self.folder, self.stages, self.files, self.dropped = folder, stages, list(files), dropped
-        self.states = [cached_states(folder / file.name) for file in files]
+        self.states = [read_listed(folder, file) for file in files]
         self.bytes = sum(file.bytes for file in files)
 
     def needed(self, watermarks: Watermarks) -> dict[str, Needed]:
@@ -95,7 +106,7 @@ def _size(group: Sequence[StateFile]) -> int:
 
 
 def remove_others(folder: Path, files: Sequence[StateFile]) -> None:
-    """Removes files that the newest commit does not name."""
+    """Removes files that neither the newest commit names nor the one before, which `fishweir repair` may go back to."""
     names = {file.name for file in files}
     for path in folder.glob("[!.]*.*"):
         if path.name not in names:

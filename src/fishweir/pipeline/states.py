@@ -15,6 +15,7 @@ from typing import Any
 from fishweir.evaluate.arrays import read_arrays, write_arrays
 from fishweir.evaluate.group import State
 from fishweir.evaluate.plan.registry import KINDS
+from fishweir.sealed import writing
 
 States = dict[str, State]
 """By kind."""
@@ -22,10 +23,12 @@ States = dict[str, State]
 SUFFIX = ".state"
 
 
-def write_states(path: Path, states: Mapping[str, State]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def write_states(path: Path, states: Mapping[str, State]) -> str:
+    """Their seal."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {f"{kind}:{name}": array for kind, state in states.items() for name, array in state.arrays().items()}
-    write_arrays(path, sorted(states), arrays)
+    return write_arrays(path, sorted(states), arrays)
 
 
 def cached_states(path: Path) -> States:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass, field
 
 from fishweir.evaluate.statistics import PathStatistics
@@ -14,23 +15,29 @@ class Summary:
     documents: int = 0
     matches: int = 0
     aside: int = 0
-    files: list[str] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    """Files of results, with their seals."""
     offsets: dict[str, int] = field(default_factory=dict)
     statistics: dict[str, PathStatistics] = field(default_factory=dict)
-    states: list[str] = field(default_factory=list)
+    states: dict[str, str] = field(default_factory=dict)
+    """State files, with their seals."""
     walked: dict[str, StreamCounters] = field(default_factory=dict)
     """By stream."""
     lateness: dict[str, Lateness] = field(default_factory=dict)
     """Of each stream that joins read."""
     shed: dict[str, int] = field(default_factory=dict)
     """By stream, the entries that were left out."""
+    host: str = field(default_factory=platform.node)
+    hosts: dict[str, str] = field(default_factory=dict)
+    """Of a sum: which host wrote which file."""
 
     def add(self, other: Summary) -> None:
         self.documents += other.documents
         self.matches += other.matches
         self.aside += other.aside
-        self.files += other.files
-        self.states += other.states
+        self.files |= other.files
+        self.states |= other.states
+        self.hosts |= other.hosts or dict.fromkeys((*other.files, *other.states), other.host)
         for stream, upto in other.offsets.items():
             self.offsets[stream] = max(upto, self.offsets.get(stream, 0))
         for stream, count in other.shed.items():

@@ -14,7 +14,7 @@ from fishweir.pipeline.home import Home, read_json, write_json
 
 
 def load_walked(home: Home, stream: int | str) -> StreamCounters:
-    return StreamCounters.from_json(read_json(_file(home, stream), {}))
+    return StreamCounters.from_json(read_json(_file(home, stream), {}, rebuilt="counting anew"))
 
 
 def add_walked(home: Home, totals: dict[str, StreamCounters], walked: Mapping[str, StreamCounters]) -> None:

@@ -81,7 +81,7 @@ class _Partition:
             self.aside += [(part.stream, *entry) for entry in chunk.aside]
             batch = chunk.batch(part.stream, sources, task.version)
             counted = plan.count(batch.witnesses, task.batch + start // size)
-            done = Summary(len(batch), 0, len(chunk.aside), [], {str(part.stream): part.upto}, counted)
+            done = Summary(len(batch), 0, len(chunk.aside), {}, {str(part.stream): part.upto}, counted)
             done.walked[str(part.stream)] = plan.counters(len(batch), batch.witnesses)
             if without:
                 done.shed[str(part.stream)] = len(without)
@@ -112,9 +112,9 @@ class _Partition:
                     self.kept[kind].append(kept)
 
     def finish(self) -> Summary:
-        self.summary.files += self.writer.close()
-        self.summary.files += write_aside(self.task.folder, self.partition, self.aside)
-        self.summary.files += write_shed(self.task.folder, self.partition, self.shed)
+        self.summary.files |= self.writer.close()
+        self.summary.files |= write_aside(self.task.folder, self.partition, self.aside)
+        self.summary.files |= write_shed(self.task.folder, self.partition, self.shed)
         self.summary.matches += self.writer.results
         self._write_states()
         return self.summary
@@ -124,5 +124,4 @@ class _Partition:
         states = {kind: self.plan.stages[kind].merged(kept) for kind, kept in self.kept.items()}
         if states:
             name = f"{self.task.batch:09d}-{self.partition:05d}{SUFFIX}"
-            write_states(self.task.state / name, states)
-            self.summary.states.append(name)
+            self.summary.states[name] = write_states(self.task.state / name, states)

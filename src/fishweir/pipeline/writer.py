@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from fishweir.evaluate.arrays import Ints, read_arrays, write_arrays
 from fishweir.evaluate.results import RESULT, ResultRows
+from fishweir.sealed import seal_of, writing
 
 ASIDE = pa.schema([
     ("stream", pa.int32()), ("document", pa.int64()), ("id", pa.string()), ("reason", pa.string()),
@@ -50,18 +51,22 @@ class ResultWriter:
             self._flush()
 
     def _flush(self) -> None:
-        if self._writer is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(
-                self.path.with_suffix(".tmp"),
-                RESULT,
-                compression="lz4",
-                write_statistics=False,
-                use_dictionary=["set", "segment"],
-                column_encoding={"others.list.element": "DELTA_BINARY_PACKED"},
-            )
-        self._writer.write_table(pa.Table.from_batches(self._gathered, RESULT))
+        with writing(self.path):
+            if self._writer is None:
+                self._writer = self._opened()
+            self._writer.write_table(pa.Table.from_batches(self._gathered, RESULT))
         self._gathered, self._rows, self._waiting = [], 0, 0
+
+    def _opened(self) -> pq.ParquetWriter:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return pq.ParquetWriter(
+            self.path.with_suffix(".tmp"),
+            RESULT,
+            compression="lz4",
+            write_statistics=False,
+            use_dictionary=["set", "segment"],
+            column_encoding={"others.list.element": "DELTA_BINARY_PACKED"},
+        )
 
     def _store(self, name: str, members: Ints) -> None:
         if name in self._named:
@@ -69,18 +74,20 @@ class ResultWriter:
         self._named.add(name)
         path = set_path(self.sets, name)
         if not path.exists():
-            self.sets.mkdir(parents=True, exist_ok=True)
+            with writing(path):
+                self.sets.mkdir(parents=True, exist_ok=True)
             write_arrays(path, {}, {"members": np.ascontiguousarray(members)})
 
-    def close(self) -> list[str]:
-        """The names of the files that are there now."""
+    def close(self) -> dict[str, str]:
+        """The files that are there now, with their seals."""
         if self._gathered:
             self._flush()
         if self._writer is None:
-            return []
-        self._writer.close()
-        self.path.with_suffix(".tmp").replace(self.path)
-        return [self.path.name]
+            return {}
+        with writing(self.path):
+            self._writer.close()
+            self.path.with_suffix(".tmp").replace(self.path)
+        return {self.path.name: seal_of(self.path)}
 
 
 def set_path(sets: Path, name: str) -> Path:
@@ -93,21 +100,22 @@ def cached_set(path: Path) -> Ints:
     return np.asarray(arrays["members"])
 
 
-def write_aside(folder: Path, partition: int, rows: Sequence[tuple[int, int, str | None, str]]) -> list[str]:
+def write_aside(folder: Path, partition: int, rows: Sequence[tuple[int, int, str | None, str]]) -> dict[str, str]:
     """Entries that could not be evaluated: stream, number, id and reason."""
     return _write_entries(folder / f"aside-{partition:05d}.parquet", rows, ASIDE)
 
 
-def write_shed(folder: Path, partition: int, rows: Sequence[tuple[int, int]]) -> list[str]:
+def write_shed(folder: Path, partition: int, rows: Sequence[tuple[int, int]]) -> dict[str, str]:
     """Entries that were left out under overload: stream and number."""
     return _write_entries(folder / f"shed-{partition:05d}.parquet", rows, SHED)
 
 
-def _write_entries(path: Path, rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> list[str]:
+def _write_entries(path: Path, rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> dict[str, str]:
     if not rows:
-        return []
-    path.parent.mkdir(parents=True, exist_ok=True)
+        return {}
     columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
-    pq.write_table(pa.Table.from_arrays(columns, schema=schema), path.with_suffix(".tmp"), compression="zstd")
-    path.with_suffix(".tmp").replace(path)
-    return [path.name]
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_arrays(columns, schema=schema), path.with_suffix(".tmp"), compression="zstd")
+        path.with_suffix(".tmp").replace(path)
+    return {path.name: seal_of(path)}

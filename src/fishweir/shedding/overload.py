@@ -2,8 +2,8 @@
 
 In: how many entries wait, and how long recent micro-batches took for how many documents. Out: the share to keep, 1.0
 for all. The time per document is the least of the recent micro-batches: what a micro-batch costs whatever it holds
-weighs on small ones, so they say little, and a rate that was reached once can be reached again. The first micro-batch of
-a process compiles and is not counted. Shedding begins when what waits would take longer than the target, and ends when
+weighs on small ones, so they say little, and a rate that was reached once can be reached again. The first one of a
+process compiles and is not counted. Shedding begins when what waits would take longer than the target, and ends when
 it would take less than half of it (hysteresis); in between it keeps what fits into four fifths.
 """
 

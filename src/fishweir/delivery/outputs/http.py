@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from fishweir.delivery.options import BadArgument, secret, without_secrets
 from fishweir.delivery.parcels import Forward, NotDelivered, Parcel
-from fishweir.guard import Guard, GuardError
+from fishweir.guard import Guard
 
 if TYPE_CHECKING:
     import httpx
@@ -32,6 +32,7 @@ PATIENCE = 10.0
 class Http(Forward):
     at_once = 1_000
     secret: str | None = None
+    guard = Guard()
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -50,7 +51,7 @@ class Http(Forward):
         body = f"[{','.join(result.to_json() for result in results)}]".encode()
         headers = {"Content-Type": "application/json", "Idempotency-Key": results.key, **self._signed(results, body)}
         try:
-            with client().stream("POST", self.url, content=body, headers=headers) as answer:
+            with client(self.guard).stream("POST", self.url, content=body, headers=headers) as answer:
                 status, after = answer.status_code, answer.headers.get("Retry-After")
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise NotDelivered(f"{type(error).__name__}: {error}") from error
@@ -71,12 +72,12 @@ class Http(Forward):
 
 
 @cache
-def client() -> httpx.Client:
+def client(guard: Guard) -> httpx.Client:
     import httpx
 
     limits = httpx.Limits(max_connections=200, max_keepalive_connections=100, keepalive_expiry=30.0)
     agent = {"User-Agent": "Fishweir"}
-    return Guard.asked(None).client(timeout=PATIENCE, limits=limits, follow_redirects=False, headers=agent)
+    return guard.client(timeout=PATIENCE, limits=limits, follow_redirects=False, headers=agent)
 
 
 def check_url(url: str) -> None:
@@ -94,10 +95,6 @@ def check_url(url: str) -> None:
         or re.search(r"\s", shown)
     ):
         raise BadArgument(url, f"'{url}' is no URL of a web server")
-    try:
-        Guard.asked(None).check(shown)
-    except GuardError as error:
-        raise BadArgument(url, str(error)) from None
     if parts.password is not None and "{secret" not in url:
         raise BadArgument(url, "the URL has a password; write {secret NAME} in its place")
 

@@ -19,6 +19,7 @@ from fishweir.delivery.options import BadArgument, Options, split_options, with_
 from fishweir.delivery.outputs.call import Call
 from fishweir.delivery.parcels import Deliverer
 from fishweir.errors import QueryError
+from fishweir.guard import Guard, GuardError
 from fishweir.pipeline.result import Result
 
 Factory = Callable[..., Deliverer]
@@ -42,8 +43,9 @@ _NAME = re.compile(r"[^\W\d_](?:[\w.]|-(?!-))*")
 
 
 class Outputs:
-    def __init__(self) -> None:
+    def __init__(self, guard: Guard | None = None) -> None:
         self._own: dict[str, Factory] = {}
+        self.guard = Guard.asked(None) if guard is None else guard
 
     def register(self, name: str, factory: Factory) -> None:
         """Adds an output; QueryError where no statement could name it, or the name is taken by a built-in one."""
@@ -78,12 +80,22 @@ class Outputs:
             raise BadArgument(action.name, f"{action.name} does not take {own}: {error}") from error
         if hasattr(factory, "check"):
             factory.check(own)
+            self._check_places(own)
         if hasattr(factory, "resolved"):
             whole = factory.resolved(own, base)
             action = Action(action.name, (*whole, *action.arguments[len(own) :]))
             own = whole
         address, host = factory.place(own) if hasattr(factory, "place") else ("", "")
         return Action(action.name, action.arguments, address, host, getattr(factory, "own", False))
+
+    def _check_places(self, arguments: Sequence[str]) -> None:
+        """URLs of web servers that the guard refuses."""
+        for argument in arguments:
+            if argument.lower().startswith(("http://", "https://")):
+                try:
+                    self.guard.check(argument)
+                except GuardError as error:
+                    raise BadArgument(argument, str(error)) from None
 
     def _known(self, action: Action) -> Factory:
         try:
@@ -97,4 +109,6 @@ class Outputs:
         opened = self.factory(name)(*(with_secrets(argument) for argument in own))
         if options.secret is not None and hasattr(opened, "secret"):
             opened.secret = options.secret
+        if hasattr(opened, "guard"):
+            opened.guard = self.guard
         return opened, options

@@ -9,7 +9,6 @@ say (plan/rules.py); what a strategy makes of it is its own: EdgeSets, RowJoin (
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +23,7 @@ from fishweir.algebra.joins import Edge, JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template, dotted
 from fishweir.evaluate.arrays import Column, Ints, take, to_column
-from fishweir.evaluate.group import QueryRow
+from fishweir.evaluate.group import QueryRow, by_template
 from fishweir.evaluate.join.placement import Check, checks_of, is_better_above
 from fishweir.evaluate.join.query_tables import QueryTable, read_columns
 from fishweir.evaluate.join.variables import Variable, kept_nodes, key_of, side_paths, together, variables_in
@@ -198,12 +197,7 @@ def build_join(
 
 def build_joins(rows: Iterable[QueryRow], statistics: Statistics) -> list[JoinTable]:
     """A table for each template."""
-    grouped: dict[JoinTemplate, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
-    for number, template, constants in rows:
-        numbers, values = grouped[template]
-        numbers.append(number)
-        values.append(constants)
-    return [build_join(template, *columns, statistics) for template, columns in grouped.items()]
+    return [build_join(template, *columns, statistics) for template, columns in by_template(rows).items()]
 
 
 def choose_edge(template: JoinTemplate, statistics: Statistics) -> int:

@@ -11,7 +11,6 @@ whoever expands a set leaves out the queries that were not alive at the version 
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -31,6 +30,7 @@ from fishweir.evaluate.plan.segments import (
     write_segment,
 )
 from fishweir.evaluate.statistics import Statistics
+from fishweir.sealed import read_json, write_json
 
 Alive = Callable[[int, int], Iterable[QueryRow]]
 """The living queries with change numbers in (after, upto]."""
@@ -70,7 +70,7 @@ class Planner:
         self._asked = ",".join(f"{strategy.kind}={strategy.name}" for strategy in asked)
         folder.mkdir(parents=True, exist_ok=True)
         self.list = folder / "current.json"
-        saved = json.loads(self.list.read_text()) if self.list.exists() else []
+        saved = read_json(self.list, [])
         self.pieces = tuple(Piece(**piece) for piece in saved)
         self.name = self.pieces[0].plan if self.pieces else secrets.token_hex(4)
         self._drifting: dict[str, dict[int, Group]] = {}
@@ -181,6 +181,4 @@ class Planner:
         return built
 
     def _save(self) -> None:
-        temporary = self.list.with_suffix(".tmp")
-        temporary.write_text(json.dumps([asdict(piece) for piece in self.pieces]))
-        temporary.replace(self.list)
+        write_json(self.list, [asdict(piece) for piece in self.pieces])

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fishweir.algebra.nodes import Constant, Source
+from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import dotted
 from fishweir.algebra.predicates import AtomSignature, Predicate
 from fishweir.evaluate.arrays import Column, Ints, take, to_column
+from fishweir.evaluate.group import Columns, QueryRow, by_template
 from fishweir.evaluate.index.atoms import AtomGroup, build_groups
 from fishweir.evaluate.select.factorization.cost import independent
 from fishweir.evaluate.select.factorization.layout import Literals, to_layout, to_units
@@ -34,18 +35,12 @@ PAYS = 0.9
 """A new plan replaces it if it costs at most this share of it."""
 
 
-def build_filters(
-    source: Source, queries: Iterable[tuple[int, Predicate, Sequence[Constant]]], statistics: Statistics
-) -> FilterTable:
+def build_filters(source: Source, queries: Iterable[QueryRow], statistics: Statistics) -> FilterTable:
     """All predicates of a source as one plan."""
-    by_template: dict[Predicate, tuple[list[int], list[Sequence[Constant]]]] = {}
-    for number, template, constants in queries:
-        some, rows = by_template.setdefault(template, ([], []))
-        some.append(number)
-        rows.append(constants)
+    grouped: dict[Predicate, Columns] = by_template(queries)
     columns: dict[AtomSignature, list[Column]] = {}
     parts: list[list[int]] = []
-    for template, (_, rows) in by_template.items():
+    for template, (_, rows) in grouped.items():
         columns_of = [columns.setdefault(literal.signature, []) for literal in template.literals]
         parts.append([])
         for literal, column, values in zip(template.literals, columns_of, zip(*rows, strict=True), strict=True):
@@ -54,7 +49,7 @@ def build_filters(
     groups, numbered = build_groups(columns)
     numbers: list[int] = []
     conjunctions: list[Conjunction] = []
-    for (template, (some, _)), here in zip(by_template.items(), parts, strict=True):
+    for (template, (some, _)), here in zip(grouped.items(), parts, strict=True):
         atoms = [numbered[x.signature][part].tolist() for x, part in zip(template.literals, here, strict=True)]
         numbers += some
         conjunctions += _conjunctions(template, atoms, len(some))

@@ -16,7 +16,7 @@ from fishweir.algebra.codec import from_json
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template
 from fishweir.evaluate.arrays import Ints, to_column
-from fishweir.evaluate.group import Described, Explained, Group, Kind, Placed, QueryRow, Stage
+from fishweir.evaluate.group import Described, Explained, Group, Kind, Placed, QueryRow, Stage, by_template
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.anchors import Anchor, choose_anchor
 from fishweir.evaluate.select.constant_tables import Table, build_table, merge_tables, table_from_arrays
@@ -31,12 +31,7 @@ class Selections(Kind):
 
     def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]:
         """One table per template, its anchor chosen by the statistics of the moment."""
-        grouped: dict[Template, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
-        for number, template, constants in rows:
-            numbers, values = grouped[template]
-            numbers.append(number)
-            values.append(constants)
-        return [_table(template, *columns, statistics) for template, columns in grouped.items()]
+        return [_table(template, *columns, statistics) for template, columns in by_template(rows).items()]
 
     def merge(self, groups: Sequence[Table], dropped: Ints, statistics: Statistics) -> list[Group]:
         """Each query stays in the group it was put into at first."""

@@ -32,3 +32,18 @@ def without_credentials(place: str) -> str:
         return place
     url = urlsplit(place)
     return url._replace(netloc=url.netloc.rpartition("@")[2]).geturl()
+
+
+def server_of(url: str) -> str:
+    """Scheme, host and port."""
+    parts = urlsplit(without_credentials(url))
+    return f"{parts.scheme}://{parts.netloc}".lower()
+
+
+def with_credentials(url: str, place: str) -> str:
+    """A URL with the user and the password of a place on the same server; those of another server stay there."""
+    given, at, _ = urlsplit(place).netloc.rpartition("@")
+    if not at or server_of(url) != server_of(place):
+        return url
+    parts = urlsplit(without_credentials(url))
+    return parts._replace(netloc=f"{given}@{parts.netloc}").geturl()

@@ -18,7 +18,7 @@ from fishweir.algebra.documents import BadDocument, parse_document
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import log_batch, logger, warn_problems
-from fishweir.intake.sources.rows import Row, RowReader
+from fishweir.intake.sources.rows import DELETED, INSERTED, UPDATED, Row, RowReader
 from fishweir.intake.sources.snapshot import Version, load_snapshot, replay, save_snapshot
 from fishweir.intake.sources.split import BATCH_BYTES, BATCH_DOCUMENTS
 
@@ -121,8 +121,8 @@ class ChangingSource:
     def _change_of(self, row: Row, key: str) -> str | None:
         known = self._state.rows.get(key)
         if known is None:
-            return "inserted"
-        return "changed" if known[0] != row.digest else None
+            return INSERTED
+        return UPDATED if known[0] != row.digest else None
 
     def _reason(self, row: Row, lines: dict[str, int | None]) -> str:
         place = f"{self.path}, line {row.line}"
@@ -132,7 +132,7 @@ class ChangingSource:
 
     def _deleted(self, key: str) -> Arrival:
         entry = self.log.entry(self._state.rows[key][1])
-        return Arrival(entry.body or b"", entry.context, "deleted", None, key)
+        return Arrival(entry.body or b"", entry.context, DELETED, None, key)
 
     def _append_left(self, now: float) -> Iterator[int]:
         while self._left:

@@ -1,8 +1,8 @@
 """Fetching: one event loop in a thread of its own gets all URLs, so that a slow server holds up nobody.
 
 In: a URL and what is known of its last version. Out: a future of a Response; an error is a FetchError
-that says what is wrong in words. Time, redirects and size are limited. A user and a password in the URL are sent to
-its server only; a Response and an error do not have them.
+that says what is wrong in words. Time, redirects, size (also of what is unpacked) and the rate of requests to a host
+are limited. A user and a password in the URL are sent to its server only; a Response and an error do not have them.
 """
 
 from __future__ import annotations
@@ -14,20 +14,28 @@ import threading
 import time
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import TypeVar
+from urllib.parse import urljoin
 
 import httpx
 
-from fishweir.intake.sources.addresses import credentials, file_of, is_url, without_credentials
+from fishweir.guard import Guard, refusal
+from fishweir.intake.sources.addresses import credentials, file_of, is_url, server_of, without_credentials
+from fishweir.intake.sources.decode import CODINGS, decoded
+from fishweir.intake.sources.hosts import HOSTS
 
 TIMEOUT, REDIRECTS, LARGEST, AT_ONCE = 30.0, 5, 16 * 1024 * 1024, 32
 HEADERS = {
     "user-agent": "fishweir (feed reader)",
-    "accept": "application/rss+xml, application/atom+xml, application/rdf+xml, application/xml;q=0.9, */*;q=0.8",
+    "accept": "application/rss+xml, application/atom+xml, application/feed+json, application/rdf+xml, "
+    "application/xml;q=0.9, */*;q=0.8",
+    "accept-encoding": CODINGS,
 }
+REDIRECTED, PERMANENT = (301, 302, 303, 307, 308), (301, 308)
+GONE, BUSY = 410, (429, 503)
 
 KINDS = {
     stat.S_IFIFO: "a FIFO",
@@ -36,25 +44,27 @@ KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+UNGUARDED = Guard()
 T = TypeVar("T")
 
 
 class FetchError(Exception):
-    """A URL that could not be read; `wait` are the seconds that its server asks for."""
+    """A URL that could not be read; `wait` are the seconds that its server asks for, `status` is what it answered."""
 
-    def __init__(self, reason: str, wait: float = 0.0) -> None:
+    def __init__(self, reason: str, wait: float = 0.0, status: int = 0) -> None:
         super().__init__(reason)
-        self.wait = wait
+        self.wait, self.status = wait, status
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """`body` None means: as before. `version` is what tells the next fetch so."""
+    """`body` None means: as before. `version` is what tells the next fetch so; `moved` is where it is for good."""
 
     body: bytes | None
     version: dict[str, str] = field(default_factory=dict)
     url: str = ""
     content_type: str = ""
+    moved: str | None = None
 
 
 def begin(work: Coroutine[object, object, T]) -> Future[T]:
@@ -62,10 +72,10 @@ def begin(work: Coroutine[object, object, T]) -> Future[T]:
     return asyncio.run_coroutine_threadsafe(work, _loop())
 
 
-async def fetch(place: str, version: dict[str, str], timeout: float = TIMEOUT) -> Response:
+async def fetch(place: str, version: dict[str, str], timeout: float = TIMEOUT, guard: Guard = UNGUARDED) -> Response:
     """Gets a URL or a file; `version` is that of the Response before, or empty."""
     if is_url(place):
-        return await _get(place, version, timeout)
+        return await _get(place, version, timeout, guard)
     try:
         return _read(file_of(place), version)
     except OSError as error:
@@ -83,7 +93,10 @@ def _read(path: str, version: dict[str, str]) -> Response:
         body = file.read(LARGEST + 1)
     if len(body) > LARGEST:
         raise FetchError(f"it has more than {LARGEST:,} bytes")
-    return Response(body, now, path)
+    try:
+        return Response(decoded(body, "", LARGEST), now, path)
+    except ValueError as error:
+        raise FetchError(str(error)) from None
 
 
 def _check_kind(found: os.stat_result) -> None:
@@ -92,39 +105,63 @@ def _check_kind(found: os.stat_result) -> None:
         raise FetchError(f"it is {KINDS.get(stat.S_IFMT(found.st_mode), 'something else')}, not a regular file")
 
 
-async def _get(url: str, version: dict[str, str], timeout: float) -> Response:
+async def _get(url: str, version: dict[str, str], timeout: float, guard: Guard) -> Response:
+    """Follows redirects by itself: which of them are permanent matters, and each hop has a host of its own."""
+    here, moved = without_credentials(url), None
+    permanent = True
+    for _ in range(REDIRECTS + 1):
+        auth = credentials(url) if server_of(here) == server_of(url) else None
+        answer = await _ask(here, version, auth, timeout, guard)
+        if isinstance(answer, Response):
+            return replace(answer, moved=moved)
+        here, status = without_credentials(urljoin(here, answer[0])), answer[1]
+        permanent = permanent and status in PERMANENT
+        moved = here if permanent else moved
+    raise FetchError(f"more than {REDIRECTS} redirects")
+
+
+async def _ask(
+    url: str, version: dict[str, str], auth: tuple[str, str] | None, timeout: float, guard: Guard
+) -> Response | tuple[str, int]:
+    """The answer of one server, or where it says to go and with which status."""
+    if not is_url(url):
+        raise FetchError(f"it is redirected to {url}, which is neither http nor https")
+    name, loop = server_of(url), asyncio.get_running_loop()
     known = {"if-none-match": version.get("etag"), "if-modified-since": version.get("modified")}
-    headers = {**HEADERS, **{name: value for name, value in known.items() if value}}
+    headers = {**HEADERS, **{header: value for header, value in known.items() if value}}
+    await asyncio.sleep(HOSTS.turn(name, loop.time()))
     try:
-        # The client logs the URL of each request.
-        getting = _client().stream(
-            "GET", without_credentials(url), headers=headers, timeout=timeout, auth=credentials(url)
-        )
-        async with _limit(), asyncio.timeout(timeout), getting as response:
+        getting = _client(guard).stream("GET", url, headers=headers, timeout=timeout, auth=auth)
+        async with HOSTS.of(name).open, _limit(), asyncio.timeout(timeout), getting as response:
             return await _response(response, version)
     except TimeoutError:
         raise FetchError(f"no answer within {timeout:g} s") from None
-    except httpx.TooManyRedirects:
-        raise FetchError(f"more than {REDIRECTS} redirects") from None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        raise FetchError(f"{type(error).__name__}: {error}".rstrip(": ")) from None
+        refused = refusal(error)
+        raise FetchError(str(refused or f"{type(error).__name__}: {error}".rstrip(": "))) from None
 
 
-async def _response(response: httpx.Response, version: dict[str, str]) -> Response:
-    if response.status_code == 304:
-        return Response(None, version)
+async def _response(response: httpx.Response, version: dict[str, str]) -> Response | tuple[str, int]:
+    status, url = response.status_code, without_credentials(str(response.url))
+    if status in REDIRECTED and "location" in response.headers:
+        return response.headers["location"], status
+    if status == 304:
+        return Response(None, version, url)
     if not response.is_success:
-        reason = f"the server answers {response.status_code} {response.reason_phrase}".rstrip()
-        raise FetchError(reason, _wait(response.headers))
+        reason = f"the server answers {status} {response.reason_phrase}".rstrip()
+        raise FetchError(reason, _wait(response.headers), status)
     body = bytearray()
-    async for part in response.aiter_bytes():
+    async for part in response.aiter_raw():
         body += part
         if len(body) > LARGEST:
             raise FetchError(f"it has more than {LARGEST:,} bytes")
+    try:
+        content = decoded(bytes(body), response.headers.get("content-encoding", ""), LARGEST)
+    except ValueError as error:
+        raise FetchError(str(error)) from None
     named = {"etag": response.headers.get("etag"), "modified": response.headers.get("last-modified")}
     kept = {name: value for name, value in named.items() if value}
-    url = without_credentials(str(response.url))
-    return Response(bytes(body), kept, url, response.headers.get("content-type", ""))
+    return Response(content, kept, url, response.headers.get("content-type", ""))
 
 
 def _wait(headers: httpx.Headers) -> float:
@@ -150,10 +187,10 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-@lru_cache(maxsize=1)
-def _client() -> httpx.AsyncClient:
+@lru_cache(maxsize=2)
+def _client(guard: Guard) -> httpx.AsyncClient:
     """One for all: each has certificates to load."""
-    return httpx.AsyncClient(follow_redirects=True, max_redirects=REDIRECTS)
+    return guard.async_client()
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""Feeds as they really are to items: RSS of all versions, RSS 1.0/RDF, Atom, malformed ones too.
+"""Feeds as they really are to items: RSS of all versions, RSS 1.0/RDF, Atom, JSON Feed, malformed ones too.
 
 In: the bytes of a feed. Out: its entries in order of time, each one flat document `<item>` with the
 common attributes of RSS and Atom under RSS's names, plain text, and whatever else the feed says in simple
@@ -23,6 +23,8 @@ from lxml import etree
 
 from fishweir.algebra.documents import xml_name
 from fishweir.intake.sources.addresses import without_credentials
+from fishweir.intake.sources.discovery import find_feed
+from fishweir.intake.sources.json_feed import is_json, json_entries
 from fishweir.intake.sources.written import Written, written_entries
 
 BLOCKS = frozenset((
@@ -49,42 +51,78 @@ class Item:
 
     Entries with the same guid, title, link, description and date have the same key. So a changed entry is new, and
     entries without a guid that share a link are told apart. Addresses within the description do not count, and the
-    link counts as it is written: both depend on where the feed was found.
+    link counts as it is written: both depend on where the feed was found. Entries with the same `guid` are versions of
+    one; it is empty where the entry has none.
     """
 
     key: str
     timestamp: float | None
     body: bytes
+    guid: str = ""
+    context: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a feed says of itself, in plain text."""
+
+    title: str = ""
+    link: str = ""
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """What a text gives: items, the oldest first; `problem` where it is no feed at all."""
+    """What a text gives: items, the oldest first; `problem` where it is no feed at all.
+
+    `elsewhere` is the feed that a page names which is none itself.
+    """
 
     items: tuple[Item, ...]
     problem: str | None = None
+    about: About = About()
+    elsewhere: str | None = None
 
 
 def parse_feed(body: bytes, url: str = "", content_type: str = "") -> Feed:
     """The items of a feed; never raises."""
+    url = without_credentials(url)
     try:
-        url = without_credentials(url)
-        headers = {"content-location": url} | ({"content-type": content_type} if content_type else {})
-        parsed = feedparser.parse(io.BytesIO(body), response_headers=headers)
-        written: list[Any] = written_entries(body, parsed.get("encoding"))
-        if len(written) != len(parsed.entries):  # broken beyond comparison
-            written = [None] * len(parsed.entries)
-        channel = dict(parsed.get("feed", {}))
-        entries = [to_item(dict(e), channel, url, own) for e, own in zip(parsed.entries, written, strict=True)]
+        entries, channel = _from_json(body, url) if is_json(body) else _from_xml(body, url, content_type)
+        about = About(*(_fit(_text(channel, name) or "") for name in ("title", "link", "subtitle")))
+    except NoFeed as error:
+        return Feed((), str(error), elsewhere=find_feed(body, url))
     except Exception as error:  # a parser of anything that people write: what it trips over is the feed's fault
         return Feed((), f"it cannot be read: {type(error).__name__}: {error}")
-    if not entries and not parsed.get("version"):
-        reason = parsed.get("bozo_exception")
-        return Feed((), "it is no feed" + (f": {reason}" if reason else ""))
     late = float("inf")
     entries.reverse()  # feeds list the newest first
     entries.sort(key=lambda item: late if item.timestamp is None else item.timestamp)
-    return Feed(tuple({item.key: item for item in entries}.values()))
+    return Feed(tuple({item.key: item for item in entries}.values()), about=about)
+
+
+class NoFeed(ValueError):
+    """A text that is something else."""
+
+
+def _from_json(body: bytes, url: str) -> tuple[list[Item], dict[str, Any]]:
+    try:
+        entries, channel = json_entries(body)
+    except ValueError as error:
+        raise NoFeed(f"it is no feed: {error}") from None
+    return [to_item(entry, channel, url, None) for entry in entries], channel
+
+
+def _from_xml(body: bytes, url: str, content_type: str) -> tuple[list[Item], dict[str, Any]]:
+    headers = {"content-location": url} | ({"content-type": content_type} if content_type else {})
+    parsed = feedparser.parse(io.BytesIO(body), response_headers=headers)
+    if not parsed.entries and not parsed.get("version"):
+        reason = parsed.get("bozo_exception")
+        raise NoFeed("it is no feed" + (f": {reason}" if reason else ""))
+    written: list[Any] = written_entries(body, parsed.get("encoding"))
+    if len(written) != len(parsed.entries):  # broken beyond comparison
+        written = [None] * len(parsed.entries)
+    channel = dict(parsed.get("feed", {}))
+    return [to_item(dict(e), channel, url, own) for e, own in zip(parsed.entries, written, strict=True)], channel
 
 
 def to_item(entry: dict[str, Any], channel: Mapping[str, Any], url: str, own: Written | None) -> Item:
@@ -106,7 +144,17 @@ def to_item(entry: dict[str, Any], channel: Mapping[str, Any], url: str, own: Wr
     known = [found.get("guid", ""), found.get("title", ""), link, found.get("pubdate", "")]
     known.append(_ADDRESS.sub("", found.get("description", "")))
     identity = json.dumps(known).encode() if any(known) else body
-    return Item(hashlib.blake2b(identity, digest_size=8).hexdigest(), seconds, body)
+    guid = found.get("guid", "")
+    return Item(_digest(identity), seconds, body, _digest(guid.encode()) if guid else "")
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.blake2b(text, digest_size=8).hexdigest()
+
+
+def updated(body: bytes) -> bytes:
+    """An item that is a new version of one that came before: its element says so."""
+    return body.replace(b"<item", b'<item change="updated"', 1)
 
 
 def corrected(entry: dict[str, Any], own: Written) -> dict[str, Any]:
@@ -118,6 +166,9 @@ def corrected(entry: dict[str, Any], own: Written) -> dict[str, Any]:
         and not own.guid.lower().startswith(("http://", "https://"))
     ):
         wrong.add("link")
+    if own.description is not None:
+        html = {"type": "text/html", "value": own.description}
+        entry = entry | {"summary": own.description, "summary_detail": html}
     return {name: value for name, value in entry.items() if name not in wrong} | {"id": own.guid}
 
 

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from fishweir.algebra.documents import parse_path
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import SourceError
+from fishweir.guard import Guard, GuardError
 from fishweir.intake.sources.addresses import file_of, is_glob, is_url, without_credentials
 
 if TYPE_CHECKING:
     from fishweir.intake.log import StreamLog
+    from fishweir.intake.sources.refresh import Refresh
 
+UNGUARDED = Guard()
 FILES = ("xml", "csv", "json", "parquet")
 """The formats of files that are read here (sources/files.py)."""
 
@@ -76,10 +79,13 @@ def remove_format(name: str) -> None:
     _ADDED.pop(name, None)
 
 
-def open_source(stream: StreamDefinition, log: StreamLog, base: Path) -> Source | None:
+def open_source(
+    stream: StreamDefinition, log: StreamLog, base: Path, guard: Guard = UNGUARDED, refresh: Refresh | None = None
+) -> Source | None:
     """The source of a stream, going on where the log's cursors say; None where the stream is pushed.
 
-    Relative paths are relative to `base`. SourceError where the definition itself makes no sense.
+    Relative paths are relative to `base`. SourceError where the definition itself makes no sense. `refresh` decides
+    when those are fetched that have no interval of their own.
     """
     if stream.path is None:
         return None
@@ -88,9 +94,10 @@ def open_source(stream: StreamDefinition, log: StreamLog, base: Path) -> Source 
         return _ADDED[stream.format].open(stream, log, base)
     _check_definition(stream)
     if stream.format == "feed":
-        from fishweir.intake.sources.feed import FeedSource  # late: Spark's workers need no HTTP client
+        from fishweir.intake.sources.fetched import FetchedSource  # late: Spark's workers need no HTTP client
+        from fishweir.intake.sources.parsers import parse
 
-        return FeedSource(stream, log, base)
+        return FetchedSource(stream, log, base, parse, guard, refresh)
     if stream.rows is not None:
         from fishweir.intake.sources.changing import ChangingSource
 
@@ -100,10 +107,14 @@ def open_source(stream: StreamDefinition, log: StreamLog, base: Path) -> Source 
     return FileSource(stream, log, base)
 
 
-def check_source(stream: StreamDefinition, base: Path) -> None:
+def check_source(stream: StreamDefinition, base: Path, guard: Guard = UNGUARDED) -> None:
     """SourceError, naming stream and path, where a stream could never be read as it is declared."""
     if stream.path is None:
         return
+    try:
+        guard.check(stream.path, base)
+    except GuardError as error:
+        raise SourceError(f"stream {stream.name} from '{without_credentials(stream.path)}': {error}") from None
     if stream.format in _ADDED:
         check = _ADDED[stream.format].check
         if check is not None:

@@ -21,6 +21,9 @@ from fishweir.algebra.documents import (
 )
 from fishweir.intake.sources.split import context_of, has_name, is_outermost, serialise
 
+INSERTED, UPDATED, DELETED = "inserted", "updated", "deleted"
+"""What happened to a row of a changing file, or to an entry of a feed, as the log's column `change` says it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fishweir.algebra.documents import parse_document
 from fishweir.intake.log import StreamLog
-from fishweir.intake.sources.rows import RowReader
+from fishweir.intake.sources.rows import DELETED, RowReader
 
 Version = tuple[int, int]
 """A file's time of change in nanoseconds, and its size."""
@@ -28,7 +28,7 @@ class Snapshot:
     rows: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def apply(self, change: str, key: str, digest: str, number: int) -> None:
-        if change == "deleted":
+        if change == DELETED:
             self.rows.pop(key, None)
         else:
             self.rows[key] = digest, number

@@ -1,7 +1,7 @@
 """What the entries of a feed have of their own, as it is written.
 
-feedparser resolves a guid like a link, and takes the title of an image or of a source inside an entry for the
-entry's title. Here the children of each entry are read once more. In: the bytes of a feed. Out: one `Written` per
+feedparser resolves a guid like a link, and takes the title or description of an image or of a source inside an entry
+for the entry's. Here the children of each entry are read once more. In: the bytes of a feed. Out: one `Written` per
 entry, in the order of the feed.
 """
 
@@ -14,6 +14,8 @@ from lxml import etree
 
 from fishweir.algebra.documents import local_name
 
+OTHERS = frozenset(("image", "source", "textinput"))
+"""Elements of an entry that have a description of their own."""
 HOLDERS = frozenset(("channel", "rss", "rdf", "feed"))
 TITLES = (
     "http://purl.org/dc/elements/1.1/",
@@ -26,11 +28,12 @@ ABOUT = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """`guid` and `link` are empty where the entry has none."""
+    """`guid` and `link` are empty where the entry has none; `description` is None unless another one is in its way."""
 
     has_title: bool
     guid: str
     link: str
+    description: str | None = None
 
 
 def written_entries(body: bytes, encoding: str | None) -> list[Written]:
@@ -67,6 +70,7 @@ def _is_entry(element: Any) -> bool:
 def _written(entry: Any) -> Written:
     own = etree.QName(entry).namespace
     titled, guid, link = False, entry.get(ABOUT, ""), ""
+    described, description = False, ""
     for child in entry.iterchildren(etree.Element):
         name, namespace = _name(child), etree.QName(child).namespace
         if name == "title" and (namespace == own or namespace in TITLES):
@@ -75,7 +79,11 @@ def _written(entry: Any) -> Written:
             guid = _text(child) or guid
         elif name == "link" and not link and child.get("rel", "alternate") == "alternate":
             link = _text(child) or child.get("href", "")
-    return Written(titled, guid.strip(), link.strip())
+        elif name == "description" and namespace == own:
+            description = _text(child) or description
+        elif name in OTHERS:
+            described = described or any(_name(part) == "description" for part in child.iterchildren(etree.Element))
+    return Written(titled, guid.strip(), link.strip(), description if described else None)
 
 
 def _text(element: Any) -> str:

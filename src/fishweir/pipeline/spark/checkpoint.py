@@ -7,12 +7,11 @@ them has seen commits which are gone.
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 from fishweir.errors import HomeError
-from fishweir.pipeline.home import write_json
+from fishweir.pipeline.home import read_json, write_json
 from fishweir.pipeline.offsets import Offsets
 
 FINISHED = "finished.json"
@@ -44,7 +43,6 @@ def finish(checkpoint: Path, offsets: Offsets) -> None:
 def finished_offsets(checkpoint: Path) -> Offsets:
     """Where the job had come when it was idle or ended; what cannot be read says nothing."""
     try:
-        raw = json.loads((checkpoint / FINISHED).read_text(encoding="utf-8"))
-        return {str(stream): int(upto) for stream, upto in raw.items()}
-    except (OSError, ValueError, AttributeError):
+        return {str(stream): int(upto) for stream, upto in read_json(checkpoint / FINISHED, {}).items()}
+    except HomeError:
         return {}

@@ -9,10 +9,8 @@ of the first query that has it, whatever they are joined with and however long.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -25,7 +23,7 @@ from fishweir.algebra.normal import ANY_ROOT
 from fishweir.algebra.predicates import Predicate
 from fishweir.algebra.texts import SIMILAR
 from fishweir.evaluate.arrays import Column, Ints
-from fishweir.evaluate.group import QueryRow
+from fishweir.evaluate.group import QueryRow, by_template
 from fishweir.evaluate.join.query_tables import QueryTable, read_columns
 from fishweir.evaluate.matches import to_members
 from fishweir.evaluate.witnesses.path_tables import Path
@@ -95,61 +93,61 @@ def value_paths(template: AnnotationTemplate, sources: Sequence[Source]) -> Iter
 
 def build_annotations(queries: Iterable[QueryRow]) -> list[AnnotationTable]:
     """A table for each template."""
-    grouped: dict[AnnotationTemplate, list[tuple[int, list[Any]]]] = defaultdict(list)
-    for (number, template, constants), sides in _with_windows(queries):
-        grouped[template].append((number, [*sides, *constants[template.first_share :]]))
-    return [_table(template, rows) for template, rows in grouped.items()]
+    rows = ((number, inputs.template, [*sides, *inputs.shares(own)]) for number, inputs, own, sides in _read(queries))
+    return [_table(template, *columns) for template, columns in by_template(rows).items()]
 
 
-def _table(template: AnnotationTemplate, rows: list[tuple[int, list[Any]]]) -> AnnotationTable:
-    rows.sort(key=itemgetter(0))
+def _table(template: AnnotationTemplate, numbers: Sequence[int], rows: Sequence[Sequence[Any]]) -> AnnotationTable:
+    order = np.argsort(np.array(numbers, np.int64), kind="stable")
     kinds = [np.int64] * len(template.windows) + [np.float64] * template.shares
-    columns = zip(kinds, zip(*(own for _, own in rows), strict=True), strict=True)
-    numbers = np.array([number for number, _ in rows], np.int64)
-    return AnnotationTable(template, numbers, tuple(np.array(values, kind) for kind, values in columns))
+    columns = zip(zip(*rows, strict=True), kinds, strict=True)
+    own = tuple(np.array(values, kind)[order] for values, kind in columns)
+    return AnnotationTable(template, np.array(numbers, np.int64)[order], own)
 
 
 def side_rows(queries: Iterable[QueryRow]) -> Iterator[QueryRow]:
     """The filters of the sides: of items to annotate, and of windows that no query before has."""
-    for (number, template, constants), windows in _with_windows(queries):
-        primaries = (number * ROLES + role for role in range(len(template.primaries)))
-        for side in (*primaries, *dict.fromkeys(window for window in windows if window // ROLES == number)):
-            for read in template.of_role(side % ROLES):
-                yield to_members(side), read.predicate, read.own(constants)
+    for number, inputs, constants, windows in _read(queries):
+        own = dict.fromkeys(window - number * ROLES for window in windows if window // ROLES == number)
+        for role in (*inputs.items, *own):
+            for predicate, span in inputs.by_role[role]:
+                yield to_members(number * ROLES + role), predicate, constants[span]
 
 
-def _with_windows(queries: Iterable[QueryRow]) -> Iterator[tuple[QueryRow, list[int]]]:
-    """Queries with the sides of their windows."""
-    inputs = _Inputs()
+def _read(queries: Iterable[QueryRow]) -> Iterator[tuple[int, _Inputs, Sequence[Constant], list[int]]]:
+    """Queries with what they read: the inputs of their templates, their constants, and the sides of their windows, each
+    that of the first query that has a window over the same items."""
+    known: dict[int, _Inputs] = {}
+    firsts: dict[tuple[Any, ...], int] = {}
+    numbers: dict[tuple[Predicate, ...], int] = {}
     for number, template, constants in queries:
-        yield (number, template, constants), inputs.first(number, template, constants)
+        inputs = known.get(id(template))
+        if inputs is None:
+            inputs = known[id(template)] = _Inputs(template, numbers)
+        windows = [
+            firsts.setdefault((read, *(tuple(constants[span]) for span in spans)), number * ROLES + role)
+            for role, read, spans in inputs.windows
+        ]
+        yield number, inputs, constants, windows
 
 
 class _Inputs:
-    """What windows are over, and the side that had it first."""
+    """What a template reads, made once: by role the predicates, each with where its constants stand; of its windows the
+    role, the number of what it reads and where all its constants stand."""
 
-    def __init__(self) -> None:
-        self.predicates: dict[tuple[Predicate, ...], int] = {}
-        self.known: dict[AnnotationTemplate, list[int]] = {}
-        self.sides: dict[tuple[int, tuple[Constant, ...]], int] = {}
+    def __init__(self, template: AnnotationTemplate, numbers: dict[tuple[Predicate, ...], int]) -> None:
+        self.template, self.items = template, range(len(template.primaries))
+        roles = [*self.items, *map(template.role, range(len(template.windows)))]
+        self.by_role = [[(side.predicate, side.span) for side in template.of_role(role)] for role in roles]
+        self.first_share = template.first_share
+        self.windows = [
+            (role, numbers.setdefault(tuple(p for p, _ in read), len(numbers)), [span for _, span in read])
+            for role in roles[len(self.items) :]
+            for read in [self.by_role[role]]
+        ]
 
-    def first(self, number: int, template: AnnotationTemplate, constants: Sequence[Constant]) -> list[int]:
-        """For each window of a query, the side that had its items first."""
-        found = []
-        for i, read in enumerate(self._read(template)):
-            role = template.role(i)
-            own = tuple(constant for side in template.of_role(role) for constant in side.own(constants))
-            found.append(self.sides.setdefault((read, own), number * ROLES + role))
-        return found
-
-    def _read(self, template: AnnotationTemplate) -> list[int]:
-        known = self.known.get(template)
-        if known is None:
-            roles = map(template.role, range(len(template.windows)))
-            predicates = (tuple(side.predicate for side in template.of_role(role)) for role in roles)
-            known = [self.predicates.setdefault(one, len(self.predicates)) for one in predicates]
-            self.known[template] = known
-        return known
+    def shares(self, constants: Sequence[Constant]) -> Sequence[Constant]:
+        return constants[self.first_share :]
 
 
 def annotations_from_arrays(template: AnnotationTemplate, arrays: Mapping[str, Any]) -> AnnotationTable:

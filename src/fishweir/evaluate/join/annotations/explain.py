@@ -57,7 +57,7 @@ def annotation_sizes(size: int) -> list[str]:
 def _sides(template: AnnotationTemplate, role: int, constants: Sequence[Constant]) -> list[str]:
     found = []
     for side in template.of_role(role):
-        own = list(constants[side.first : side.first + len(side.predicate.types)])
+        own = list(constants[side.span])
         found.append(f"{side.predicate.source}: {side.predicate.shown(own)}")
     return found
 

@@ -1,0 +1,66 @@
+"""Bodies as servers send them to bytes: content codings and compressed files, with a limit on what comes out.
+
+In: the bytes of a body and the codings that its server names. A coding that the bytes do not have is left out: servers
+name some by mistake. A body that is a gzip file itself (`feed.xml.gz`) is unpacked as well.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import brotli
+
+CODINGS = "gzip, deflate, br"
+"""What is asked for (Accept-Encoding)."""
+GZIP = b"\x1f\x8b"
+
+
+class TooLarge(ValueError):
+    """More bytes than allowed."""
+
+
+def decoded(body: bytes, codings: str, limit: int) -> bytes:
+    """The content of a body; TooLarge, or ValueError where it is cut off or broken."""
+    for coding in reversed([name.strip().lower() for name in codings.split(",")]):
+        if coding in ("gzip", "x-gzip") and body.startswith(GZIP):
+            body = _inflated(body, 31, limit)
+        elif coding == "deflate" and body:
+            body = _inflated(body, 15 if body[0] & 15 == 8 else -15, limit)
+        elif coding == "br" and body and not body.lstrip().startswith((b"<", b"{")):
+            body = _unbrotlied(body, limit)
+    return _inflated(body, 31, limit) if body.startswith(GZIP) else body
+
+
+def _inflated(body: bytes, window: int, limit: int) -> bytes:
+    """A gzip file may have several members, one behind the other, and something else behind the last."""
+    found = bytearray()
+    try:
+        while body and (not found or body.startswith(GZIP)):
+            stream = zlib.decompressobj(window)
+            found += stream.decompress(body, limit + 1 - len(found))
+            if len(found) > limit:
+                raise TooLarge(f"it has more than {limit:,} bytes")
+            if not stream.eof:
+                raise ValueError("it is compressed and cut off")
+            body = stream.unused_data
+    except zlib.error as error:
+        raise ValueError(f"it is compressed and broken: {error}") from None
+    return bytes(found)
+
+
+def _unbrotlied(body: bytes, limit: int) -> bytes:
+    stream: Any = brotli.Decompressor()
+    found = bytearray()
+    try:
+        found += stream.process(body, output_buffer_limit=limit + 1)
+        while len(found) <= limit and not stream.is_finished():
+            more = stream.process(b"", output_buffer_limit=limit + 1)
+            if not more:
+                raise ValueError("it is compressed and cut off")
+            found += more
+    except brotli.error as error:
+        raise ValueError(f"it is compressed and broken: {error}") from None
+    if len(found) > limit:
+        raise TooLarge(f"it has more than {limit:,} bytes")
+    return bytes(found)

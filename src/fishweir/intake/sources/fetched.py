@@ -1,0 +1,223 @@
+"""A place that is fetched again and again, on the web or in a file: its new items are the arrivals.
+
+What has been seen is kept by the keys of the items: those there now, and a bounded history of others. They are
+committed in the segment that holds the items, with the version (ETag, time of change) that the place had: after a crash
+it is fetched again and nothing is lost or doubled. A new version without new items is committed on its own. A place
+that cannot be read is tried again, later each time; one that is gone for good is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future, wait
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from fishweir.algebra.nodes import StreamDefinition
+from fishweir.guard import Guard, GuardError
+from fishweir.intake.log import StreamLog
+from fishweir.intake.schema import log_batch, logger
+from fishweir.intake.sources.addresses import file_of, is_url, with_credentials, without_credentials
+from fishweir.intake.sources.fetch import BUSY, GONE, FetchError, begin, fetch
+from fishweir.intake.sources.items import About, Feed, Item, updated
+from fishweir.intake.sources.refresh import Refresh
+from fishweir.intake.sources.rows import INSERTED, UPDATED
+
+SOON, LONGEST = 30.0, 86_400.0
+"""Seconds before the first new trial, and between trials at most."""
+
+HISTORY = 1_000
+"""Keys that are remembered beside those of the items that are there now."""
+
+Read = Callable[[bytes, str, str], Awaitable[Feed]]
+"""From a body, its address and its content type to items."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a place, as the log's cursor has it.
+
+    `seen` maps the keys of items to their guids. `address` is where the place is now, if it has moved for good or names
+    another one; `gone` is why it is not fetched any more.
+    """
+
+    version: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, str] = field(default_factory=dict)
+    address: str | None = None
+    about: dict[str, str] = field(default_factory=dict)
+    gone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The items of a place and its version; `feed` None where the version is as before."""
+
+    feed: Feed | None
+    version: dict[str, str]
+    address: str | None
+
+
+async def fetch_items(place: str, known: Known, read: Read, guard: Guard) -> Fetched:
+    """Fetches a place, or where it has moved to, or the feed that it names; FetchError where there is none.
+
+    What cannot be read at its new address is looked for at the old one.
+    """
+    if known.address is None:
+        return await _fetch_from(place, known.version, None, read, guard)
+    try:
+        return await _fetch_from(with_credentials(known.address, place), known.version, known.address, read, guard)
+    except FetchError as error:
+        if error.status in BUSY:
+            raise
+    return await _fetch_from(place, {}, None, read, guard)
+
+
+async def _fetch_from(place: str, version: dict[str, str], address: str | None, read: Read, guard: Guard) -> Fetched:
+    response = await fetch(place, version, guard=guard)
+    address = response.moved or address
+    if response.body is None:
+        return Fetched(None, response.version, address)
+    feed = await read(response.body, response.url or place, response.content_type)
+    if feed.problem is not None and feed.elsewhere is not None:
+        address = feed.elsewhere
+        response = await fetch(with_credentials(address, place), {}, guard=guard)
+        feed = await read(response.body or b"", response.url, response.content_type)
+    if feed.problem is not None:
+        raise FetchError(feed.problem)
+    return Fetched(feed, response.version, address)
+
+
+class FetchedSource:
+    """The new items of one place. `poll` never raises for bad input and never waits for a server or a parser."""
+
+    def __init__(
+        self, stream: StreamDefinition, log: StreamLog, base: Path, read: Read, guard: Guard, refresh: Refresh | None
+    ) -> None:
+        self.stream, self.log, self.read, self.guard = stream, log, read, guard
+        self.refresh = refresh or Refresh()
+        place = stream.path or ""
+        self.place = place if is_url(place) else str(base / file_of(place))
+        self.what = "feed" if stream.format == "feed" else "stream"
+        self.known = Known(**(log.newest("fetched") or {}))
+        self.trouble: str | None = self._in_words(self.known.gone) if self.known.gone else None
+        self.working = self.known.gone is None
+        self._fetching: Future[Fetched] | None = None
+        self._failures = 0
+        self._due = float("-inf") if self.working else float("inf")
+
+    def poll(self, now: float) -> Iterator[int]:
+        """Append the items of a fetch that is done; else begin one, if it is time.
+
+        `working` until the first fetch is over, whatever came of it.
+        """
+        self.begin(now)
+        if self._fetching is None or not self._fetching.done():
+            return
+        fetched, self._fetching = self._fetching, None
+        count = 0
+        try:
+            count = self._take(fetched.result(), now)
+        except FetchError as error:
+            self._gone(str(error)) if error.status == GONE else self._failed(str(error), now, error.wait)
+        self.working = False
+        if count:
+            yield count
+
+    def begin(self, now: float) -> None:
+        if self._fetching is not None or now < self._due:
+            return
+        scheduled = self.stream.every is None and self._due > float("-inf") and not self._failures
+        if not scheduled or self.refresh.granted(self.stream.name, now):
+            self._fetching = begin(self._fetch())
+
+    async def _fetch(self) -> Fetched:
+        try:
+            self.guard.check(self.stream.path or "", Path.cwd())
+        except GuardError as error:
+            raise FetchError(str(error)) from None
+        return await fetch_items(self.place, self.known, self.read, self.guard)
+
+    def wait(self) -> None:
+        if self._fetching is not None:
+            wait([self._fetching])
+
+    def close(self) -> None:
+        self.refresh.forget(self.stream.name)
+        if self._fetching is not None:
+            self._fetching.cancel()
+            self._fetching = None
+
+    def _take(self, fetched: Fetched, now: float) -> int:
+        """Commits what is new; how many items."""
+        self.trouble, self._failures = None, 0
+        items = fetched.feed.items if fetched.feed is not None else ()
+        new = [item for item in items if item.key not in self.known.seen]
+        self._plan_next(items, new, now)
+        before = self.known
+        if fetched.address != before.address and fetched.address is not None:
+            logger.warning("%s %s is read at %s from now on", self.what, self.stream.name, fetched.address)
+        self.known = replace(
+            before,
+            version=fetched.version,
+            seen=self._remembered(items) if new else before.seen,
+            address=fetched.address,
+            about=_described(fetched.feed.about) if fetched.feed is not None else before.about,
+        )
+        if new:
+            self.log.append(log_batch(self.stream, len(new), now, self._columns(new, before)), self._cursor())
+        elif self.known != before:
+            self.log.replace_cursor(self._cursor())
+        return len(new)
+
+    def _plan_next(self, items: tuple[Item, ...], new: list[Item], now: float) -> None:
+        if self.stream.every is not None:
+            self._due = now + self.stream.every
+        else:
+            self._due = now
+            self.refresh.observe(self.stream.name, now, [i.timestamp for i in items], len(new))
+
+    def _columns(self, new: list[Item], before: Known) -> dict[str, list[object]]:
+        """An item whose guid was there before, with another content, is an update."""
+        guids = set(before.seen.values()) - {""}
+        changes = [UPDATED if item.guid in guids else INSERTED for item in new] if self.what == "feed" else None
+        marked = [c == UPDATED for c in changes] if changes else [False] * len(new)
+        return {
+            "body": [updated(item.body) if is_new else item.body for item, is_new in zip(new, marked, strict=True)],
+            "timestamp": [None if self.stream.timestamp else item.timestamp for item in new],
+            "context": [item.context for item in new],
+            **({"change": list(changes)} if changes else {}),
+        }
+
+    def _remembered(self, items: tuple[Item, ...]) -> dict[str, str]:
+        """What is there now comes last; the oldest of the rest are forgotten."""
+        present = {item.key: item.guid for item in items}
+        gone = [(key, guid) for key, guid in self.known.seen.items() if key not in present]
+        return dict(gone[-HISTORY:]) | present
+
+    def _cursor(self) -> dict[str, object]:
+        return {"fetched": asdict(self.known)}
+
+    def _failed(self, reason: str, now: float, wait: float) -> None:
+        self._failures += 1
+        every = SOON if self.stream.every is None else min(self.stream.every, SOON)
+        self._due = now + max(min(every * 2.0 ** (self._failures - 1), LONGEST), min(wait, LONGEST))
+        trouble = self._in_words(reason)
+        if trouble != self.trouble:
+            logger.warning("%s; it is tried again", trouble)
+        self.trouble = trouble
+
+    def _gone(self, reason: str) -> None:
+        """It stays gone over restarts; to fetch it again, drop it and register it anew."""
+        self._due = float("inf")
+        self.known = replace(self.known, gone=f"{reason}: it is gone for good and is not fetched any more")
+        self.log.replace_cursor(self._cursor())
+        self.trouble = self._in_words(str(self.known.gone))
+        self.refresh.forget(self.stream.name)
+        logger.warning(self.trouble)
+
+    def _in_words(self, reason: str) -> str:
+        return f"{self.what} {self.stream.name}: {without_credentials(self.place)}: {reason}"
+
+
+def _described(about: About) -> dict[str, str]:
+    return {name: text for name, text in asdict(about).items() if text}

@@ -1,0 +1,140 @@
+"""Files of a home: written whole, sealed with a checksum, verified when they are read.
+
+A *seal* is the length of a file and the xxh3 of its content. Whoever refers to a file that is written once keeps its
+seal (the list of a log's segments, a commit); a process verifies a file the first time it reads it. Files of JSON and
+of arrays carry their seal themselves. Whatever is wrong with a file is a `HomeError` that names it and says what to do.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import mmap
+import os
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from fishweir.errors import CannotWrite, HomeError
+
+logger = logging.getLogger("fishweir.home")
+
+TO_DO = "restore it from a backup; `fishweir check` lists what else is wrong, `fishweir repair` what can be rebuilt"
+OPENING, CONTENT, CLOSING = '{"xxh3": "', '", "content": ', "}\n"
+DIGITS = 16
+
+
+def damaged(path: Path, wrong: str, to_do: str = TO_DO) -> HomeError:
+    return HomeError(f"{path} {wrong}: {to_do}")
+
+
+@contextmanager
+def reading(path: Path, to_do: str = TO_DO) -> Iterator[None]:
+    """What goes wrong while a file is read is an error that names it."""
+    try:
+        yield
+    except CannotWrite:
+        raise
+    except FileNotFoundError as error:
+        raise damaged(path, "is missing", to_do) from error
+    except PermissionError as error:
+        raise damaged(path, "may not be read by this user", "give the user of the job the right to read it") from error
+    except (OSError, ValueError, LookupError, TypeError, NotImplementedError, struct.error) as error:
+        raise damaged(path, f"is damaged ({str(error)[:200]})", to_do) from error
+
+
+@contextmanager
+def writing(path: Path, temporary: Path | None = None) -> Iterator[None]:
+    """What goes wrong while a file is written is an error that names it; the temporary file is removed then."""
+    try:
+        yield
+    except OSError as error:
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink()
+        if isinstance(error, CannotWrite):
+            raise
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        to_do = "free some space, nothing is lost" if full else "the job needs the right to write to its home"
+        raise CannotWrite(error.errno or 0, f"cannot write {path} ({error.strerror or error}): {to_do}") from error
+
+
+def digest(data: bytes | memoryview) -> str:
+    return xxhash.xxh3_64_hexdigest(data)
+
+
+def seal_of(path: Path, start: int = 0) -> str:
+    """The seal of a file as it is on disk: its length, and the checksum of what is behind `start`."""
+    with reading(path), path.open("rb") as file:
+        length = os.fstat(file.fileno()).st_size
+        if not length:
+            return f"0:{digest(b'')}"
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data)[start:] as rest:
+            return f"{length}:{digest(rest)}"
+
+
+def verify(path: Path, seal: str, start: int = 0) -> None:
+    """Raises what is wrong with a file that was written once; reads it the first time only."""
+    with reading(path):
+        now = path.stat()
+    _verify(path, seal, start, now.st_size, now.st_mtime_ns, now.st_ino)
+
+
+@lru_cache(maxsize=1 << 17)
+def _verify(path: Path, seal: str, start: int, size: int, _written: int, _file: int) -> None:
+    length = int(seal.partition(":")[0])
+    if size != length:
+        raise damaged(path, f"has {size:,} bytes instead of {length:,}")
+    if seal_of(path, start) != seal:
+        raise damaged(path, "is damaged (its checksum is another)")
+
+
+def write_json(path: Path, value: Any) -> str:
+    """Written whole or not at all, also where several threads write it; its checksum."""
+    text = sealed_json(value)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+    with writing(path, temporary):
+        temporary.write_bytes(text)
+        temporary.replace(path)
+    return _sum(text)
+
+
+def sealed_json(value: Any) -> bytes:
+    body = json.dumps(value)
+    return f"{OPENING}{digest(body.encode())}{CONTENT}{body}{CLOSING}".encode()
+
+
+def read_json(path: Path, default: Any = None, rebuilt: str = "") -> Any:
+    """What a JSON file contains, the default where there is none. Where it is damaged and `rebuilt` says by what it
+    comes back by itself, the log says so and it is the default too."""
+    try:
+        return read_sealed(path)[0] if path.exists() else default
+    except HomeError as error:
+        if not rebuilt:
+            raise
+        logger.warning("%s; it is rebuilt by %s", str(error).partition(":")[0], rebuilt)
+        return default
+
+
+def read_sealed(path: Path) -> tuple[Any, str]:
+    """What a JSON file contains, and its checksum."""
+    with reading(path):
+        text = path.read_bytes()
+    head = len(OPENING) + DIGITS + len(CONTENT)
+    body, sum = text[head : -len(CLOSING)], _sum(text)
+    whole = text[:head] + text[-len(CLOSING) :] == f"{OPENING}{sum}{CONTENT}{CLOSING}".encode(errors="replace")
+    if not whole or digest(body) != sum:
+        raise damaged(path, "is empty" if not text else "is damaged (its checksum is another)")
+    with reading(path):
+        return json.loads(body), sum
+
+
+def _sum(text: bytes) -> str:
+    return text[len(OPENING) : len(OPENING) + DIGITS].decode(errors="replace")
