@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -115,7 +115,8 @@ def _holding(column: pa.ChunkedArray, value: Value) -> NDArray[np.bool_]:
     """Which rows of a column satisfy a condition; each distinct value is compared once."""
     encoded = column.combine_chunks().dictionary_encode()
     distinct = encoded.dictionary.to_pylist()
-    holds = np.array([satisfies(to_text(v), value.op, value.constant) for v in distinct] + [False])  # type: ignore[arg-type]
+    texts = [satisfies(to_text(one), value.op, value.constant) for one in distinct]  # type: ignore[arg-type]
+    holds: NDArray[np.bool_] = np.array([*texts, False])
     return holds[encoded.indices.fill_null(len(distinct)).to_numpy()]
 
 
@@ -140,4 +141,4 @@ def _text(node: Any) -> str:
 def _path(names: tuple[str, ...]) -> Callable[[Any], list[Any]]:
     """The nodes whose paths end with these names."""
     steps = [f"@*[local-name()='{n[1:]}']" if n[0] == "@" else f"*[local-name()='{n}']" for n in names]
-    return etree.XPath("descendant-or-self::node()/" + "/".join(steps))
+    return cast("Callable[[Any], list[Any]]", etree.XPath("descendant-or-self::node()/" + "/".join(steps)))
