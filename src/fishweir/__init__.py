@@ -14,13 +14,14 @@ if TYPE_CHECKING:
         unregister_source,
     )
     from fishweir.engine.weir import Weir, open
-    from fishweir.errors import FishweirError, HomeError, QueryError, QuerySyntaxError, SourceError
+    from fishweir.errors import BacklogError, FishweirError, HomeError, QueryError, QuerySyntaxError, SourceError
     from fishweir.evaluate.index.registry import IndexFactory
     from fishweir.pipeline.result import Result
     from fishweir.pipeline.results import Results
 
 _PLACES = {
     "Weir": "engine.weir", "open": "engine.weir", "Result": "pipeline.result", "Results": "pipeline.results",
+    "BacklogError": "errors",
     "FishweirError": "errors", "HomeError": "errors", "QueryError": "errors", "QuerySyntaxError": "errors",
     "SourceError": "errors", "Condition": "algebra.operators", "IndexFactory": "evaluate.index.registry",
     "register_condition": "engine.extensions", "unregister_condition": "engine.extensions",
@@ -28,6 +29,7 @@ _PLACES = {
 }  # fmt: skip
 
 __all__ = [
+    "BacklogError",
     "Condition", "FishweirError", "HomeError", "IndexFactory", "QueryError", "QuerySyntaxError", "Result", "Results",
     "SourceError", "Weir", "open", "register_condition", "register_source", "unregister_condition",
     "unregister_source",

@@ -17,6 +17,7 @@ EXPERIMENTS = {
     "niagaracq": "fishweir.papers.niagaracq.run",
     "paths": "fishweir.papers.paths.run",
     "roses": "fishweir.papers.roses.experiment.run",
+    "shedding": "fishweir.papers.shedding.run",
     "spatialjoin": "fishweir.papers.spatialjoin.experiment.run",
 }
 

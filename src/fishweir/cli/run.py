@@ -31,6 +31,10 @@ def run(
     state_limit: Annotated[
         int, typer.Option(metavar="MIB", min=1, help="What joins may keep for late items, in MiB on disk.")
     ] = STATE_LIMIT // 2**20,
+    latency: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="The target latency: beyond it, what matters least is left out."),
+    ] = None,
     guard: Guarded = None,
     results: Annotated[Path | None, typer.Option(help="Write all results of the home here, as JSON Lines.")] = None,
 ) -> None:
@@ -47,7 +51,7 @@ def run(
             signal.signal(number, lambda *_: weir.stop())
         bar = RunBar()
         with bar.bar:
-            weir.run(until_idle=until_idle, on_progress=bar)
+            weir.run(until_idle=until_idle, on_progress=bar, latency=latency)
         if results is not None:
             write_results(weir, results)
         summarise(weir)

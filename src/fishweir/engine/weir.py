@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from fishweir.guard import Guard
 from fishweir.pipeline.bell import ring
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
-from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
+from fishweir.pipeline.settings import AHEAD, DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from fishweir.pipeline.result import Result
     from fishweir.pipeline.results import ResultReader, Results
     from fishweir.pipeline.spark.session import DataFrame, SparkSession
+    from fishweir.shedding.overload import Overload
 
 
 def open(
@@ -94,6 +95,10 @@ class Weir(Administration):
         self._runner: Runner | None = None
         self._warned: set[int] = set()
         self._background: Background | None = None
+        self.backlog = AHEAD
+        """Entries that may wait to be evaluated before publishing waits, while the job runs."""
+        self.overload: Overload | None = None
+        """Whether more waits than the target latency allows; None where there is no target."""
         self._stopped = threading.Event()
         for id, stream in self.catalog.streams().values():
             self.home.add_stream(id, stream)
@@ -164,13 +169,20 @@ class Weir(Administration):
         documents: Sequence[Any],
         timestamps: Sequence[float] | None = None,
         ids: Sequence[str] | None = None,
+        wait: float | None = None,
     ) -> list[str]:
-        """Appends documents to a stream's log; when it returns they are on disk. Their ids."""
+        """Appends documents to a stream's log; when it returns they are on disk. Their ids.
+
+        While the job of this weir runs and `backlog` entries wait to be evaluated, publishing waits; it is refused
+        with BacklogError after `wait` seconds, if they are given.
+        """
         from fishweir.intake import documents_batch
 
         if isinstance(documents, str | bytes | dict):
             documents = [documents]
         _, log = self._log(stream)
+        if self._runner is not None:
+            self._runner.make_room(stream, self.backlog, wait)
         batch = documents_batch(log.stream, documents, timestamps, ids, self.clock())
         numbers = log.append(batch)
         ring(self.home)
@@ -184,8 +196,19 @@ class Weir(Administration):
         until_idle: bool = False,
         timeout: float | None = None,
         on_progress: Callable[[Progress], None] | None = None,
+        latency: float | None = None,
     ) -> None:
-        """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do."""
+        """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do.
+
+        With a target `latency` in seconds the job sheds under overload, where streams and queries allow it; without
+        one nothing is left out.
+        """
+        if latency is not None:
+            from fishweir.shedding.overload import Overload
+
+            if not latency > 0:
+                raise QueryError(f"the target latency is a number of seconds above 0, not {latency}")
+            self.overload = Overload(latency)
         with self.home.job_lock():
             stopped = self._stopped = threading.Event()
             self._runner = self._new_runner(stopped)
@@ -196,6 +219,7 @@ class Weir(Administration):
             self._expire()
 
     def _new_runner(self, stopped: threading.Event) -> Runner:
+        from fishweir.engine.make_up import MakeUp
         from fishweir.engine.materialize import Materializer
         from fishweir.engine.runner import Runner
         from fishweir.pipeline.batch import MicroBatches
@@ -219,6 +243,11 @@ class Weir(Administration):
             self.state_limit,
         )
         materializer.reached = batches.reached
+        if self.overload is not None:
+            from fishweir.engine.shedding import wishes_of
+            from fishweir.pipeline.shed import Shedder
+
+            batches.shedder = Shedder(self.home, self.overload, wishes_of(self.catalog))
         return Runner(
             self.home,
             self.catalog,
@@ -229,6 +258,7 @@ class Weir(Administration):
             stopped,
             materializer,
             self.sources,
+            MakeUp(self.home, self.table, self.overload, self.clock),
             self.clock,
             self.outputs.guard,
         )
@@ -238,11 +268,11 @@ class Weir(Administration):
 
         return SparkJob(batches, self.spark)
 
-    def start(self) -> None:
-        """Runs the job in the background, until `stop`."""
+    def start(self, latency: float | None = None) -> None:
+        """Runs the job in the background, until `stop`; `latency` as in `run`."""
         if self._background is not None and self._background.is_alive():
             raise HomeError(f"the job of {self.home.path} is running already")
-        self._background = Background(self.run)
+        self._background = Background(partial(self.run, latency=latency))
         self._background.start()
 
     def wait_idle(self, timeout: float = 600.0) -> None:

@@ -1,0 +1,51 @@
+"""Overload: whether more waits than can be processed within the target latency, and which share of it can be kept.
+
+In: how many entries wait, and how long recent micro-batches took for how many documents. Out: the share to keep, 1.0
+for all. The time per document is the least of the recent micro-batches: what a micro-batch costs whatever it holds
+weighs on small ones, so they say little, and a rate that was reached once can be reached again. The first one of a
+process compiles and is not counted. Shedding begins when what waits would take longer than the target, and ends when
+it would take less than half of it (hysteresis); in between it keeps what fits into four fifths.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+BEGIN, AIM, END = 1.0, 0.8, 0.5
+"""Parts of the target latency: shedding begins above the first, aims at the second and ends below the third."""
+RECENT = 10
+ENOUGH = 1_000
+"""Micro-batches of fewer documents say how fast documents are processed only if they took longer than the target."""
+LEAST = 0.01
+"""The least share that is kept, so that the speed goes on being measured."""
+
+
+@dataclass
+class Overload:
+    """Whether the job sheds now; one for each run of the job."""
+
+    latency: float
+    shedding: bool = False
+    _costs: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _warm: bool = False
+
+    def took(self, documents: int, seconds: float) -> None:
+        """A micro-batch evaluated so many documents."""
+        if self._warm and documents and (documents >= ENOUGH or seconds > self.latency):
+            self._costs.append(seconds / documents)
+        self._warm = True
+
+    def room(self, otherwise: int) -> int:
+        """How many documents fit into half of the target; `otherwise` where that is not known."""
+        return int(self.latency * END / min(self._costs)) if self._costs else otherwise
+
+    def share(self, waiting: int) -> float:
+        """The share of what waits that is kept."""
+        if not self._costs:
+            return 1.0
+        needed = waiting * min(self._costs) / self.latency
+        self.shedding = needed > (END if self.shedding else BEGIN)
+        if not self.shedding:
+            return 1.0
+        return max(LEAST, min(1.0, AIM / needed))
