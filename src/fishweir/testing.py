@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fishweir.engine.weir import Weir as EngineWeir
+from fishweir.evaluate.plan.rebuild import Here, Rebuilder
 from fishweir.intake import StreamLog, documents_batch
 from fishweir.pipeline.batch import InlineJob, Job, MicroBatches
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
@@ -97,13 +98,16 @@ class Weir(EngineWeir):
     def _new_job(self, batches: MicroBatches) -> Job:
         return InlineJob(batches, self.parallelism)
 
+    def _new_rebuilder(self) -> Rebuilder:
+        return Here(self.home.plan, self.planning.strategies)
+
     def step(self) -> bool:
         """One round: what the sources have, one micro-batch, delivery. Whether anything moved.
 
         Feeds are fetched and parsed to the end first, so that a step depends on nothing but its input.
         """
         with self.home.job_lock():
-            runner = self._new_runner(threading.Event())
+            runner = self._new_runner(threading.Event(), self._new_rebuilder())
             runner.fetch()
             return runner.step()
 

@@ -155,7 +155,7 @@ def test_what_was_shed_is_made_up_for(weir_at: tuple[testing.Weir, testing.Clock
 def test_publishing_waits_for_the_job_or_is_refused(weir: testing.Weir) -> None:
     weir.execute("create stream R (id int, price double); create query all as select id from R")
     weir.backlog = 10
-    runner = weir._runner = weir._new_runner(threading.Event())
+    runner = weir._runner = weir._new_runner(threading.Event(), weir._new_rebuilder())
     weir.publish("R", tuples(20))
     refused: list[Exception] = []
 

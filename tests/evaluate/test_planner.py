@@ -7,13 +7,17 @@ import random
 from bisect import bisect_right
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fishweir.algebra.nodes import Constant, CreateQuery
 from fishweir.algebra.normal import Template, to_normal
 from fishweir.algebra.oracle import evaluate
+from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.plan.pieces import Piece
 from fishweir.evaluate.plan.planner import SMALL, Planner
-from fishweir.evaluate.plan.segments import Segment, read_segment, segment_path
+from fishweir.evaluate.plan.rebuild import Done, Rebuilder, Work, perform, write_piece
+from fishweir.evaluate.plan.segments import Segment, build_groups, read_segment, segment_path
 from fishweir.evaluate.select.strategies import ByRegions
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
 from fishweir.papers.spatialjoin import regions  # noqa: F401  registers the paper's kernels
@@ -36,8 +40,9 @@ class Registered:
         self.folder, self.version = folder, 0
         self.queries: list[CreateQuery] = []
         self.added: list[int] = []
-        self.gone: dict[int, int] = {}
+        self.dead: dict[int, int] = {}
         self.asked: list[tuple[int, int]] = []
+        self.pieces: list[Piece] = []
 
     def add(self, query: CreateQuery) -> int:
         self.version += 1
@@ -47,9 +52,9 @@ class Registered:
 
     def drop(self, number: int) -> None:
         self.version += 1
-        self.gone[number] = self.version
+        self.dead[number] = self.version
 
-    def alive(self, after: int, upto: int) -> list[tuple[int, Template, list[Constant]]]:
+    def planned(self, after: int, upto: int) -> list[tuple[int, Template, list[Constant]]]:
         self.asked.append((after, upto))
         found = []
         for number in self.numbers(after, upto):
@@ -60,16 +65,22 @@ class Registered:
 
     def numbers(self, after: int, upto: int) -> list[int]:
         first, last = bisect_right(self.added, after), bisect_right(self.added, upto)
-        return [number for number in range(first + 1, last + 1) if number not in self.gone]
+        return [number for number in range(first + 1, last + 1) if number not in self.dead]
 
-    def living(self, after: int, upto: int) -> int:
-        return len(self.numbers(after, upto))
+    def dropped(self) -> Ints:
+        return np.array(list(self.dead), np.int64)
 
-    def planner(self, strategy: str | None = None) -> Planner:
-        return Planner(self.folder, self.alive, lambda: self.gone, [ByRegions(kernel=strategy)] if strategy else [])
+    def gone(self, after: int, upto: int, since: int) -> int:
+        return sum(after < self.added[n - 1] <= upto for n, change in self.dead.items() if change > since)
+
+    def written(self, after: int) -> list[Piece]:
+        return [piece for piece in self.pieces if piece.after >= after]
+
+    def planner(self, strategy: str | None = None, rebuilder: Rebuilder | None = None) -> Planner:
+        return Planner(self.folder, self, [ByRegions(kernel=strategy)] if strategy else [], rebuilder)
 
     def refresh(self, planner: Planner, statistics: Statistics | None = None) -> None:
-        planner.refresh(self.version, self.living, statistics or {})
+        planner.refresh(self.version, statistics or {})
 
 
 def drawn(pick: random.Random) -> CreateQuery:
@@ -154,7 +165,7 @@ def test_a_restart_reads_the_list(registered: Registered) -> None:
     registered.refresh(planner)
     again = registered.planner()
     assert (again.pieces, again.version) == (planner.pieces, 600)
-    assert read_json(registered.folder / "current.json")[0]["size"] == 600
+    assert read_json(registered.folder / "current.json")["pieces"][0]["size"] == 600
     registered.asked.clear()
     registered.refresh(again)
     assert registered.asked == [], "at the same version there is nothing to do"
@@ -165,7 +176,7 @@ def test_the_tail_is_what_is_not_planned_yet(registered: Registered) -> None:
     registered.add(drawn(pick))
     registered.refresh(planner)
     registered.add(drawn(pick))
-    tail = planner.tail(registered.version, {})
+    (tail,) = planner.tail(registered.version, {})
     assert [n for t in tail.groups for n in t.numbers.tolist()] == [2]
     assert planner.version == 1
 
@@ -202,12 +213,12 @@ def test_any_history_gives_what_the_oracle_finds(
         for number in pick.sample(
             range(1, len(registered.queries) + 1), min(len(registered.queries), pick.randint(0, 9))
         ):
-            if number not in registered.gone:
+            if number not in registered.dead:
                 registered.drop(number)
         if pick.random() < 0.3:
             planner = registered.planner(strategy)
         registered.refresh(planner)
-        found = [one for one in evaluated(segments(planner), texts) if one[0] not in registered.gone]
+        found = [one for one in evaluated(segments(planner), texts) if one[0] not in registered.dead]
         assert found == sorted(expected(registered, texts))
 
 
@@ -220,3 +231,82 @@ def expected(registered: Registered, texts: list[str]) -> list[tuple[int, int, t
             registered.queries[number - 1].shape, registered.queries[number - 1].constants, document(text)
         )
     ]
+
+
+class Slow:
+    """A rebuilder that is at it until the test says otherwise."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.work: Work | None = None
+        self.done: Done | None = None
+
+    @property
+    def busy(self) -> bool:
+        return self.work is not None
+
+    def begin(self, work: Work) -> None:
+        self.work = work
+
+    def finish(self, failed: str = "") -> None:
+        assert self.work is not None
+        self.done = Done(self.work, None if failed else perform(self.folder, self.work, ()), failed)
+
+    def take(self) -> Done | None:
+        done, self.done = self.done, None
+        self.work = None if done else self.work
+        return done
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+
+def test_what_is_written_beside_the_job_is_adopted_when_it_is_ready(registered: Registered) -> None:
+    slow, pick = Slow(registered.folder), random.Random(8)
+    planner = registered.planner(rebuilder=slow)
+    for _ in range(3):
+        for _ in range(SMALL):
+            registered.add(drawn(pick))
+        registered.refresh(planner)
+    assert [piece.size for piece in planner.pieces] == [SMALL] * 3, "two of them are being merged"
+    registered.drop(1)
+    registered.add(drawn(pick))
+    registered.refresh(planner)
+    assert [piece.size for piece in planner.pieces] == [SMALL, SMALL, SMALL, 1]
+    slow.finish()
+    registered.refresh(planner)
+    assert [piece.size for piece in planner.pieces] == [2 * SMALL, SMALL, 1], "the dropped one is still in it"
+    numbers = [n for s in segments(planner) for t in s.groups for n in t.numbers.tolist()]
+    assert sorted(numbers) == list(range(1, 3 * SMALL + 2))
+
+
+def test_what_fails_is_tried_again_and_then_left_until_something_changes(registered: Registered) -> None:
+    slow, pick = Slow(registered.folder), random.Random(9)
+    planner = registered.planner(rebuilder=slow)
+    for _ in range(2):
+        for _ in range(SMALL):
+            registered.add(drawn(pick))
+        registered.refresh(planner)
+    for _ in range(3):
+        assert slow.busy
+        slow.finish("no space left")
+        registered.refresh(planner)
+    assert not slow.busy
+    registered.add(drawn(pick))
+    registered.refresh(planner)
+    assert slow.busy
+
+
+def test_segments_that_come_with_a_registration_are_taken_as_they_are(registered: Registered) -> None:
+    planner, pick = registered.planner(rebuilder=Slow(registered.folder)), random.Random(10)
+    registered.add(drawn(pick))
+    for _ in range(500):
+        registered.add(drawn(pick))
+    groups = build_groups(registered.planned(1, 501), {})
+    registered.pieces.append(write_piece(registered.folder, Piece(1, 501, 1, 0, plan="bulk"), groups, {}, ()))
+    registered.pieces.append(Piece(501, 502, 501, 1, plan="elsewhere"))
+    registered.add(drawn(pick))
+    registered.asked.clear()
+    registered.refresh(planner)
+    assert registered.asked == [(0, 1), (501, 502)], "what is before it, and what was written for another home"
+    assert [piece.size for piece in planner.pieces] == [1, 500, 1]

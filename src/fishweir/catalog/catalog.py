@@ -25,7 +25,7 @@ from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Constant, Schedule, Shape, StreamDefinition
 from fishweir.catalog.change import Change
 from fishweir.catalog.deliveries import subscriptions
-from fishweir.catalog.schema import NOT_YET, counters, metadata, queries, shapes, streams
+from fishweir.catalog.schema import NOT_YET, counters, metadata, queries, segments, shapes, streams
 from fishweir.catalog.schema import home as home_table
 from fishweir.catalog.subscribers import Subscription, standing
 from fishweir.errors import HomeError
@@ -155,6 +155,12 @@ class Catalog:
                 values = tuple(json.loads(constants))
                 for normal in _normals(self.engine, shape):
                     yield number, normal.template, constants_of(normal, values)
+
+    def segments(self, after: int) -> list[tuple[int, int, int, str, str]]:
+        """The segments that came with registrations behind a change: after, upto, size, plan, strategies asked for."""
+        with self.engine.connect() as connection:
+            rows = connection.execute(sa.select(segments).where(segments.c.after >= after).order_by(segments.c.after))
+            return [(row.after, row.upto, row.size, row.plan, row.asked) for row in rows]
 
     def query(self, name: str) -> Query | None:
         """The living query of that name, else the one dropped last."""

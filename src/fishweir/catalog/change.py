@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count, islice
 from typing import Any, NamedTuple
@@ -18,16 +18,25 @@ import sqlalchemy as sa
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import FeedQuery, Selection
-from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, StreamDefinition
+from fishweir.algebra.nodes import Constant, CreateQuery, CreateStream, Shape, StreamDefinition
 from fishweir.catalog.deliveries import subscriptions
 from fishweir.catalog.publications import Publications
-from fishweir.catalog.schema import NOT_YET, counters, queries, reads, shapes, streams
+from fishweir.catalog.schema import NOT_YET, counters, queries, reads, segments, shapes, streams
 from fishweir.catalog.subscribers import Subscribers
 from fishweir.errors import QueryError
 
 CHUNK = 20_000
 _WILD = {"%": ".*", "_": "."}
 _LIVING = (queries.c.name, queries.c.number, queries.c.shape, queries.c.published)
+
+
+class Added(NamedTuple):
+    """A query as it has just been stored: its change and number, its shape and constants."""
+
+    change: int
+    number: int
+    shape: Shape | Selection
+    constants: tuple[Constant, ...]
 
 
 class Living(NamedTuple):
@@ -49,6 +58,8 @@ class Change:
         self._replaced: dict[str, tuple[int, bool]] = {}
         self.publications = Publications(connection)
         self.subscribers = Subscribers(connection, self.take)
+        self.on_added: Callable[[Sequence[Added]], None] | None = None
+        """Called with queries once they are stored."""
 
     def streams(self) -> dict[str, StreamDefinition]:
         rows = self.connection.scalars(sa.select(streams.c.definition).where(streams.c.dropped.is_(None)))
@@ -169,6 +180,11 @@ class Change:
                 found |= {source.name for source in from_json(json.loads(shape)).sources}
         return found
 
+    def add_segment(self, after: int, upto: int, size: int, plan: str, asked: str) -> None:
+        """Queries of this change are in a segment that has been written."""
+        row = {"after": after, "upto": upto, "size": size, "plan": plan, "asked": asked}
+        self.connection.execute(sa.insert(segments).values(row))
+
     def expire(self, now: float) -> None:
         """Drops what has expired; one change number for all of it."""
         due = queries.c.dropped.is_(None) & (queries.c.expire <= now)
@@ -197,12 +213,13 @@ class Change:
             self._number = int(self.connection.scalar(sa.select(sa.func.max(queries.c.number))) or 0)
         named = self._name(chunk)
         taken = self._texts([statement.name for statement in named if statement.name])
-        rows, seen = [], dict(taken)
+        rows, new, seen = [], list[CreateQuery](), dict(taken)
         for i, statement in enumerate(named):
             name = str(statement.name)
             if name not in seen:
                 self._number += 1
                 rows.append(self._row(statement, self._number, chunk[i].name is None))
+                new.append(statement)
             elif seen[name] != statement.text:
                 kind = "feed" if statement.published and statement.feed else "query"
                 raise QueryError(f"the {kind} {name} exists already, with another definition")
@@ -213,6 +230,9 @@ class Change:
             actions += [{**action, "added": change} for action in row.pop("actions")]
         insert_rows(self.connection, queries, rows)
         insert_rows(self.connection, subscriptions, actions)
+        if self.on_added is not None:
+            started = ((row, of) for row, of in zip(rows, new, strict=True) if row["added"] != NOT_YET)
+            self.on_added([Added(row["added"], row["number"], bound_shape(of), of.constants) for row, of in started])
         return [str(statement.name) for statement in named]
 
     def _name(self, chunk: list[CreateQuery]) -> list[CreateQuery]:

@@ -1,17 +1,20 @@
-"""What an administrator does: list, search, replace, pause and resume, and look after what was not delivered."""
+"""What an administrator does: list, search, replace, pause and resume, and look after what was not delivered;
+and the actions of programs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.nodes import DropQuery
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.letters import Letter, letters, resend
+from fishweir.delivery.outputs.registry import Factory, Outputs
 
 if TYPE_CHECKING:
     from fishweir.engine.register import Registration
+    from fishweir.pipeline.result import Result
 
 
 class Administration:
@@ -19,9 +22,22 @@ class Administration:
 
     catalog: Catalog
     clock: Callable[[], float]
+    outputs: Outputs
 
     def _registration(self) -> AbstractContextManager[Registration]:
         raise NotImplementedError
+
+    def action(self, name: str, function: Callable[[Result], Any]) -> None:
+        """Makes a Python function an action: `do NAME` calls it with each result."""
+        self.outputs.register_callable(name, function)
+
+    def register_action(self, name: str, factory: Factory) -> None:
+        """Adds an action: `do NAME ARGUMENTS` opens `factory(*arguments)` and hands it the results of a micro-batch.
+
+        The factory gives a `Deliverer` (delivery/parcels.py). Register it before the queries that use it, and again
+        whenever the home is opened.
+        """
+        self.outputs.register(name, factory)
 
     def drop(self, name: str) -> None:
         """Removes a query; its results stay."""

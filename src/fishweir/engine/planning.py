@@ -2,42 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from fishweir.catalog.catalog import Catalog
-from fishweir.evaluate.group import Strategy
+from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.group import QueryRow, Strategy
+from fishweir.evaluate.plan.pieces import Piece
 from fishweir.evaluate.plan.plan import cached_segment
 from fishweir.evaluate.plan.planner import Planner
-from fishweir.evaluate.plan.segments import Segment
+from fishweir.evaluate.plan.rebuild import Rebuilder, write_piece
+from fishweir.evaluate.plan.segments import Segment, build_groups
 from fishweir.evaluate.statistics import Statistics
-from fishweir.pipeline.batch import PlanInForce
+from fishweir.pipeline.batch import PlanInForce, load_statistics
 from fishweir.pipeline.home import Home
 
 
 class Planning:
     def __init__(self, home: Home, catalog: Catalog, strategies: Mapping[str, str] | None = None) -> None:
         """`strategies` are asked for by name, by kind."""
-        self.home, self.catalog, self.strategies = home, catalog, _named(strategies)
+        self.home, self.catalog, self.asked = home, catalog, dict(strategies or {})
+        self.strategies = named(self.asked)
 
-    def planner(self) -> Planner:
-        gone = self.catalog.tombstones
-        return Planner(self.home.plan, self.catalog.planned, lambda: gone().numbers, self.strategies)
+    def planner(self, rebuilder: Rebuilder | None = None) -> Planner:
+        return Planner(self.home.plan, _Queries(self.catalog), self.strategies, rebuilder)
 
-    def newest(self, planner: Planner, statistics: Statistics) -> PlanInForce:
-        """What the next micro-batch runs with."""
-        version = self.catalog.version()
-        planner.refresh(version, self.catalog.living, statistics)
-        queries = sum(piece.size for piece in planner.pieces)
-        return PlanInForce(version, planner.segments, queries, self.catalog.tombstones().all)
+    def newest(self, rebuilder: Rebuilder, expire: Callable[[], None]) -> Callable[[Statistics], PlanInForce]:
+        """What gives the plan that the next micro-batch runs with, once what has expired is dropped."""
+        planner = self.planner(rebuilder)
+
+        def newest(statistics: Statistics) -> PlanInForce:
+            expire()
+            version = self.catalog.version()
+            planner.refresh(version, statistics)
+            queries = sum(piece.size for piece in planner.pieces)
+            return PlanInForce(version, planner.segments, queries, self.catalog.tombstones().all)
+
+        return newest
 
     def segments(self, statistics: Statistics) -> list[Segment]:
         """All segments, for those who only look: what is not yet in one is there as one more."""
         planner = self.planner()
         planned = [cached_segment(self.home.plan, id) for id in planner.segments]
-        return [*planned, planner.tail(self.catalog.version(), statistics)]
+        return [*planned, *planner.tail(self.catalog.version(), statistics)]
+
+    def write(self, after: int, upto: int, rows: Iterable[QueryRow]) -> Piece:
+        """Writes the segment of queries that are being registered."""
+        statistics = load_statistics(self.home)
+        piece = Piece(after, upto, after, 0, plan=secrets.token_hex(4))
+        return write_piece(self.home.plan, piece, build_groups(rows, statistics), statistics, self.strategies)
 
 
-def _named(strategies: Mapping[str, str] | None) -> tuple[Strategy, ...]:
+@dataclass(frozen=True)
+class _Queries:
+    """The catalog as a planner sees it."""
+
+    catalog: Catalog
+
+    def planned(self, after: int, upto: int) -> Iterable[QueryRow]:
+        return self.catalog.planned(after, upto)
+
+    def dropped(self) -> Ints:
+        return self.catalog.tombstones().numbers
+
+    def gone(self, after: int, upto: int, since: int) -> int:
+        return self.catalog.tombstones().within(after, upto, since)
+
+    def written(self, after: int) -> Sequence[Piece]:
+        rows = self.catalog.segments(after)
+        return [Piece(start, upto, start, size, plan=plan, asked=asked) for start, upto, size, plan, asked in rows]
+
+
+def named(strategies: Mapping[str, str]) -> tuple[Strategy, ...]:
     if not strategies:
         return ()
     from fishweir.papers.strategies import named_strategies

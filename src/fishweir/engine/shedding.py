@@ -8,8 +8,14 @@ from collections.abc import Callable
 from fishweir.algebra.nodes import Source
 from fishweir.catalog.catalog import Catalog
 from fishweir.catalog.wishes import preferences
-from fishweir.pipeline.shed import Wishes
+from fishweir.pipeline.home import Home
+from fishweir.pipeline.shed import Shedder, Wishes
 from fishweir.shedding.decision import Wish
+from fishweir.shedding.overload import Overload
+
+
+def shedder_of(home: Home, catalog: Catalog, overload: Overload | None) -> Shedder | None:
+    return None if overload is None else Shedder(home, overload, wishes_of(catalog))
 
 
 def wishes_of(catalog: Catalog) -> Callable[[int], Wishes]:

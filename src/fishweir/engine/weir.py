@@ -17,15 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream
 from fishweir.catalog.catalog import Catalog, Query
-from fishweir.delivery.outputs.registry import Factory, Outputs
+from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.administration import Administration
 from fishweir.engine.background import Background
+from fishweir.engine.pushed import open_to_all
 from fishweir.errors import HomeError, QueryError
 from fishweir.guard import Guard
 from fishweir.pipeline.bell import ring
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.settings import AHEAD, DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
+from fishweir.shedding.overload import Overload
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,13 +38,12 @@ if TYPE_CHECKING:
     from fishweir.engine.register import Registration
     from fishweir.engine.runner import Feeder, Progress, Runner
     from fishweir.engine.status import EngineStatus, QueryStatus
-    from fishweir.evaluate.statistics import Statistics
+    from fishweir.evaluate.plan.rebuild import Rebuilder
     from fishweir.intake import Source, StreamLog
-    from fishweir.pipeline.batch import Job, MicroBatches, PlanInForce
+    from fishweir.pipeline.batch import Job, MicroBatches
     from fishweir.pipeline.result import Result
     from fishweir.pipeline.results import ResultReader, Results
     from fishweir.pipeline.spark.session import DataFrame, SparkSession
-    from fishweir.shedding.overload import Overload
 
 
 def open(
@@ -100,8 +101,7 @@ class Weir(Administration):
         self.overload: Overload | None = None
         """Whether more waits than the target latency allows; None where there is no target."""
         self._stopped = threading.Event()
-        for id, stream in self.catalog.streams().values():
-            self.home.add_stream(id, stream)
+        self._make_streams()
 
     # Registering
 
@@ -136,18 +136,6 @@ class Weir(Administration):
         self._make_streams()
         return name
 
-    def action(self, name: str, function: Callable[[Result], Any]) -> None:
-        """Makes a Python function an action: `do NAME` calls it with each result."""
-        self.outputs.register_callable(name, function)
-
-    def register_action(self, name: str, factory: Factory) -> None:
-        """Adds an action: `do NAME ARGUMENTS` opens `factory(*arguments)` and hands it the results of a micro-batch.
-
-        The factory gives a `Deliverer` (delivery/parcels.py). Register it before the queries that use it, and again
-        whenever the home is opened.
-        """
-        self.outputs.register(name, factory)
-
     def attach(self, name: str, frame: DataFrame) -> None:
         """Feeds a stream from a streaming DataFrame; declares the stream where there is none."""
         from fishweir.intake import without_credentials
@@ -171,11 +159,8 @@ class Weir(Administration):
         ids: Sequence[str] | None = None,
         wait: float | None = None,
     ) -> list[str]:
-        """Appends documents to a stream's log; when it returns they are on disk. Their ids.
-
-        While the job of this weir runs and `backlog` entries wait to be evaluated, publishing waits; it is refused
-        with BacklogError after `wait` seconds, if they are given.
-        """
+        """Appends documents to a stream's log; when it returns they are on disk. Their ids. While the job of this weir
+        runs and `backlog` entries wait for it, it waits; at most `wait` seconds, then it raises BacklogError."""
         from fishweir.intake import documents_batch
 
         if isinstance(documents, str | bytes | dict):
@@ -198,39 +183,30 @@ class Weir(Administration):
         on_progress: Callable[[Progress], None] | None = None,
         latency: float | None = None,
     ) -> None:
-        """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do.
-
-        With a target `latency` in seconds the job sheds under overload, where streams and queries allow it; without
-        one nothing is left out.
-        """
+        """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do. With a target
+        `latency` in seconds it sheds under overload, where streams and queries allow it."""
         if latency is not None:
-            from fishweir.shedding.overload import Overload
-
-            if not latency > 0:
-                raise QueryError(f"the target latency is a number of seconds above 0, not {latency}")
             self.overload = Overload(latency)
         with self.home.job_lock():
             stopped = self._stopped = threading.Event()
-            self._runner = self._new_runner(stopped)
+            rebuilder = self._new_rebuilder()
+            self._runner = self._new_runner(stopped, rebuilder)
             try:
                 self._runner.run(until_idle, on_progress, timeout)
             finally:
                 self._runner = None
+                rebuilder.close()
             self._expire()
 
-    def _new_runner(self, stopped: threading.Event) -> Runner:
+    def _new_runner(self, stopped: threading.Event, rebuilder: Rebuilder) -> Runner:
         from fishweir.engine.make_up import MakeUp
         from fishweir.engine.materialize import Materializer
         from fishweir.engine.runner import Runner
+        from fishweir.engine.shedding import shedder_of
         from fishweir.pipeline.batch import MicroBatches
         from fishweir.pipeline.event_time import EventTime
 
-        planner = self.planning.planner()
-
-        def newest(statistics: Statistics) -> PlanInForce:
-            self._expire()
-            return self.planning.newest(planner, statistics)
-
+        newest = self.planning.newest(rebuilder, self._expire)
         materializer = Materializer(self.home, self.catalog, self.table, self._reader, self.clock)
         batches = MicroBatches(
             self.home,
@@ -243,11 +219,7 @@ class Weir(Administration):
             self.state_limit,
         )
         materializer.reached = batches.reached
-        if self.overload is not None:
-            from fishweir.engine.shedding import wishes_of
-            from fishweir.pipeline.shed import Shedder
-
-            batches.shedder = Shedder(self.home, self.overload, wishes_of(self.catalog))
+        batches.shedder = shedder_of(self.home, self.catalog, self.overload)
         return Runner(
             self.home,
             self.catalog,
@@ -262,6 +234,12 @@ class Weir(Administration):
             self.clock,
             self.outputs.guard,
         )
+
+    def _new_rebuilder(self) -> Rebuilder:
+        """Who writes segments anew while the job runs."""
+        from fishweir.engine.planner_process import PlannerProcess
+
+        return PlannerProcess(self.home.plan, self.planning.asked)
 
     def _new_job(self, batches: MicroBatches) -> Job:
         from fishweir.pipeline.spark.job import SparkJob
@@ -382,8 +360,9 @@ class Weir(Administration):
     def _registration(self) -> Iterator[Registration]:
         """Changes of the catalog, all or nothing."""
         from fishweir.engine.register import Registration
+        from fishweir.engine.segments import written_in_bulk
 
-        with self.catalog.change() as change:
+        with self.catalog.change() as change, written_in_bulk(change, lambda: self.planning):
             yield Registration(change, self.outputs, Path.cwd(), self.clock())
 
     @cached_property
@@ -404,15 +383,7 @@ class Weir(Administration):
 
     def _log(self, name: str) -> tuple[int, StreamLog]:
         """The log of a stream that others may append to."""
-        known = self.catalog.streams()
-        if name not in known:
-            if self.catalog.query(name) is not None:
-                raise QueryError(f"{name} is a query, not a stream: nothing is published there but its results")
-            shown = ", ".join(sorted(name for name, (_, stream) in known.items() if stream.virtual is None))
-            raise QueryError(f"there is no stream {name}; there are: {shown or 'none'}")
-        id, stream = known[name]
-        if stream.virtual is not None:
-            raise QueryError(f"{name} are the results of a query: nothing else is published there")
+        id, stream = open_to_all(self.catalog, name)
         self.home.add_stream(id, stream)
         return id, open_log(self.home.streams, id)
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from fishweir.errors import QueryError
+
 BEGIN, AIM, END = 1.0, 0.8, 0.5
 """Parts of the target latency: shedding begins above the first, aims at the second and ends below the third."""
 RECENT = 10
@@ -29,6 +31,10 @@ class Overload:
     shedding: bool = False
     _costs: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     _warm: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.latency > 0:
+            raise QueryError(f"the target latency is a number of seconds above 0, not {self.latency}")
 
     def took(self, documents: int, seconds: float) -> None:
         """A micro-batch evaluated so many documents."""

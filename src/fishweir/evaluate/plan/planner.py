@@ -1,25 +1,30 @@
 """The planner: keeps the list of segments in step with the catalog.
 
-New queries become a new segment, grouped by the statistics of the moment. Neighbours of like size are
-merged, so there are few segments and a query is rewritten a logarithmic number of times; a merge
-keeps every query in its group. Which strategy evaluates which groups (rules.py) is decided for each segment that is
-written, so that queries which came one by one are looked up together once they are many; segments are written anew
-when other strategies are asked for by name. A segment most of whose
-queries are gone is written anew. Dropped queries otherwise stay where they are:
-whoever expands a set leaves out the queries that were not alive at the version the micro-batch ran with.
+Queries that were registered in bulk come with segments of their own; the others become a small segment at once, grouped
+by the statistics of the moment. Everything else is left to a rebuilder, which may be a process beside the job:
+neighbours of like size are merged, so there are few segments and a query is rewritten a logarithmic number of times (a
+merge keeps every query in its group); a segment most of whose queries are gone is written anew; plans that the
+statistics have left behind are made anew. What a rebuilder gives is adopted if what it was made of is still in force.
+Dropped queries otherwise stay where they are: whoever expands a set leaves out the queries that were not alive at the
+version the micro-batch ran with.
+
+Which strategy evaluates which groups (rules.py) is decided for each segment that is written, so that queries which came
+one by one are looked up together once they are many; segments are written anew when other strategies are asked for.
 """
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-
-import numpy as np
+from typing import Protocol
 
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Group, QueryRow, Strategy
+from fishweir.evaluate.plan.pieces import Piece, PieceList, load_list, save_list
+from fishweir.evaluate.plan.rebuild import NONE, Here, Rebuilder, Work, names_of, write_piece
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.segments import (
     Segment,
@@ -27,132 +32,185 @@ from fishweir.evaluate.plan.segments import (
     merge_segments,
     planned_segment,
     read_segment,
-    write_segment,
+    segment_path,
 )
 from fishweir.evaluate.statistics import Statistics
-from fishweir.sealed import read_json, write_json
 
-Alive = Callable[[int, int], Iterable[QueryRow]]
-"""The living queries with change numbers in (after, upto]."""
-
-Dropped = Callable[[], Iterable[int]]
-"""The numbers of all dropped queries."""
+logger = logging.getLogger("fishweir.plan")
 
 MERGE_FACTOR = 2
 SMALL = 256
+ATTEMPTS = 3
+"""How often the same work is tried, until the catalog changes."""
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A segment in the list: its range of changes, when it was built and how many queries it has."""
+class Registered(Protocol):
+    """What a planner must know of the catalog."""
 
-    after: int
-    upto: int
-    built: int
-    size: int
-    revision: int = 0
-    """Counts the plans made anew because the statistics had drifted."""
-    plan: str = ""
-    """The plan's own name: processes remember segments by their ids, and a home may be made anew in the same place."""
-    asked: str = ""
-    """The strategies asked for by name when it was written."""
+    def planned(self, after: int, upto: int) -> Iterable[QueryRow]:
+        """The living queries with change numbers in (after, upto]."""
 
-    @property
-    def id(self) -> str:
-        revised = f"-{self.revision}" if self.revision else ""
-        return f"{self.plan}-{self.after}-{self.upto}-{self.built}{revised}"
+    def dropped(self) -> Ints:
+        """The numbers of all dropped queries."""
+
+    def gone(self, after: int, upto: int, since: int) -> int:
+        """How many queries of (after, upto] were dropped after the change `since`."""
+
+    def written(self, after: int) -> Sequence[Piece]:
+        """Segments that came with registrations whose changes are later, in their order."""
 
 
 class Planner:
-    def __init__(self, folder: Path, alive: Alive, dropped: Dropped, asked: Sequence[Strategy] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        registered: Registered,
+        asked: Sequence[Strategy] = (),
+        rebuilder: Rebuilder | None = None,
+    ) -> None:
         """`asked` are strategies that somebody wants by name: they take what they can evaluate."""
-        self.folder, self.alive, self.dropped, self.asked = folder, alive, dropped, tuple(asked)
-        self._asked = ",".join(f"{strategy.kind}={strategy.name}" for strategy in asked)
+        self.folder, self.registered, self.asked = folder, registered, tuple(asked)
+        self.rebuilder = rebuilder or Here(folder, asked)
         folder.mkdir(parents=True, exist_ok=True)
-        self.list = folder / "current.json"
-        saved = read_json(self.list, [])
-        self.pieces = tuple(Piece(**piece) for piece in saved)
-        self.name = self.pieces[0].plan if self.pieces else secrets.token_hex(4)
+        self._list = folder / "current.json"
+        self.current = load_list(self._list)
+        self._under_way: Work | None = None
         self._drifting: dict[str, dict[int, Group]] = {}
         self._looked_at: dict[tuple[str, int], int] = {}
+        self._failed: dict[tuple[str, ...], int] = {}
 
     @property
     def version(self) -> int:
         """The version of the catalog that the plan reflects."""
-        return max((piece.built for piece in self.pieces), default=0)
+        return self.current.upto
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        return self.current.pieces
 
     @property
     def segments(self) -> tuple[str, ...]:
-        return tuple(piece.id for piece in self.pieces if piece.size)
+        return tuple(piece.id for piece in self.pieces)
 
-    def refresh(self, version: int, living: Callable[[int, int], int], statistics: Statistics) -> None:
-        """Brings the plan to the catalog's version; `living` counts living queries in (after, upto]."""
+    def refresh(self, version: int, statistics: Statistics) -> None:
+        """Brings the plan to the catalog's version."""
+        before = self.current
+        self._adopt()
+        if version != self.version:
+            self._failed.clear()
+            for piece in self._written(version):
+                self._add(piece.after, statistics)
+                self.current = PieceList(piece.upto, (*self.pieces, piece), self.current.name)
+            self._add(version, statistics)
         self._ask(statistics)
-        self._reconsider(statistics)
-        if version == self.version:
-            return
-        new = Segment("", build_groups(self.alive(self._upto, version), statistics))
-        groups = [[piece] for piece in self.pieces]
-        size, after = new.size, self._upto
-        while groups and groups[-1][0].size <= max(SMALL, MERGE_FACTOR * size):
-            (piece,) = groups.pop()
-            size, after = size + piece.size, piece.after
-        kept = [piece for (piece,) in groups]
-        pieces = [self._renewed(p, version, statistics) if 2 * living(p.after, p.upto) < p.size else p for p in kept]
-        merged = self._merged(self.pieces[len(kept) :], statistics, new)
-        self.pieces = (*pieces, self._write(Piece(after, version, version, 0, plan=self.name), merged, statistics))
-        self._save()
+        while not self.rebuilder.busy and (work := self._work(statistics)) is not None:
+            self._under_way = work
+            self.rebuilder.begin(work)
+            self._adopt()
+        if self.current != before:
+            save_list(self._list, self.current)
 
-    def tail(self, version: int, statistics: Statistics) -> Segment:
-        """What is registered but not yet in a segment, for those who only look."""
-        return self._segment("tail", build_groups(self.alive(self._upto, version), statistics), statistics)
+    def tail(self, version: int, statistics: Statistics) -> list[Segment]:
+        """What is registered but not yet in the list, for those who only look."""
+        found, start = list[Segment](), self.version
+        for piece in self._written(version):
+            found += [self._built(start, piece.after, statistics), read_segment(self.folder, piece.id)]
+            start = piece.upto
+        return [*found, self._built(start, version, statistics)]
 
-    def _segment(self, id: str, groups: tuple[Group, ...], statistics: Statistics) -> Segment:
-        return planned_segment(id, groups, statistics, self.asked)
+    def _built(self, after: int, upto: int, statistics: Statistics) -> Segment:
+        groups = build_groups(self.registered.planned(after, upto), statistics)
+        return planned_segment("tail", groups, statistics, self.asked)
 
-    @property
-    def _upto(self) -> int:
-        return self.pieces[-1].upto if self.pieces else 0
+    def _written(self, version: int) -> Iterator[Piece]:
+        """The segments that came with registrations up to a version; they may have been written for another home."""
+        for piece in self.registered.written(self.version):
+            if piece.upto <= version and segment_path(self.folder, piece.id).exists():
+                yield piece
+
+    def _add(self, upto: int, statistics: Statistics) -> None:
+        """A segment of the queries up to a change that are in none, with small ones before it."""
+        start, pieces = self.version, self.pieces
+        groups = build_groups(self.registered.planned(start, upto), statistics) if upto > start else ()
+        size = sum(group.size for group in groups)
+        small: list[Piece] = []
+        busy = set(self._under_way.pieces) if self._under_way else set()
+        while size and pieces and pieces[-1] not in busy and size + pieces[-1].size <= SMALL:
+            small.append(pieces[-1])
+            size, pieces = size + pieces[-1].size, pieces[:-1]
+        if size:
+            after = small[-1].after if small else start
+            if small:
+                old = [read_segment(self.folder, piece.id) for piece in reversed(small)]
+                groups = merge_segments([*old, Segment("", groups)], self.registered.dropped(), statistics)
+            into = Piece(after, upto, upto, 0, plan=self.current.name)
+            pieces = (*pieces, write_piece(self.folder, into, groups, statistics, self.asked))
+        self.current = PieceList(max(upto, start), tuple(p for p in pieces if p.size), self.current.name)
 
     def _ask(self, statistics: Statistics) -> None:
         """Writes the segments anew that were planned with other strategies asked for; their groups stay."""
-        pieces = tuple(
-            piece if piece.asked == self._asked else self._asking(piece, statistics) for piece in self.pieces
-        )
-        if pieces != self.pieces:
-            self.pieces = pieces
-            self._save()
+        asked = names_of(self.asked)
+        for piece in self.pieces:
+            if piece.asked != asked:
+                groups = read_segment(self.folder, piece.id).groups
+                into = replace(piece, revision=piece.revision + 1)
+                self._replace((piece,), write_piece(self.folder, into, groups, statistics, self.asked))
 
-    def _asking(self, piece: Piece, statistics: Statistics) -> Piece:
-        if not piece.size:
-            return replace(piece, asked=self._asked)
-        groups = read_segment(self.folder, piece.id).groups
-        return self._write(replace(piece, revision=piece.revision + 1), groups, statistics)
+    # What a rebuilder does
 
-    def _reconsider(self, statistics: Statistics) -> None:
-        """Makes plans of groups anew that the statistics have drifted away from; a group is looked at whenever its
-        source has been counted twice as far as the last time."""
-        pieces = tuple(self._replanned(piece, statistics) if piece.size else piece for piece in self.pieces)
-        if pieces != self.pieces:
-            self.pieces = pieces
-            self._save()
+    def _adopt(self) -> None:
+        done = self.rebuilder.take()
+        if done is None:
+            return
+        self._under_way = None
+        if done.failed:
+            ids = tuple(piece.id for piece in done.work.pieces)
+            self._failed[ids] = self._failed.get(ids, 0) + 1
+            self._looked_at |= {(ids[0], place): 0 for place in done.work.replanned}
+            logger.error("segments %s could not be written anew: %s", ", ".join(ids), done.failed)
+        elif done.piece is not None:
+            self._replace(done.work.pieces, done.piece)
 
-    def _replanned(self, piece: Piece, statistics: Statistics) -> Piece:
-        better: dict[int, Group] = {}
-        for index, group in self._groups(piece.id, statistics).items():
-            kind = KINDS[group.kind]
-            counted = kind.counted(group, statistics) or 0
-            if counted < max(2 * self._looked_at.get((piece.id, index), 0), 1):
-                continue
-            self._looked_at[piece.id, index] = counted
-            new = kind.replanned(group, statistics)
-            if new is not None:
-                better[index] = new
-        if not better:
-            return piece
-        groups = read_segment(self.folder, piece.id).groups
-        revised = replace(piece, revision=piece.revision + 1)
-        return self._write(revised, tuple(better.get(i, group) for i, group in enumerate(groups)), statistics)
+    def _replace(self, old: Sequence[Piece], new: Piece) -> None:
+        self.current = self.current.with_pieces(old, new) or self.current
+
+    def _work(self, statistics: Statistics) -> Work | None:
+        for work in chain(self._merges(statistics), self._renewals(statistics), self._replans(statistics)):
+            if self._failed.get(tuple(piece.id for piece in work.pieces), 0) < ATTEMPTS:
+                return work
+        return None
+
+    def _merges(self, statistics: Statistics) -> Iterator[Work]:
+        """The newest segments, as long as the one before is not much larger than all behind it."""
+        start = len(self.pieces) - 1
+        size = self.pieces[start].size if self.pieces else 0
+        while start > 0 and self.pieces[start - 1].size <= max(SMALL, MERGE_FACTOR * size):
+            start -= 1
+            size += self.pieces[start].size
+        if start < len(self.pieces) - 1:
+            yield self._merged(self.pieces[start:], statistics)
+
+    def _renewals(self, statistics: Statistics) -> Iterator[Work]:
+        for piece in self.pieces:
+            if 2 * self.registered.gone(piece.after, piece.upto, piece.built) > piece.size:
+                yield self._merged((piece,), statistics)
+
+    def _merged(self, pieces: tuple[Piece, ...], statistics: Statistics) -> Work:
+        into = Piece(pieces[0].after, pieces[-1].upto, self.version, 0, plan=self.current.name)
+        return Work(pieces, into, self.registered.dropped(), dict(statistics))
+
+    def _replans(self, statistics: Statistics) -> Iterator[Work]:
+        """A group is looked at whenever its source has been counted twice as far as the last time."""
+        for piece in self.pieces:
+            places = []
+            for index, group in self._groups(piece.id, statistics).items():
+                counted = KINDS[group.kind].counted(group, statistics) or 0
+                if counted >= max(2 * self._looked_at.get((piece.id, index), 0), 1):
+                    self._looked_at[piece.id, index] = counted
+                    places.append(index)
+            if places:
+                into = replace(piece, revision=piece.revision + 1)
+                yield Work((piece,), into, NONE, dict(statistics), tuple(places))
 
     def _groups(self, id: str, statistics: Statistics) -> dict[int, Group]:
         """The groups of a segment whose plans may drift, by their places, read once."""
@@ -163,22 +221,3 @@ class Planner:
             self._drifting[id] = drifting
             self._looked_at |= {(id, i): KINDS[group.kind].counted_then(group) for i, group in drifting.items()}
         return self._drifting[id]
-
-    def _renewed(self, piece: Piece, version: int, statistics: Statistics) -> Piece:
-        return self._write(
-            replace(piece, built=version, size=0, revision=0), self._merged((piece,), statistics), statistics
-        )
-
-    def _merged(self, pieces: Iterable[Piece], statistics: Statistics, *more: Segment) -> tuple[Group, ...]:
-        dead: Ints = np.fromiter(self.dropped(), dtype=np.int64)
-        old = [read_segment(self.folder, piece.id) for piece in pieces if piece.size]
-        return merge_segments([*old, *more], dead, statistics)
-
-    def _write(self, piece: Piece, groups: tuple[Group, ...], statistics: Statistics) -> Piece:
-        built = replace(piece, size=sum(group.size for group in groups), asked=self._asked)
-        if built.size:
-            write_segment(self.folder, self._segment(built.id, groups, statistics))
-        return built
-
-    def _save(self) -> None:
-        write_json(self.list, [asdict(piece) for piece in self.pieces])

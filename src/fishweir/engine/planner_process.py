@@ -1,0 +1,135 @@
+"""The planner process: writes segments anew beside the job, so that no micro-batch waits for it.
+
+It is started when there is work, does one piece of work at a time and ends with the job. Work goes in by its standard
+input, what came of it comes back by its standard output; segments are files. Where it dies, that is logged, and the
+next work starts it again. Small work is done in the job: that is quicker than asking.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from fishweir.evaluate.plan.pieces import Piece
+from fishweir.evaluate.plan.rebuild import Done, Work, perform
+
+logger = logging.getLogger("fishweir.plan")
+
+SMALL_WORK = 500
+"""Queries; work of so many is done in the calling thread."""
+NICENESS = 5
+"""The job comes first."""
+
+
+class PlannerProcess:
+    """A rebuilder (evaluate/plan/rebuild.py) in a process of its own."""
+
+    def __init__(self, folder: Path, strategies: Mapping[str, str]) -> None:
+        from fishweir.engine.planning import named
+
+        self.folder, self.strategies, self.asked = folder, dict(strategies), named(strategies)
+        self.process: subprocess.Popen[bytes] | None = None
+        self._thread: threading.Thread | None = None
+        self._done: Done | None = None
+        self._closed = False
+
+    @property
+    def busy(self) -> bool:
+        return self._thread is not None
+
+    def begin(self, work: Work) -> None:
+        if work.size <= SMALL_WORK:
+            self._done = Done(work, perform(self.folder, work, self.asked))
+            return
+        self._thread = threading.Thread(target=self._ask, args=(work,), name="fishweir-planner", daemon=True)
+        self._thread.start()
+
+    def take(self) -> Done | None:
+        done, self._done = self._done, None
+        if done is not None and self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        return done
+
+    def close(self) -> None:
+        """Ends the process; work that is under way is lost, and done again by the next run."""
+        self._closed = True
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _ask(self, work: Work) -> None:
+        try:
+            self._done = Done(work, self._answer(work))
+        except Exception as error:
+            self._done = Done(work, None, failed=str(error) or repr(error))
+
+    def _answer(self, work: Work) -> Piece | None:
+        from fishweir.pipeline.spark.extensions import Extensions
+
+        process = self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            pickle.dump((Extensions(), work), process.stdin)
+            process.stdin.flush()
+            kind, answer = pickle.load(process.stdout)
+        except (EOFError, OSError, pickle.UnpicklingError) as error:
+            code = process.wait()
+            self.process = None
+            if self._closed:
+                raise RuntimeError("the job was stopped") from None
+            raise RuntimeError(f"the planner process has ended ({code}); it is started again") from error
+        if kind == "failed":
+            raise RuntimeError(answer)
+        return answer  # type: ignore[no-any-return]
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self.process is None:
+            command = [sys.executable, "-m", "fishweir.engine.planner_process"]
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self.process = process
+            assert process.stdin is not None
+            pickle.dump((list(sys.path), str(self.folder), self.strategies), process.stdin)
+        return self.process
+
+
+def main() -> None:
+    """Answers work until the job goes away."""
+    given, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print is not an answer
+    os.nice(NICENESS)
+    path, folder, strategies = pickle.load(given)
+    sys.path.extend(entry for entry in path if entry not in sys.path)
+    serve(Path(folder), strategies, given, answers)
+
+
+def serve(folder: Path, strategies: Mapping[str, str], given: BinaryIO, answers: BinaryIO) -> None:
+    from fishweir.engine.planning import named
+
+    asked = named(strategies)
+    while True:
+        try:
+            _, work = pickle.load(given)
+        except EOFError:
+            return
+        answer: tuple[str, Any]
+        try:
+            answer = "done", perform(folder, work, asked)
+        except Exception as error:
+            answer = "failed", f"{type(error).__name__}: {error}"
+        pickle.dump(answer, answers)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The list of segments in force: which queries are in which segment, up to which change of the catalog."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from fishweir.sealed import read_json, write_json
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A segment in the list: its range of changes, when it was built and how many queries it has."""
+
+    after: int
+    upto: int
+    built: int
+    """Queries that were dropped up to this change are not in it."""
+    size: int
+    revision: int = 0
+    """Counts the plans made anew because the statistics had drifted."""
+    plan: str = ""
+    """The plan's own name: processes remember segments by their ids, and a home may be made anew in the same place."""
+    asked: str = ""
+    """The strategies asked for by name when it was written."""
+
+    @property
+    def id(self) -> str:
+        revised = f"-{self.revision}" if self.revision else ""
+        return f"{self.plan}-{self.after}-{self.upto}-{self.built}{revised}"
+
+
+@dataclass(frozen=True)
+class PieceList:
+    """Pieces in the order of their changes; no query up to the change `upto` is in none of them."""
+
+    upto: int = 0
+    pieces: tuple[Piece, ...] = ()
+    name: str = ""
+
+    def with_pieces(self, old: Sequence[Piece], new: Piece | None) -> PieceList | None:
+        """With one piece, or none, in the place of some neighbours; None where these are not in force any more."""
+        at = next((i for i, piece in enumerate(self.pieces) if piece == old[0]), -1)
+        if at < 0 or self.pieces[at : at + len(old)] != tuple(old):
+            return None
+        between = () if new is None or not new.size else (new,)
+        return PieceList(self.upto, (*self.pieces[:at], *between, *self.pieces[at + len(old) :]), self.name)
+
+
+def load_list(path: Path) -> PieceList:
+    saved = read_json(path, None)
+    if saved is None:
+        return PieceList(name=secrets.token_hex(4))
+    return PieceList(saved["upto"], tuple(Piece(**piece) for piece in saved["pieces"]), saved["name"])
+
+
+def save_list(path: Path, current: PieceList) -> None:
+    write_json(path, asdict(current))

@@ -1,0 +1,115 @@
+"""Writing segments anew: neighbours merged, the dropped left out, plans that the statistics have left behind.
+
+What is to be done is `Work`, a value: it is done in the calling thread (`Here`) or in a process beside the job
+(engine/planner_process.py), and what comes of it is adopted between two micro-batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.group import Group, Strategy
+from fishweir.evaluate.plan.pieces import Piece
+from fishweir.evaluate.plan.registry import KINDS
+from fishweir.evaluate.plan.segments import Segment, merge_segments, planned_segment, read_segment, write_segment
+from fishweir.evaluate.statistics import Statistics
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Some neighbours that become `into`: merged without the dropped queries; or one of them, whose groups at the given
+    places are planned anew, if that pays."""
+
+    pieces: tuple[Piece, ...]
+    into: Piece
+    dropped: Ints
+    statistics: Statistics
+    replanned: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return sum(piece.size for piece in self.pieces)
+
+
+@dataclass(frozen=True, eq=False)
+class Done:
+    """Work with what came of it; `piece` is None where all stays as it is, `failed` says why it could not be done."""
+
+    work: Work
+    piece: Piece | None
+    failed: str = ""
+
+
+class Rebuilder(Protocol):
+    """Does one piece of work after the other."""
+
+    @property
+    def busy(self) -> bool: ...
+
+    def begin(self, work: Work) -> None: ...
+
+    def take(self) -> Done | None:
+        """What has been done since the last call."""
+
+    def close(self) -> None: ...
+
+
+class Here:
+    """Does the work where it is asked for."""
+
+    busy = False
+
+    def __init__(self, folder: Path, asked: Sequence[Strategy] = ()) -> None:
+        self.folder, self.asked = folder, tuple(asked)
+        self._done: Done | None = None
+
+    def begin(self, work: Work) -> None:
+        self._done = Done(work, perform(self.folder, work, self.asked))
+
+    def take(self) -> Done | None:
+        done, self._done = self._done, None
+        return done
+
+    def close(self) -> None:
+        """Nothing is left running."""
+
+
+def perform(folder: Path, work: Work, asked: Sequence[Strategy]) -> Piece | None:
+    """Writes the segment; None where the plans in force are good enough."""
+    old = [read_segment(folder, piece.id) for piece in work.pieces]
+    if not work.replanned:
+        return write_piece(
+            folder, work.into, merge_segments(old, work.dropped, work.statistics), work.statistics, asked
+        )
+    (segment,) = old
+    better = {place: _better(segment, place, work.statistics) for place in work.replanned}
+    groups = tuple(better.get(i) or group for i, group in enumerate(segment.groups))
+    return write_piece(folder, work.into, groups, work.statistics, asked) if any(better.values()) else None
+
+
+def _better(segment: Segment, place: int, statistics: Statistics) -> Group | None:
+    group = segment.groups[place]
+    return KINDS[group.kind].replanned(group, statistics)
+
+
+def write_piece(
+    folder: Path, piece: Piece, groups: Sequence[Group], statistics: Statistics, asked: Sequence[Strategy]
+) -> Piece:
+    """Writes groups as the segment of a piece, unless it is empty."""
+    built = replace(piece, size=sum(group.size for group in groups), asked=names_of(asked))
+    if built.size:
+        write_segment(folder, planned_segment(built.id, groups, statistics, asked))
+    return built
+
+
+def names_of(asked: Sequence[Strategy]) -> str:
+    return ",".join(f"{strategy.kind}={strategy.name}" for strategy in asked)
+
+
+NONE: Ints = np.empty(0, np.int64)

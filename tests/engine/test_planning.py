@@ -1,0 +1,103 @@
+"""Planning beside the job: bulk registrations bring their segments, a process of its own merges them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from fishweir.engine import planner_process, segments
+from fishweir.engine.planner_process import PlannerProcess
+from fishweir.evaluate.plan.planner import Planner
+
+ABOVE = "create query $name as select x from R where x > $low"
+
+
+def rows(first: int, count: int) -> list[dict[str, object]]:
+    return [{"name": f"q-{i}", "low": i} for i in range(first, first + count)]
+
+
+def fired(weir, x: int) -> list[str]:
+    weir.publish("R", [{"x": x}])
+    before = {(r.query, r.timestamp, *r.documents) for r in weir.results()}
+    weir.step()
+    return sorted(r.query for r in weir.results() if (r.query, r.timestamp, *r.documents) not in before)
+
+
+@pytest.fixture
+def bulk(weir, monkeypatch):
+    monkeypatch.setattr(segments, "BULK", 10)
+    monkeypatch.setattr(segments, "MOST", 50)
+    monkeypatch.setattr("fishweir.catalog.change.CHUNK", 50)
+    weir.execute("create stream R (x int)")
+    return weir
+
+
+def test_a_registration_in_bulk_writes_its_segments(bulk):
+    bulk.register_many(ABOVE, rows(0, 120))
+    bulk.execute("create query small as select x from R where x > 1; delete q-0")
+    written = bulk.catalog.segments(0)
+    assert [size for _, _, size, _, _ in written] == [50, 50, 20]
+    planner: Planner = bulk.planning.planner()
+    asked = []
+    planner.registered = Watched(planner.registered, asked)
+    planner.refresh(bulk.catalog.version(), {})
+    assert asked == [0, written[-1][1]], "only what came before and behind the bulk is built by the job"
+    assert fired(bulk, 3) == ["q-1", "q-2", "small"]
+
+
+def test_a_registration_that_fails_leaves_no_segment(bulk):
+    bad = [*rows(0, 60), {"name": "q-0", "low": 7}]
+    with pytest.raises(Exception, match="exists already"):
+        bulk.register_many(ABOVE, bad)
+    assert bulk.catalog.segments(0) == []
+    bulk.register_many(ABOVE, rows(5, 60))
+    assert fired(bulk, 7) == ["q-5", "q-6"]
+
+
+class Watched:
+    """Says from which change on queries are read."""
+
+    def __init__(self, registered, asked: list[int]) -> None:
+        self.registered, self.asked = registered, asked
+
+    def planned(self, after: int, upto: int):
+        self.asked.append(after)
+        return self.registered.planned(after, upto)
+
+    def __getattr__(self, name: str):
+        return getattr(self.registered, name)
+
+
+def until_done(planner: Planner, version: int) -> None:
+    ends = time.monotonic() + 120
+    while planner.rebuilder.busy:
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+        planner.refresh(version, {})
+
+
+def test_a_process_of_its_own_merges_and_is_started_again(bulk, monkeypatch, caplog):
+    monkeypatch.setattr(planner_process, "SMALL_WORK", 0)
+    monkeypatch.setattr("fishweir.evaluate.plan.planner.SMALL", 0)
+    process = PlannerProcess(Path(bulk.home.plan), {})
+    planner = bulk.planning.planner(process)
+    try:
+        bulk.register_many(ABOVE, rows(0, 100))
+        planner.refresh(bulk.catalog.version(), {})
+        assert [piece.size for piece in planner.pieces] == [50, 50], "adopted at once, merged later"
+        until_done(planner, bulk.catalog.version())
+        assert [piece.size for piece in planner.pieces] == [100]
+        assert process.process is not None
+        os.kill(process.process.pid, signal.SIGKILL)
+        bulk.register_many(ABOVE, rows(100, 100))
+        planner.refresh(bulk.catalog.version(), {})
+        until_done(planner, bulk.catalog.version())
+        assert [piece.size for piece in planner.pieces] == [200]
+        assert "the planner process has ended (-9); it is started again" in caplog.text
+    finally:
+        process.close()
+    assert len(fired(bulk, 130)) == 130
