@@ -55,6 +55,10 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure() -> None:
     """Libraries say what was never let go when the interpreter ends."""
     gc.unfreeze()
+    if "FISHWEIR_RECORD_KERNELS" in os.environ:
+        from fishweir.evaluate.precompile import record
+
+        record()
 
 
 @pytest.fixture(autouse=True)

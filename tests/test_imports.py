@@ -164,6 +164,19 @@ print(*sys.modules, sep="\\n", file=sys.stderr)
     assert not [module for module in loaded if module.split(".")[0] in EXTRA]
 
 
+def test_registering_loads_neither_evaluator_nor_arrays(tmp_path: Path) -> None:
+    script = f"""
+import sys
+from fishweir.cli import app
+app(["execute", "create stream S; create query Q as S//a->x;", "--home", {str(tmp_path)!r}], standalone_mode=False)
+print(*sys.modules, sep="\\n", file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = {module.split(".")[0] for module in done.stderr.split()}
+    assert "sqlalchemy" in loaded
+    assert not loaded & {"numpy", "pyarrow", "numba", "pandas", "pyspark", "sqlglot", "httpx", "pydantic", "rich"}
+
+
 @pytest.mark.parametrize("file", FILES, ids=named)
 def test_no_file_is_too_long(file: Path) -> None:
     length = len(file.read_text(encoding="utf-8").splitlines())

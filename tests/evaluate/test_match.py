@@ -7,6 +7,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fishweir.papers.spatialjoin.regions  # noqa: F401 - registers the kernels of the paper
 from fishweir.algebra.documents import ATTRIBUTE, Document, parse_document
 from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import to_normal

@@ -8,16 +8,14 @@ conjunction, comparisons between blocks are edges, all else belongs to its side.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import replace
 
 from fishweir.algebra.columns import column_template
-from fishweir.algebra.documents import Element, values_at
-from fishweir.algebra.formula import And, Atom, Clause, Formula, Literal, Not, Or, RelativePath, to_dnf
+from fishweir.algebra.formula import Atom, Clause, Literal, RelativePath, to_dnf
 from fishweir.algebra.joins import JoinNormal, JoinTemplate, edge, in_order, placed_windows
-from fishweir.algebra.nodes import MIRRORED, Constant, Operator, Shape, Step
+from fishweir.algebra.nodes import MIRRORED, Operator, Shape, Step
 from fishweir.algebra.normal import Template
-from fishweir.algebra.oracle import item_holds, values_compare
 from fishweir.algebra.predicates import SlotPlace
 
 End = tuple[int, RelativePath]
@@ -90,19 +88,3 @@ def stripped(atom: Atom) -> Atom:
     """An atom whose paths do not say which block they read."""
     right = atom.right[1:] if isinstance(atom.right, tuple) else atom.right
     return replace(atom, path=atom.path[1:], right=right)
-
-
-def combination_holds(formula: Formula, constants: Sequence[Constant], roots: Sequence[Element]) -> bool:
-    """Whether documents, one of each block, satisfy a join's formula; tried atom by atom, for the oracle."""
-    match formula:
-        case And(parts):
-            return all(combination_holds(part, constants, roots) for part in parts)
-        case Or(parts):
-            return any(combination_holds(part, constants, roots) for part in parts)
-        case Not(part):
-            return not combination_holds(part, constants, roots)
-    if not is_between(formula):
-        return item_holds(stripped(formula), constants, roots[block_of(formula.path)], columns=True)
-    assert isinstance(formula.right, tuple)
-    left, right = (values_at(roots[block_of(path)], path[1:])[:1] for path in (formula.path, formula.right))
-    return any(values_compare(a, formula.op, b, formula.part) for a in left for b in right)

@@ -14,11 +14,12 @@ from functools import lru_cache
 from itertools import product
 
 from fishweir.algebra.alternatives import parts
-from fishweir.algebra.column_joins import combination_holds
-from fishweir.algebra.documents import Document
+from fishweir.algebra.column_joins import block_of, is_between, stripped
+from fishweir.algebra.documents import Document, Element, values_at
+from fishweir.algebra.formula import And, Formula, Not, Or
 from fishweir.algebra.joins import named, row_variables
 from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot
-from fishweir.algebra.oracle import NOWHERE, Node, Order, embeddings, holds
+from fishweir.algebra.oracle import NOWHERE, Node, Order, embeddings, holds, item_holds, values_compare
 
 Binding = Mapping[str, Node]
 
@@ -145,3 +146,19 @@ def newer(own: Document, later: Document, documents: Sequence[Document]) -> int:
     if own.timestamp == later.timestamp:
         return 0
     return sum(document.timestamp <= later.timestamp for document in order[place + 1 :])
+
+
+def combination_holds(formula: Formula, constants: Sequence[Constant], roots: Sequence[Element]) -> bool:
+    """Whether documents, one of each block, satisfy a join's formula; tried atom by atom."""
+    match formula:
+        case And(parts):
+            return all(combination_holds(part, constants, roots) for part in parts)
+        case Or(parts):
+            return any(combination_holds(part, constants, roots) for part in parts)
+        case Not(part):
+            return not combination_holds(part, constants, roots)
+    if not is_between(formula):
+        return item_holds(stripped(formula), constants, roots[block_of(formula.path)], columns=True)
+    assert isinstance(formula.right, tuple)
+    left, right = (values_at(roots[block_of(path)], path[1:])[:1] for path in (formula.path, formula.right))
+    return any(values_compare(a, formula.op, b, formula.part) for a in left for b in right)

@@ -15,7 +15,8 @@ import numpy as np
 
 from fishweir.delivery.fired import Fired
 from fishweir.pipeline.commits import Commit, ResultsTable
-from fishweir.pipeline.results import Result, ResultReader
+from fishweir.pipeline.result import Result
+from fishweir.pipeline.results import ResultReader
 
 KEPT = 50_000
 """Results that are kept in memory."""

@@ -13,7 +13,6 @@ from fishweir.algebra.column_joins import block_of
 from fishweir.algebra.feeds import FeedQuery, Filter, Selection
 from fishweir.algebra.formula import RelativePath, paths_of
 from fishweir.algebra.nodes import OLD, RATIO, Block, ColumnOutput, Shape, Source, StreamDefinition
-from fishweir.intake.sources.changes import SUFFIX
 
 Streams = Mapping[str, StreamDefinition]
 
@@ -63,4 +62,6 @@ def _has_rows(source: Source, streams: Streams) -> bool:
 
 
 def _changes(source: Source) -> Source:
+    from fishweir.intake.sources.changes import SUFFIX  # late: who registers other queries reads no rows
+
     return Source(f"{source.name}{SUFFIX}")

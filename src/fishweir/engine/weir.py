@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from fishweir.intake import Source, StreamLog
     from fishweir.pipeline.batch import Job, MicroBatches
     from fishweir.pipeline.result import Result
+    from fishweir.pipeline.result_batch import ResultBatch
     from fishweir.pipeline.results import ResultReader, Results
     from fishweir.pipeline.spark.session import DataFrame, SparkSession
 
@@ -294,11 +295,10 @@ class Weir(Administration):
 
         wanted = None if name is None else np.array(sorted(self._query(name).numbers))
 
-        def read() -> Iterator[Result]:
+        def read() -> Iterator[ResultBatch]:
             for commit in self.table.commits():
-                if commit.matches:
-                    found = (result for _, result in self._reader.read(self.table, commit, wanted))
-                    yield from (r for r in found if wanted is not None or not r.query.startswith(DERIVED))
+                for batch in self._reader.batches(self.table, commit, wanted) if commit.matches else ():
+                    yield batch if name is not None else batch.those(lambda query: not query.name.startswith(DERIVED))
 
         return Results(read, lambda table: self.spark.createDataFrame(table))
 

@@ -1,7 +1,7 @@
 """Compiled kernels: a plain function over NumPy arrays, compiled by numba when first called.
 
 Shared: compiled code is cached on disk beside the sources (or in numba's own cache folder where that one is not
-writable), so that a second process does not compile again.
+writable), so that a second process does not compile again. The set-up compiles all of them (evaluate/precompile.py).
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ import numba.extending
 from llvmlite import ir
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+KERNELS: list[Any] = []
+"""The kernels of all modules that this process has imported."""
 
 
 def kernel(function: Function) -> Function:
@@ -33,6 +36,7 @@ def _compiled(function: Function, **options: Any) -> Function:
         compiled = njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:  # numba found no folder to cache in
         compiled = njit(nogil=True, **options)(function)
+    KERNELS.append(compiled)
     return compiled
 
 

@@ -45,6 +45,15 @@ class Expansion:
         order = np.lexsort((numbers, row))
         return row[order], numbers[order]
 
+    def at_most(self, rows: pa.Table) -> Ints:
+        """How many queries each row has, dropped ones too: what expanding it takes."""
+        listed = _lengths(rows, "members") + rows.column("count").combine_chunks().fill_null(0).to_numpy(
+            zero_copy_only=False
+        )
+        row, flat = _flat(rows, "slices")
+        np.add.at(listed, row[::2], flat[1::2] - flat[::2])
+        return listed
+
     def _by_group(self, rows: pa.Table) -> Iterator[tuple[Ints, Group]]:
         """The rows with slices of each group."""
         sliced = np.flatnonzero(_lengths(rows, "slices"))
@@ -125,7 +134,7 @@ def entries_of(rows: pa.Table) -> Entries:
     others[each[row]] = flat[each[own_rows]]
     stream, document, side = (rows.column(name).to_numpy() for name in ("stream", "document", "side"))
     mine = np.stack([stream[row].astype(np.int64), document[row]], axis=1)
-    theirs = np.stack([_first(rows, "other_streams")[row], others], axis=1)
+    theirs = np.stack([first_of(rows, "other_streams")[row], others], axis=1)
     last_is_own = (~each | (side == 1))[row][:, None]
     last, first = np.where(last_is_own, mine, theirs), np.where(last_is_own, theirs, mine)
     order = np.lexsort((row, first[:, 1], first[:, 0], last[:, 1], last[:, 0]))
@@ -160,7 +169,7 @@ def _flat(rows: pa.Table, column: str) -> tuple[Ints, Ints]:
     return np.repeat(np.arange(len(rows)), _lengths(rows, column)), flat
 
 
-def _first(rows: pa.Table, column: str) -> Ints:
+def first_of(rows: pa.Table, column: str) -> Ints:
     """The first element of each list, -1 where there is none."""
     found, (row, flat) = np.full(len(rows), -1, np.int64), _flat(rows, column)
     found[row[::-1]] = flat[::-1]

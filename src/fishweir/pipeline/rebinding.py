@@ -34,12 +34,15 @@ Row = tuple[tuple[int, ...], Mapping[int, tuple[Any, float]]]
 
 def nodes_of(sides: Sequence[Template], documents: Sequence[TakenDocument]) -> list[int]:
     """The output nodes of documents that bind each of them just once."""
-    found: list[int] = []
-    for template, document in zip(sides, documents, strict=True):
-        paths = {template.path(node): False for node in template.outputs}
-        tables = _witnesses(template, tuple(paths.items()), document)
-        found += [max(int(tables[template.path(node)].nodes[0, -1]), 0) for node in template.outputs]
-    return found
+    return [node for side, document in zip(sides, documents, strict=True) for node in _nodes(side, document)]
+
+
+@lru_cache(maxsize=4096)
+def _nodes(template: Template, document: TakenDocument) -> tuple[int, ...]:
+    """A document is in many results."""
+    paths = {template.path(node): False for node in template.outputs}
+    tables = _witnesses(template, tuple(paths.items()), document)
+    return tuple(max(int(tables[template.path(node)].nodes[0, -1]), 0) for node in template.outputs)
 
 
 def join_bindings(

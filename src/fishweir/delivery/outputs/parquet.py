@@ -9,12 +9,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.parcels import Forward, Parcel
-from fishweir.pipeline.results import Results
+from fishweir.pipeline.result_batch import to_table
 
 
 class Parquet(Forward):
@@ -39,7 +38,6 @@ class Parquet(Forward):
 
     def deliver(self, results: Parcel) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        table: pa.Table = Results(lambda: results, lambda table: table).to_arrow()
         temporary = self.path / f".{results.key}.tmp"
-        pq.write_table(table, temporary)
+        pq.write_table(to_table(results), temporary)
         temporary.replace(self.path / f"{results.key}.parquet")

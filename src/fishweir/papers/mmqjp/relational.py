@@ -9,6 +9,7 @@ looked for with the left document retained and the right one new, the other way 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ class Found:
     rows: pa.Table
 
 
-class RelationalJoin:
+class RelationalJoin(ABC):
     """Queries, state and one batch after the other; subclasses say how a batch is evaluated.
 
     `share_equal`: equal queries are one row of RT and share their results; else each has its own, as published.
@@ -151,8 +152,8 @@ class RelationalJoin:
         for name, table in batch.named("W").items():
             self.engine.create(name, table)
 
-    def evaluate(self, batch: Relations, head: Callable[[str], str]) -> Iterator[Found]:
-        raise NotImplementedError
+    @abstractmethod
+    def evaluate(self, batch: Relations, head: Callable[[str], str]) -> Iterator[Found]: ...
 
     def maintain(self, batch: Relations) -> None:
         """Algorithm 2."""
@@ -162,7 +163,7 @@ class RelationalJoin:
         low, high = _span(batch)
         self._span = (min(self._span[0], low), max(self._span[1], high))
 
-    def forget(self, batch: Relations) -> None:
+    def forget(self, batch: Relations) -> None:  # noqa: B027
         """Undoes what loading a batch did to the state."""
 
     def roles(self, batch: Relations, reach: Reach) -> list[Role]:

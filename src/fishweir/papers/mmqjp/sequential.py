@@ -51,7 +51,7 @@ class Nowhere:
     def materialize(self, name: str, query: str) -> None: ...
 
     def run(self, query: str) -> pa.Table:
-        raise NotImplementedError
+        raise TypeError("this strategy asks no engine")
 
     def drop(self, name: str) -> None: ...
 

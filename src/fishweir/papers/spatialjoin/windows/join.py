@@ -15,6 +15,7 @@ Paper: Spatial Join CQ, section 6, figure 13.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -71,7 +72,7 @@ class State:
     clock: float
 
 
-class SlidingJoin:
+class SlidingJoin(ABC):
     """Strategies fill in `_remember`, `_probe` and, where they keep more than the tuples, `_forget`."""
 
     def __init__(self, queries: JoinQueries, lateness: float = 0.0) -> None:
@@ -156,14 +157,14 @@ class SlidingJoin:
             first = min(first, len(side) - rows) if rows else first
             self._forget(number, side.drop_before(max(0, first)))
 
-    def _remember(self, side: int, slots: Ints) -> None:
+    def _remember(self, side: int, slots: Ints) -> None:  # noqa: B027
         """New tuples are in their slots."""
 
-    def _forget(self, side: int, slots: Ints) -> None:
+    def _forget(self, side: int, slots: Ints) -> None:  # noqa: B027
         """These slots are free."""
 
+    @abstractmethod
     def _probe(self, side: int, new: Ints, limit: int, counts: Ints) -> list[Triples]:
         """The new tuples (places in the order of time) of a side with those of the other numbered below the limit.
 
         Where `counts` is not empty, results are counted there and nothing is listed."""
-        raise NotImplementedError

@@ -1,0 +1,122 @@
+"""Compiles the kernels before anybody waits for them: `python -m fishweir.evaluate.precompile`, as the set-up does.
+
+In: `kernels.txt` beside this module, a line for each kernel and each types of arguments it is called with. Out: numba's
+cache. Code that is in the cache already takes a few milliseconds, so it may be called whenever sources have changed.
+
+The list is recorded from runs, not written by hand: `FISHWEIR_RECORD_KERNELS=1 make test` adds what the tests call and
+leaves out kernels that are gone. A call with other types is compiled when it comes, as ever.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numba.types
+
+from fishweir.evaluate.jit import KERNELS
+
+LIST = Path(__file__).with_name("kernels.txt")
+AT_ONCE = 2
+"""Processes that compile: more would need more memory than they save time."""
+
+
+def precompile(lines: Iterable[str]) -> int:
+    """Compiles these kernels, as far as they are not in the cache; how many were not."""
+    misses = 0
+    for line in lines:
+        module, name, types = line.split(" ", 2)
+        kernel: Any = getattr(import_module(module), name)
+        kernel.compile(_to_types(types))
+        misses += sum(kernel.stats.cache_misses.values())
+    return misses
+
+
+def recorded() -> list[str]:
+    return LIST.read_text(encoding="utf-8").splitlines() if LIST.exists() else []
+
+
+def record() -> None:
+    """Adds what has been called in this process to the list."""
+    lines = {line for line in recorded() if _exists(line)} | set(called())
+    temporary = LIST.with_name(f".{LIST.name}.{os.getpid()}")
+    temporary.write_text("".join(f"{line}\n" for line in sorted(lines)), encoding="utf-8")
+    temporary.replace(LIST)
+
+
+def called() -> Iterator[str]:
+    """The kernels that have been called in this process, with the types of their arguments.
+
+    Where an argument is a constant, another kernel was the caller: that one brings it along."""
+    for kernel in KERNELS:
+        function = kernel.py_func
+        if function.__module__.startswith("fishweir.") and "<locals>" not in function.__qualname__:
+            shown = (", ".join(map(_shown, types)) for types in kernel.signatures)
+            lines = (f"{function.__module__} {function.__name__} ({types},)" for types in shown)
+            yield from (line for line in lines if "Literal[" not in line)
+
+
+def compiled_here() -> list[str]:
+    """The kernels that this process had to compile, because the cache did not have them."""
+    return [
+        f"{kernel.py_func.__module__}.{kernel.py_func.__name__}{types}"
+        for kernel in KERNELS
+        for types in kernel.stats.cache_misses
+    ]
+
+
+def _exists(line: str) -> bool:
+    module, name, _ = line.split(" ", 2)
+    try:
+        return hasattr(import_module(module), name)
+    except ImportError:
+        return False
+
+
+def _shown(type: Any) -> str:
+    """A type of numba as Python that `_to_types` understands."""
+    if not isinstance(type, numba.types.BaseTuple):
+        return repr(type)
+    members = "".join(f"{_shown(member)}, " for member in type.types)  # type: ignore[attr-defined]
+    place = getattr(type, "instance_class", None)
+    named = "" if place in (None, tuple) else f", '{place.__module__}:{place.__name__}'"
+    return f"_tuple(({members}){named})"
+
+
+def _to_types(text: str) -> Any:
+    known = {name: value for name, value in vars(numba.types).items() if not name.startswith("_")}
+    return eval(text, {"__builtins__": {}, **known, "bool": numba.types.boolean, "_tuple": _tuple})
+
+
+def _tuple(members: tuple[Any, ...], place: str | None = None) -> Any:
+    module, _, name = (place or "").partition(":")
+    kind = getattr(import_module(module), name) if place else None
+    to_type: Any = numba.types.BaseTuple.from_types
+    return to_type(members, kind)
+
+
+def _shares(lines: list[str], count: int) -> list[list[str]]:
+    """Modules as a whole, so that kernels that call each other are compiled once; the largest first."""
+    modules: dict[str, list[str]] = {}
+    for line in lines:
+        modules.setdefault(line.split(" ", 1)[0], []).append(line)
+    shares: list[list[str]] = [[] for _ in range(count)]
+    for own in sorted(modules.values(), key=len, reverse=True):
+        min(shares, key=len).extend(own)
+    return shares
+
+
+def main() -> None:
+    shares = _shares(recorded(), AT_ONCE)
+    with ProcessPoolExecutor(AT_ONCE, get_context("spawn")) as pool:
+        print(f"Kernels: {sum(pool.map(precompile, shares)):,} compiled", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""Nobody waits for a compiler: after the set-up, queries of every kind run in a fresh process without one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from fishweir.evaluate.precompile import recorded
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str) -> str:
+    done = subprocess.run([sys.executable, "-m", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_a_fresh_process_compiles_nothing(tmp_path: Path) -> None:
+    run("fishweir.evaluate.precompile")
+    assert run("tests.engine.every_kernel", str(tmp_path / "home")).split() == []
+
+
+def test_the_list_has_kernels_of_each_part() -> None:
+    parts = {".".join(line.split(" ")[0].split(".")[2:4]) for line in recorded()}
+    assert {"join.hits", "select.twig_kernels", "select.boxes", "witnesses.automaton", "index.pattern_kernels"} <= parts
