@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from fishweir.evaluate.plan.rebuild import Rebuilder
     from fishweir.intake import Source, StreamLog
     from fishweir.pipeline.batch import Job, MicroBatches
-    from fishweir.pipeline.result import Result
     from fishweir.pipeline.result_batch import ResultBatch
     from fishweir.pipeline.results import ResultReader, Results
     from fishweir.pipeline.spark.session import DataFrame, SparkSession
