@@ -127,6 +127,7 @@ def open(
     state_limit: int = STATE_LIMIT,
     idle_after: float = IDLE,
     guard: bool | None = None,
+    defaults: str = "",
 ) -> Weir:
     """Opens a home without Spark; without a clock, time passes as usual."""
     weir = Weir(
@@ -137,6 +138,7 @@ def open(
         state_limit=state_limit,
         idle_after=idle_after,
         guard=guard,
+        defaults=defaults,
     )
     weir.parallelism = parallelism
     return weir

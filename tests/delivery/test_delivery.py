@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from fishweir.testing import Clock, Weir
 
 called: list[Result] = []
 not_callable = 5
-NUMBERS = "create stream R (x int);"
 ALL = "create query {name} as select x from R do {action};"
 
 
@@ -30,19 +29,6 @@ def collect(result: Result) -> None:
 
 class Died(BaseException):
     """The process is gone: nothing catches this."""
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(1000.0)
-
-
-@pytest.fixture
-def weir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[Weir]:
-    monkeypatch.chdir(tmp_path)
-    with testing.open(tmp_path / "home", clock=clock) as opened:
-        opened.execute(NUMBERS)
-        yield opened
 
 
 def publish(weir: Weir, *values: int) -> None:

@@ -5,34 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fishweir import testing
 from fishweir.testing import Clock, Weir
-from tests.delivery.servers import Hooks, hook_server
+from tests.delivery.servers import Hooks
 from tests.engine.helpers import wait_for
-
-
-@pytest.fixture
-def hooks() -> Iterator[Hooks]:
-    with hook_server() as server:
-        yield server
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(1000.0)
-
-
-@pytest.fixture
-def weir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[Weir]:
-    monkeypatch.chdir(tmp_path)
-    with testing.open(tmp_path / "home", clock=clock) as opened:
-        opened.execute("create stream R (x int); create query big as select x from R where x > 5")
-        yield opened
 
 
 def publish(weir: Weir, *values: int) -> None:

@@ -127,6 +127,16 @@ class Subscribers:
             chosen &= subscriptions.c.channel.in_(same)
         return self.end(chosen)
 
+    def end_by(self, token: str) -> list[str]:
+        """Ends what goes through the channel of a token; the queries that it were results of."""
+        channel = self.connection.scalar(sa.select(channels.c.id).where(channels.c.token == token))
+        if channel is None:
+            return []
+        chosen = (subscriptions.c.channel == channel) & subscriptions.c.dropped.is_(None)
+        names = list(self.connection.scalars(sa.select(subscriptions.c.query).where(chosen).distinct()))
+        self.end(chosen)
+        return names
+
     def expire(self, chosen: sa.ColumnElement[bool], change: int, now: float) -> None:
         """Ends subscriptions whose time is over; what came before is delivered now, not at the next due time."""
         living = chosen & subscriptions.c.dropped.is_(None)

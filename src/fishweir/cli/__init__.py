@@ -6,7 +6,7 @@ import logging
 
 import typer
 
-from fishweir.cli import bench, demo, execute, look, run
+from fishweir.cli import administer, bench, demo, execute, look, run
 from fishweir.cli.common import LateHandler
 
 ABOUT = "Hundreds of thousands of standing queries over XML, feeds and tuples in one Spark job."
@@ -17,6 +17,15 @@ app.command()(execute.execute)
 app.command()(look.explain)
 app.command()(look.status)
 app.command()(look.results)
+app.command("list")(administer.list_)
+app.command()(administer.pause)
+app.command()(administer.resume)
+app.command()(administer.replace)
+app.command()(administer.act)
+app.command()(administer.drop)
+app.command()(administer.letters)
+app.command()(administer.resend)
+app.command()(administer.unsubscribe)
 app.command()(demo.demo)
 app.command()(bench.bench)
 

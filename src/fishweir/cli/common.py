@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -66,6 +66,7 @@ def opened(
     documents_per_batch: int = DOCUMENTS_PER_BATCH,
     strategies: Sequence[str] = (),
     state_limit: int = STATE_LIMIT,
+    defaults: str = "",
     guard: bool | None = None,
 ) -> Iterator[Weir]:
     """A weir that is closed again; Fishweir's errors end the command with their message."""
@@ -75,8 +76,8 @@ def opened(
         from fishweir.engine.weir import Weir
 
         asked = _parsed(strategies)
-        weir = Weir(home, None, None, documents_per_batch, strategies=asked, state_limit=state_limit, guard=guard)
-        with weir:
+        options: dict[str, Any] = {"documents_per_batch": documents_per_batch, "state_limit": state_limit}
+        with Weir(home, strategies=asked, defaults=defaults, guard=guard, **options) as weir:
             yield weir
     except FishweirError as error:
         errors().print(f"error: {error}", style="red", markup=False)

@@ -35,6 +35,9 @@ def run(
         float | None,
         typer.Option(metavar="SECONDS", help="The target latency: beyond it, what matters least is left out."),
     ] = None,
+    defaults: Annotated[
+        str, typer.Option(help="Times of statements that give none: 'every 1 hour expire in 90 days'.")
+    ] = "",
     guard: Guarded = None,
     results: Annotated[Path | None, typer.Option(help="Write all results of the home here, as JSON Lines.")] = None,
 ) -> None:
@@ -44,6 +47,7 @@ def run(
         documents_per_batch=documents_per_batch,
         strategies=strategy or (),
         state_limit=state_limit * 2**20,
+        defaults=defaults,
         guard=guard,
     ) as weir:
         weir.execute(read_script(script))

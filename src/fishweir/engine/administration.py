@@ -7,14 +7,29 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from fishweir.algebra.nodes import DropQuery
+from fishweir.algebra.nodes import ON_CHANGE, DropQuery, Schedule
 from fishweir.catalog.catalog import Catalog
+from fishweir.catalog.standing import Standing, matches, pause, resume, standing_queries
+from fishweir.catalog.subscribers import Subscription
 from fishweir.delivery.letters import Letter, letters, resend
 from fishweir.delivery.outputs.registry import Factory, Outputs
+from fishweir.errors import QueryError
+from fishweir.pipeline.result import Result
 
 if TYPE_CHECKING:
     from fishweir.engine.register import Registration
-    from fishweir.pipeline.result import Result
+
+
+def schedule_of(defaults: str) -> Callable[[float], Schedule]:
+    """The times of an administrator, counted from a registration."""
+    if not defaults:
+        return lambda _: ON_CHANGE
+    from fishweir.languages.standing import parse_clauses
+
+    clauses = parse_clauses(defaults, "defaults")
+    if clauses.actions:
+        raise QueryError("defaults are times: start, every, expire")
+    return clauses.schedule
 
 
 class Administration:
@@ -26,6 +41,18 @@ class Administration:
 
     def _registration(self) -> AbstractContextManager[Registration]:
         raise NotImplementedError
+
+    def drop(self, name: str) -> None:
+        """Removes a query; its results stay."""
+        with self._registration() as registration:
+            registration.run([DropQuery(name)])
+
+    def drop_many(self, names: Iterable[str]) -> int:
+        """Removes many queries, all or none; how many."""
+        given = list(names)
+        with self._registration() as registration:
+            registration.drop_many(given)
+        return len(given)
 
     def action(self, name: str, function: Callable[[Result], Any]) -> None:
         """Makes a Python function an action: `do NAME` calls it with each result."""
@@ -39,17 +66,63 @@ class Administration:
         """
         self.outputs.register(name, factory)
 
-    def drop(self, name: str) -> None:
-        """Removes a query; its results stay."""
-        with self._registration() as registration:
-            registration.run([DropQuery(name)])
+    def replace(self, statement: str) -> str:
+        """Gives a query or feed another definition under its name: earlier results and subscriptions stay, what it
+        does is what the new statement says. Takes effect with the next micro-batch."""
+        from fishweir.engine.replacing import replace_query
+        from fishweir.languages.script import parse_script
 
-    def drop_many(self, names: Iterable[str]) -> int:
-        """Removes many queries, all or none; how many."""
-        given = list(names)
         with self._registration() as registration:
-            registration.drop_many(given)
-        return len(given)
+            return replace_query(registration, parse_script(statement, self.clock()))
+
+    def act(self, name: str, clauses: str) -> None:
+        """Changes what a query does with its results, and when: `weir.act("q", "do http 'URL' every 1 hour")`."""
+        from fishweir.engine.replacing import change_actions
+
+        with self._registration() as registration:
+            change_actions(registration, name, clauses)
+
+    def drop_stream(self, name: str) -> None:
+        """Removes a declared stream that no query reads; results from it stay."""
+        with self._registration() as registration:
+            registration.registering.drop_stream(name)
+
+    def queries(self, pattern: str | None = None) -> list[Standing]:
+        """The registered queries: by a pattern of names such as `x*`, or with a word in their names or texts."""
+        with self.catalog.engine.connect() as connection:
+            return standing_queries(connection, pattern)
+
+    def subscriptions(self, pattern: str | None = None) -> list[Subscription]:
+        """What is delivered, by `do` and by `subscribe`: of feeds by a pattern, or with a word in their texts."""
+        return [one for one in self.catalog.subscribers() if matches(pattern, one.feed, f"{one.text} {one.action}")]
+
+    def pause(self, what: str | int) -> None:
+        """Stops a query, by its name, or a subscription, by its id. Nothing that comes meanwhile is made up for."""
+        with self.catalog.change() as change:
+            if isinstance(what, int):
+                self._subscription(what)
+                change.subscribers.pause(what)
+            else:
+                pause(change, what)
+
+    def resume(self, what: str | int) -> None:
+        """Lets a query or subscription that was paused go on."""
+        with self.catalog.change() as change:
+            change.subscribers.now = self.clock()
+            if isinstance(what, int):
+                self._subscription(what)
+                change.subscribers.resume(what)
+            else:
+                resume(change, what)
+
+    def _subscription(self, id: int) -> None:
+        if not any(one.id == id for one in self.catalog.subscribers()):
+            raise QueryError(f"there is no subscription {id}")
+
+    def unsubscribe(self, token: str) -> bool:
+        """Ends the subscription that a mail's unsubscribe link names; whether there was one."""
+        with self._registration() as registration:
+            return registration.registering.end(token)
 
     def letters(self) -> list[Letter]:
         """Deliveries that have not been acknowledged yet, and those that were given up, the oldest first."""

@@ -75,7 +75,7 @@ class Registration:
         self.feeds = Feeds(change, self.streams, self._declare_feed)
         self.published = Published(change, self.streams, self._add_stream)
         self.registering = FeedRegistration(
-            change, self.streams, self.feeds, base, self._add_stream, self._add_derived, self._scheduled, outputs
+            change, self.streams, self.feeds, base, self._add_stream, self._add_derived, self.scheduled, outputs
         )
         self.derived: set[str] = set()
         self._bound: dict[tuple[int, tuple[Action, ...]], Bound] = {}
@@ -95,7 +95,7 @@ class Registration:
 
     def add_queries(self, statements: Iterable[CreateQuery | CreateFeed]) -> Iterator[str]:
         """Adds the queries; the names of those that somebody has written."""
-        names = self.change.add_queries(self._bind(to_query(statement)) for statement in statements)
+        names = self.change.add_queries(self.bind(to_query(statement)) for statement in statements)
         return (name for name in names if name not in self.derived)
 
     def _other(self, statement: Statement) -> list[str]:
@@ -103,7 +103,7 @@ class Registration:
             case CreateStream(stream):
                 self._add_stream(replace(statement, stream=self._absolute(stream)))
             case CreateFeed():
-                return self._replace(to_query(statement))
+                return self.replace_feed(to_query(statement))
             case RegisterFeed():
                 self.registering.register(statement)
             case Subscribe():
@@ -116,7 +116,7 @@ class Registration:
                 self.drop_many([name for name in self.change.names_like(pattern) if not name.startswith(DERIVED)])
         return []
 
-    def _replace(self, statement: CreateQuery) -> list[str]:
+    def replace_feed(self, statement: CreateQuery) -> list[str]:
         """`create or replace feed`: what reads the feed is bound anew, with effect from the next micro-batch."""
         before = self.change.publications.published(str(statement.name))
         if before is None:
@@ -125,7 +125,7 @@ class Registration:
             self._bound.clear()
             queries = self.feeds.replaced(statement)
             self.published.check_cycle(statement, reads(Publication(statement.shape)))  # type: ignore[arg-type]
-            self.change.replace_queries([self._bind(query) for query in queries])
+            self.change.replace_queries([self.bind(query) for query in queries])
         return [str(statement.name)]
 
     def drop_many(self, names: Sequence[str]) -> None:
@@ -135,7 +135,10 @@ class Registration:
         for name in names:
             found = known.pop(name, None)
             if found is None:
-                raise QueryError(f"there is no query {name}")
+                self._drop_plain(plain)
+                plain = []
+                self.change.drop(name)  # one that is paused, or none
+                continue
             if found.published:
                 self._drop_plain(plain)
                 plain = []
@@ -189,7 +192,7 @@ class Registration:
             return stream
         return replace(stream, path=os.path.abspath(self.base / stream.path))
 
-    def _bind(self, statement: CreateQuery) -> CreateQuery:
+    def bind(self, statement: CreateQuery) -> CreateQuery:
         """Checks a shape and an action once, however many queries have them."""
         if isinstance(statement.shape, FeedQuery):
             statement = self.feeds.bound(statement)
@@ -207,7 +210,7 @@ class Registration:
                 to_normals(bound_shape(replace(statement, shape=shape)))
             except QueryError as error:
                 raise self._refused(statement, f"cannot be planned: {error}") from error
-            actions = tuple(self._resolved(statement, action) for action in statement.actions)
+            actions = tuple(self.resolved(statement, action) for action in statement.actions)
             dated, emptiness = dated_slots(shape, self.streams), _emptiness(shape)
             self._bound[key] = Bound(written, shape, dated, emptiness, actions)
         bound = self._bound[key]
@@ -229,18 +232,18 @@ class Registration:
                 self.derived.add(str(statement.name))
         elif statement.published:
             self.published.keep_shape(statement)
-        schedule = self._scheduled(statement.schedule)
+        schedule = self.scheduled(statement.schedule)
         if not statement.actions and schedule == statement.schedule:
             return statement
         return replace(statement, actions=bound.actions, schedule=schedule)
 
-    def _scheduled(self, schedule: Schedule) -> Schedule:
-        """What a statement does not say is as the administrator wants it; times of day count from now."""
-        given, now = self.defaults, self.change.subscribers.now
+    def scheduled(self, schedule: Schedule) -> Schedule:
+        """What a statement does not say is as the administrator wants it."""
+        given = self.defaults
         if given == ON_CHANGE:
             return schedule
-        start = now + given.start if schedule.start is None and given.start is not None else schedule.start
-        expire = now + given.expire if schedule.expire is None and given.expire is not None else schedule.expire
+        start = given.start if schedule.start is None else schedule.start
+        expire = given.expire if schedule.expire is None else schedule.expire
         return Schedule(start, given.every if schedule.every is None else schedule.every, expire)
 
     def _add_derived(self, statement: CreateQuery) -> None:
@@ -286,7 +289,7 @@ class Registration:
             constants[slot] = text
         return replace(statement, constants=tuple(constants))
 
-    def _resolved(self, statement: CreateQuery, action: Action) -> Action:
+    def resolved(self, statement: CreateQuery, action: Action) -> Action:
         try:
             return self.outputs.resolved(action, self.base)
         except BadArgument as error:

@@ -98,6 +98,13 @@ class FeedRegistration:
             raise refused(statement, f"there is no such subscription to '{statement.feed}'", statement.feed, "from")
         self._sweep(query)
 
+    def end(self, token: str) -> bool:
+        """Ends the subscriptions whose mails have this token; a click on an old mail does nothing."""
+        ended = self.subscribers.end_by(token)
+        for query in ended:
+            self._sweep(query)
+        return bool(ended)
+
     def _sweep(self, query: str) -> None:
         """What was there for subscribers alone goes with the last of them."""
         if query.startswith(ITEMS) and not self.subscribers.of(query):
@@ -121,12 +128,20 @@ class FeedRegistration:
         if stream is None:
             raise QueryError(f"there is no feed {name}")
         if stream.format != "feed" and stream.virtual is None:
-            raise QueryError(f"{name} is a stream that was not registered as a feed; streams are not dropped")
+            raise QueryError(f"{name} is a stream that was not registered as a feed: use drop_stream")
+        self.drop_stream(name)
+
+    def drop_stream(self, name: str) -> None:
+        """Drops a stream that nobody reads; its items stay in the log, where results find them."""
+        if name not in self.streams:
+            raise QueryError(f"there is no stream {name}")
+        if self.streams[name].virtual == name:
+            raise QueryError(f"the stream {name} are the results of a query: drop that")
         self.check_unsubscribed(name)
         self.feeds.check_unread(name)
         readers = self.change.reading(name)
         if readers:
-            raise QueryError(f"the feed {name} is read by {', '.join(readers[:5])}; drop them first")
+            raise QueryError(f"{name} is read by {', '.join(readers[:5])}; drop them first")
         self.change.drop_stream(name)
         del self.streams[name]
 

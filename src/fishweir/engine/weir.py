@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.delivery.outputs.registry import Outputs
-from fishweir.engine.administration import Administration
+from fishweir.engine.administration import Administration, schedule_of
 from fishweir.engine.background import Background
+from fishweir.engine.publishing import Publishing
 from fishweir.engine.pushed import open_to_all
 from fishweir.errors import HomeError, QueryError
 from fishweir.guard import Guard
-from fishweir.pipeline.bell import ring
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
-from fishweir.pipeline.settings import AHEAD, DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
+from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
 from fishweir.shedding.overload import Overload
 
 if TYPE_CHECKING:
@@ -55,18 +55,21 @@ def open(
     state_limit: int = STATE_LIMIT,
     idle_after: float = IDLE,
     guard: bool | None = None,
+    defaults: str = "",
 ) -> Weir:
     """Opens (and makes, if need be) a home.
 
     `catalog` may be an SQLAlchemy URL, `spark` a session, `strategies` published algorithms by kind, as in
     `{"selections": "sj-batch"}`. `state_limit` is how many bytes joins may keep for late items, where no lateness is
     declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer. `guard` keeps
-    statements away from private networks and files; None asks FISHWEIR_GUARD.
+    statements away from private networks and files; None asks FISHWEIR_GUARD. `defaults` are the times of statements
+    that give none, as in "every 1 hour expire in 90 days".
     """
-    return Weir(Path(home), spark, catalog, documents_per_batch, time.time, strategies, state_limit, idle_after, guard)
+    given = (documents_per_batch, time.time, strategies, state_limit, idle_after, guard, defaults)
+    return Weir(Path(home), spark, catalog, *given)
 
 
-class Weir(Administration):
+class Weir(Administration, Publishing):
     def __init__(
         self,
         home: Path,
@@ -78,8 +81,10 @@ class Weir(Administration):
         state_limit: int = STATE_LIMIT,
         idle_after: float = IDLE,
         guard: bool | None = None,
+        defaults: str = "",
     ) -> None:
         self.documents_per_batch, self.clock = documents_per_batch, clock
+        self._defaults = schedule_of(defaults)
         self.state_limit, self.idle_after, self._opened = state_limit, idle_after, clock()
         self.home = Home(home)
         self.home.create()
@@ -96,8 +101,6 @@ class Weir(Administration):
         self._runner: Runner | None = None
         self._warned: set[int] = set()
         self._background: Background | None = None
-        self.backlog = AHEAD
-        """Entries that may wait to be evaluated before publishing waits, while the job runs."""
         self.overload: Overload | None = None
         """Whether more waits than the target latency allows; None where there is no target."""
         self._stopped = threading.Event()
@@ -150,29 +153,6 @@ class Weir(Administration):
             place = without_credentials(log.stream.path)
             raise QueryError(f"stream {name} reads {place}: a DataFrame cannot be attached to it")
         self.feeders[name] = Feeder(frame, log, self.home.streams / str(id) / "feeder")
-
-    def publish(
-        self,
-        stream: str,
-        documents: Sequence[Any],
-        timestamps: Sequence[float] | None = None,
-        ids: Sequence[str] | None = None,
-        wait: float | None = None,
-    ) -> list[str]:
-        """Appends documents to a stream's log; when it returns they are on disk. Their ids. While the job of this weir
-        runs and `backlog` entries wait for it, it waits; at most `wait` seconds, then it raises BacklogError."""
-        from fishweir.intake import documents_batch
-
-        if isinstance(documents, str | bytes | dict):
-            documents = [documents]
-        _, log = self._log(stream)
-        if self._runner is not None:
-            self._runner.make_room(stream, self.backlog, wait)
-        batch = documents_batch(log.stream, documents, timestamps, ids, self.clock())
-        numbers = log.append(batch)
-        ring(self.home)
-        given = batch.column("id").to_pylist()
-        return [id or f"{stream}-{n}" for n, id in zip(numbers, given, strict=True)]
 
     # Running
 
@@ -362,7 +342,8 @@ class Weir(Administration):
         from fishweir.engine.segments import written_in_bulk
 
         with self.catalog.change() as change, written_in_bulk(change, lambda: self.planning):
-            yield Registration(change, self.outputs, Path.cwd(), self.clock())
+            now = self.clock()
+            yield Registration(change, self.outputs, Path.cwd(), now, self._defaults(now))
 
     @cached_property
     def _reader(self) -> ResultReader:

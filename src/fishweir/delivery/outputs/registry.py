@@ -80,22 +80,26 @@ class Outputs:
             raise BadArgument(action.name, f"{action.name} does not take {own}: {error}") from error
         if hasattr(factory, "check"):
             factory.check(own)
-            self._check_places(own)
         if hasattr(factory, "resolved"):
             whole = factory.resolved(own, base)
             action = Action(action.name, (*whole, *action.arguments[len(own) :]))
             own = whole
         address, host = factory.place(own) if hasattr(factory, "place") else ("", "")
+        self._guard(action.name, own, host, base)
         return Action(action.name, action.arguments, address, host, getattr(factory, "own", False))
 
-    def _check_places(self, arguments: Sequence[str]) -> None:
-        """URLs of web servers that the guard refuses."""
-        for argument in arguments:
-            if argument.lower().startswith(("http://", "https://")):
-                try:
-                    self.guard.check(argument)
-                except GuardError as error:
-                    raise BadArgument(argument, str(error)) from None
+    def _guard(self, name: str, arguments: Sequence[str], host: str, base: Path) -> None:
+        """Statements of people who are not trusted call no functions and reach only public hosts and files here."""
+        if not self.guard.on or name in self._own or not arguments:
+            return
+        if name == "call":
+            raise BadArgument(name, "the guard is on: functions are not called")
+        place = f"http://{host.rpartition(':')[2]}" if name == "notify" else arguments[0]
+        try:
+            if name not in ("mail", "mailto"):
+                self.guard.check(place, base)
+        except GuardError as error:
+            raise BadArgument(arguments[0], str(error)) from None
 
     def _known(self, action: Action) -> Factory:
         try:

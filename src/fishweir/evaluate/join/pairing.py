@@ -1,4 +1,4 @@
-"""What a batch's documents meet, by all joins of two streams.
+"""What a batch's documents join with, by all joins of two streams.
 
 In: the operators of such joins, the run of the new documents and those retained. Out: blocks of results, each row a
 document and those it met, with a set of queries.
@@ -79,7 +79,7 @@ def find_pairs(
     parts: int = 1,
     known: RunContext | None = None,
 ) -> Iterator[PairBlock]:
-    """What the new documents meet, among themselves and among the old ones; `part` of `parts` of it. `known` is of
+    """What the new documents join with, among themselves and the old ones; `part` of `parts` of it. `known` is of
     all documents of the micro-batch and those retained."""
     known = known or RunContext([new, *old])
     for some in joins:

@@ -41,7 +41,7 @@ class SetPairs:
 
 @dataclass(frozen=True)
 class UnverifiedPairs:
-    """Pairs of two runs that a table's patterns must be laid over to know."""
+    """Pairs of two runs that only matching a table's patterns can decide."""
 
     left: Run
     right: Run
@@ -67,7 +67,7 @@ class Probes:
 def join_runs(
     sets: EdgeSets, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1
 ) -> Iterator[SetPairs | UnverifiedPairs]:
-    """What the new documents meet."""
+    """What the new documents join with."""
     if not len(sets.tables):
         return
     fresh = sets.view(new)

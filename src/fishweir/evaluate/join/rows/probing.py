@@ -24,7 +24,7 @@ from fishweir.evaluate.join.pairs import SetPairs, portions
 from fishweir.evaluate.join.placement import satisfying
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.rows.row_joins import RowJoin
-from fishweir.evaluate.join.rows.row_kernels import OPERATORS, join_stretches, wanted_by
+from fishweir.evaluate.join.rows.row_kernels import OPERATORS, join_stretches, queries_of_pairs
 from fishweir.evaluate.join.rows.row_views import RowView, view_of
 from fishweir.evaluate.join.rows.stretches import Probe, Stretches, fewest
 from fishweir.evaluate.join.state import Run, SideRows
@@ -167,7 +167,7 @@ def _wanted(
     places, pair = join.places(probe.main), 0
     sets = probe.own.sets(join, probe.new, probe.main), view.sets(join, 1 - probe.new, probe.main)
     while pair < len(ones):
-        kept, starts, members, pair = wanted_by(
+        kept, starts, members, pair = queries_of_pairs(
             (ones, others, far, kinds), pair, MEMBERS_AT_ONCE, probe.main, join.even, places.reaches, *sets
         )
         if len(kept):

@@ -85,12 +85,12 @@ class RowJoin:
         return bool((self.reaches == self.reaches[:, :1]).all())
 
     def all_queries(self, kind: int) -> Contained:
-        if kind not in self._everyone:
-            self._everyone[kind] = by_reach(self.tables, kind)[0]
-        return self._everyone[kind]
+        if kind not in self._all_queries:
+            self._all_queries[kind] = by_reach(self.tables, kind)[0]
+        return self._all_queries[kind]
 
     @cached_property
-    def _everyone(self) -> dict[int, Contained]:
+    def _all_queries(self) -> dict[int, Contained]:
         return {}
 
     def places(self, kind: int) -> QueryOrder:

@@ -102,7 +102,7 @@ def in_order(left: float, right: float, op: int) -> bool:
 
 
 @kernel
-def wanted_by(
+def queries_of_pairs(
     pairs: Any, pair: int, room: int, main: int, even: bool, reaches: Floats, own_sets: Any, other_sets: Any
 ) -> tuple[Ints, Ints, Numbers, int]:
     """The pairs from one on that some query wants, where the queries of each begin, and their places; as long as there

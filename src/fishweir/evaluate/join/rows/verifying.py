@@ -1,4 +1,4 @@
-"""Pairs of documents looked at one by one: patterns laid over what is stored of both.
+"""Pairs of documents checked one by one: patterns are matched with what is stored of both.
 
 In: pairs of documents of two runs, of a plain join whose documents bind a variable several times. Out: the results:
 bindings must agree on their common ancestors, which is what the template of a side is for.

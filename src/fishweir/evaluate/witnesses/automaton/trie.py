@@ -35,7 +35,7 @@ class NewEdge(NamedTuple):
 
 
 class Trie:
-    """Nodes are numbers, never used twice; `new_edges` are those since the states were last told."""
+    """Nodes are numbers, never used twice; `new_edges` are those added since the states were last updated."""
 
     def __init__(self) -> None:
         self.edges: dict[Kind, dict[int, dict[int, int]]] = {kind: {} for kind in KINDS}

@@ -1,0 +1,82 @@
+"""The queries that stand, as an administrator sees them: listed, paused, resumed, with other actions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import sqlalchemy as sa
+
+from fishweir.algebra.nodes import DERIVED, CreateQuery
+from fishweir.catalog.change import Change, insert_rows
+from fishweir.catalog.deliveries import subscriptions
+from fishweir.catalog.schema import NOT_YET, queries
+from fishweir.errors import QueryError
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A query that is registered. `state` is running, paused or waiting (for its start)."""
+
+    name: str
+    state: str
+    text: str
+    start: float | None
+    every: float
+    expire: float | None
+    published: bool
+
+
+def matches(pattern: str | None, name: str, text: str) -> bool:
+    """A pattern with `*` or `?` is one of names; other words are looked for in names and texts."""
+    if pattern is None:
+        return True
+    if any(mark in pattern for mark in "*?["):
+        return fnmatchcase(name, pattern)
+    return pattern.lower() in name.lower() or pattern.lower() in text.lower()
+
+
+def standing_queries(connection: sa.Connection, pattern: str | None = None) -> list[Standing]:
+    chosen = (queries.c.dropped.is_(None) | queries.c.paused) & queries.c.name.not_like(f"{DERIVED}%")
+    found = connection.execute(sa.select(queries).where(chosen).order_by(queries.c.number))
+    return [_standing(row) for row in found if matches(pattern, row.name, row.text)]
+
+
+def _standing(row: Any) -> Standing:
+    state = "paused" if row.paused else "waiting" if row.added == NOT_YET else "running"
+    return Standing(row.name, state, row.text, row.start, row.every, row.expire, row.published)
+
+
+def pause(change: Change, name: str) -> None:
+    """The query gives no results from the next micro-batch on; its name stays taken."""
+    living = (queries.c.name == name) & queries.c.dropped.is_(None) & (queries.c.added != NOT_YET)
+    paused = sa.update(queries).where(living).values(dropped=change.take(1), paused=True)
+    if change.connection.execute(paused).rowcount == 0:
+        raise QueryError(f"there is no query {name} that runs")
+
+
+def resume(change: Change, name: str) -> None:
+    """The query goes on as a new row: it sees what comes from now on, and its earlier results stay."""
+    chosen = (queries.c.name == name) & queries.c.paused
+    row = change.connection.execute(sa.select(queries).where(chosen)).mappings().first()
+    if row is None:
+        raise QueryError(f"there is no query {name} that is paused")
+    change.connection.execute(sa.update(queries).where(chosen).values(paused=False))
+    added = change.take(1)
+    number = int(change.connection.scalar(sa.select(sa.func.max(queries.c.number))) or 0) + 1
+    again = {**row, "number": number, "replaces": row["number"], "paused": False, "dropped": None, "added": added}
+    change.connection.execute(sa.insert(queries).values(**again))
+
+
+def act(change: Change, statement: CreateQuery) -> None:
+    """What a query does from now on, and when, in place of what it did."""
+    name, schedule = str(statement.name), statement.schedule
+    change.subscribers.end((subscriptions.c.query == name) & subscriptions.c.by_query)
+    rows = [
+        change.subscribers.row(name, name, one, schedule, statement.text, None, by_query=True)
+        for one in statement.actions
+    ]
+    insert_rows(change.connection, subscriptions, [{**row, "added": change.take(1)} for row in rows])
+    living = (queries.c.name == name) & (queries.c.dropped.is_(None) | queries.c.paused)
+    change.connection.execute(sa.update(queries).where(living).values(every=schedule.every or 0.0))

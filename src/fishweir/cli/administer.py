@@ -1,0 +1,100 @@
+"""What an administrator does: list, pause, resume, replace, drop; look after what was not delivered."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fishweir.cli.common import DEFAULT_HOME, Home, opened
+
+Pattern = Annotated[str | None, typer.Argument(help="A pattern of names such as 'x*', or a word of names and texts.")]
+What = Annotated[str, typer.Argument(help="The name of a query, or the number of a subscription.")]
+Name = Annotated[str, typer.Argument(help="The name of a query or feed.")]
+
+
+def list_(
+    pattern: Pattern = None,
+    home: Home = DEFAULT_HOME,
+    subscriptions: Annotated[bool, typer.Option("--subscriptions", "-s", help="Subscriptions, not queries.")] = False,
+) -> None:
+    """List queries, or subscriptions with their numbers."""
+    with opened(home, must_exist=True) as weir:
+        if subscriptions:
+            for one in weir.subscriptions(pattern):
+                typer.echo(f"{one.id}\t{one.feed}\t{one}")
+        else:
+            for query in weir.queries(pattern):
+                typer.echo(f"{query.name}\t{query.state}\t{' '.join(query.text.split())}")
+
+
+def pause(what: What, home: Home = DEFAULT_HOME) -> None:
+    """Stop a query or a subscription for a while."""
+    with opened(home, must_exist=True) as weir:
+        weir.pause(int(what) if what.isdecimal() else what)
+
+
+def resume(what: What, home: Home = DEFAULT_HOME) -> None:
+    """Let a query or a subscription go on that was paused."""
+    with opened(home, must_exist=True) as weir:
+        weir.resume(int(what) if what.isdecimal() else what)
+
+
+def replace(
+    statement: Annotated[str, typer.Argument(help="The new definition, with the name of the query.")],
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Give a query another definition; its results and subscriptions stay."""
+    with opened(home, must_exist=True) as weir:
+        typer.echo(weir.replace(statement))
+
+
+def act(
+    name: Name,
+    clauses: Annotated[str, typer.Argument(help="As in: do http 'https://...' every 1 hour")],
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Change what a query does with its results, and when."""
+    with opened(home, must_exist=True) as weir:
+        weir.act(name, clauses)
+
+
+def drop(
+    name: Name,
+    home: Home = DEFAULT_HOME,
+    stream: Annotated[bool, typer.Option("--stream", help="A declared stream, not a query.")] = False,
+) -> None:
+    """Remove a query, or a stream that no query reads."""
+    with opened(home, must_exist=True) as weir:
+        if stream:
+            weir.drop_stream(name)
+        else:
+            weir.drop(name)
+
+
+def letters(
+    home: Home = DEFAULT_HOME,
+    dead: Annotated[bool, typer.Option("--dead", help="Only those that were given up.")] = False,
+) -> None:
+    """List what has not been delivered, with the reason."""
+    with opened(home, must_exist=True) as weir:
+        for letter in weir.dead_letters() if dead else weir.letters():
+            typer.echo(str(letter))
+
+
+def resend(
+    ids: Annotated[list[int] | None, typer.Argument(help="Numbers of dead letters; all if omitted.")] = None,
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Let dead letters be tried again."""
+    with opened(home, must_exist=True) as weir:
+        typer.echo(f"{weir.resend(ids or None)} tried again")
+
+
+def unsubscribe(
+    token: Annotated[str, typer.Argument(help="The last part of the unsubscribe link of a mail.")],
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """End the subscription that a mail's unsubscribe link names."""
+    with opened(home, must_exist=True) as weir:
+        typer.echo("unsubscribed" if weir.unsubscribe(token) else "there is no such subscription")

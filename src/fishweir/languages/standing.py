@@ -1,0 +1,20 @@
+"""Clauses on their own, without a query: an administrator's defaults, other actions for a query that stands."""
+
+from __future__ import annotations
+
+from fishweir.languages.pieces import Piece, Rejected
+from fishweir.languages.schedule import Clauses
+
+
+def parse_clauses(text: str, subject: str = "") -> Clauses:
+    """`do ... start ... every ... expire ...`; QuerySyntaxError or QueryError with its place."""
+    from fishweir.languages.sql.language import CLAUSES
+
+    piece = Piece(text, 0, len(text), subject)
+    try:
+        clauses: Clauses = CLAUSES.parse(piece)
+        if clauses.publish is not None:
+            raise Rejected("'publish' goes with a query", 0)
+        return clauses
+    except Rejected as rejected:
+        raise piece.error(rejected) from None

@@ -1,0 +1,125 @@
+"""Files that feed readers and programs read, and stylesheets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import feedparser
+import pyarrow.parquet as pq
+import pytest
+
+from fishweir.testing import Clock, Weir
+from tests.delivery.servers import Hooks
+
+ITEM = "<item><title>{0} &amp; more</title><link>https://e.org/{0}</link><description>About {0}</description></item>"
+
+
+def items(weir: Weir, *titles: str) -> None:
+    weir.publish("S", [ITEM.format(title) for title in titles], timestamps=[float(i) for i, _ in enumerate(titles)])
+    weir.step()
+
+
+@pytest.fixture
+def feed(weir: Weir) -> Weir:
+    weir.execute("create stream S; create feed F from S where [title contains 'more']")
+    return weir
+
+
+FILES = [("rss 'f'", "rss20"), ("atom 'f'", "atom10"), ("file 'f.rss'", "rss20"), ("file 'f.atom'", "atom10")]
+
+
+@pytest.mark.parametrize(("output", "version"), FILES)
+def test_feeds_that_readers_take(feed: Weir, output: str, version: str) -> None:
+    feed.execute(f"subscribe to F output {output}")
+    items(feed, "a", "b")
+    items(feed, "c")
+    path = output.split("'")[1]
+    read = feedparser.parse(Path(path).read_bytes())
+    assert (read.bozo, read.version, read.feed.title) == (False, version, "F")
+    assert [(e.title, e.link, e.summary) for e in read.entries] == [
+        (f"{name} & more", f"https://e.org/{name}", f"About {name}") for name in "cba"
+    ]
+    assert len({entry.id for entry in read.entries}) == 3
+    assert all(entry.get("published_parsed") or entry.get("updated_parsed") for entry in read.entries)
+
+
+def test_a_json_feed(feed: Weir) -> None:
+    feed.execute("subscribe to F output jsonfeed 'f.json'")
+    items(feed, "a")
+    items(feed, "b")
+    read = json.loads(Path("f.json").read_text())
+    assert read["version"] == "https://jsonfeed.org/version/1.1"
+    assert [(item["title"], item["url"]) for item in read["items"]] == [
+        ("b & more", "https://e.org/b"),
+        ("a & more", "https://e.org/a"),
+    ]
+
+
+@pytest.mark.parametrize("output", ["rss", "atom", "jsonfeed"])
+def test_feeds_are_bounded_and_have_each_result_once(feed: Weir, output: str) -> None:
+    feed.execute(f"subscribe to F output {output} 'f'")
+    items(feed, *(f"t{i}" for i in range(150)))
+    text = Path("f").read_text()
+    assert (text.count("t149 "), text.count("t50 "), text.count("t49 ")) == (1, 1, 0)
+    assert not list(Path().glob(".f*")), "replaced in one step"
+
+
+def test_parquet_files(weir: Weir) -> None:
+    weir.execute("subscribe to big output parquet 'table'")
+    for value in (6, 7):
+        weir.publish("R", [{"x": value}])
+        weir.step()
+    table = pq.read_table("table")
+    assert table.schema.names == ["query", "documents", "timestamp", "bindings", "output"]
+    assert sorted(table.column("output").to_pylist()) == ['{"x": 6}', '{"x": 7}']
+
+
+SHEET = """<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform">
+<xsl:output method="{method}" omit-xml-declaration="yes"/>
+<xsl:template match="/">{body}</xsl:template></xsl:stylesheet>"""
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "made"),
+    [
+        ("text", "<xsl:value-of select='item/title'/>", "a & more"),
+        ("html", "<p><xsl:value-of select='item/title'/><br/></p>", "<p>a &amp; more<br></p>"),
+        ("xml", "<t><xsl:value-of select='item/title'/></t>", "<t>a &amp; more</t>"),
+    ],
+)
+def test_stylesheets_make_text_html_and_xml(feed: Weir, hooks: Hooks, method: str, body: str, made: str) -> None:
+    Path("x.xsl").write_text(SHEET.format(method=method, body=body))
+    feed.execute(
+        f"subscribe to F apply 'x.xsl' output http '{hooks.url}'; subscribe to F apply 'x.xsl' output file 'f'"
+    )
+    items(feed, "a")
+    assert [result["output"].strip() for result in hooks.taken[0].results] == [made]
+    assert Path("f").read_text() == f"{made}\n"
+
+
+def test_a_stylesheet_reaches_no_file(feed: Weir, hooks: Hooks) -> None:
+    Path("secret.xml").write_text("<secret>42</secret>")
+    Path("x.xsl").write_text(SHEET.format(method="text", body="<xsl:value-of select=\"document('secret.xml')\"/>"))
+    feed.execute(f"subscribe to F apply 'x.xsl' output http '{hooks.url}'")
+    items(feed, "a")
+    assert "42" not in "".join(one.body.decode() for one in hooks.posted)
+
+
+def test_tuples_go_through_stylesheets_too(weir: Weir) -> None:
+    Path("x.xsl").write_text(SHEET.format(method="text", body="x is <xsl:value-of select='result/x'/>"))
+    weir.execute("subscribe to big apply 'x.xsl' output file 'f'")
+    weir.publish("R", [{"x": 7}])
+    weir.step()
+    assert Path("f").read_text() == "x is 7\n"
+
+
+def test_apprise_reaches_a_service_by_its_url(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+    weir.execute(f"subscribe to big output notify '{hooks.url.replace('http', 'json')}/note'")
+    hooks.answer = lambda _: 500 if len(hooks.posted) == 0 else 200
+    weir.publish("R", [{"x": 7}])
+    weir.step()
+    clock.advance(1)
+    weir.step()
+    (one,) = hooks.taken
+    assert (one.results["title"], one.results["message"]) == ("big", "x: 7")  # type: ignore[call-overload]
