@@ -13,6 +13,7 @@ import pytest
 import fishweir
 from fishweir import testing
 from fishweir.engine.status import EngineStatus
+from fishweir.engine.weir import Weir
 from fishweir.pipeline.shed import Shedder
 from fishweir.shedding.overload import Overload
 
@@ -200,3 +201,19 @@ def test_decisions_are_written_down(weir: testing.Weir) -> None:
 def test_a_target_must_be_positive(weir: testing.Weir) -> None:
     with pytest.raises(fishweir.QueryError, match="above 0"):
         weir.run(until_idle=True, latency=0)
+
+
+def test_shedding_on_spark(spark_weir: Weir) -> None:
+    """The same on Spark: the burst is cut to what fits, and made up for when it is over."""
+    spark_weir.execute("""
+        create stream R (id int, price double) make up within 1 hour;
+        create query all as select id from R pref price > 1000
+    """)
+    spark_weir.overload = Slow(5.0)
+    spark_weir.overload.took(1, 1.0)
+    spark_weir.publish("R", tuples(200))
+    spark_weir.run(until_idle=True)
+    first, *later = spark_weir.table.commits()
+    assert sum(first.shed.values()) == 160
+    assert all(not commit.shed for commit in later)
+    assert sorted(result.output["id"] for result in spark_weir.results("all")) == list(range(1, 201))  # type: ignore[index]
