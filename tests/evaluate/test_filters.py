@@ -169,12 +169,31 @@ def top_words(table: FilterTable) -> set[str]:
     return {group.constants[unit].as_py() for units in top for unit in units}
 
 
+class Given:
+    """Queries by their numbers, none of which is dropped."""
+
+    def __init__(self, queries) -> None:
+        self.queries = queries
+
+    def planned(self, after, upto):
+        return [row for row in self.queries if after < row[0] <= upto]
+
+    def dropped(self):
+        return np.empty(0, np.int64)
+
+    def gone(self, after, upto, since):
+        return 0
+
+    def written(self, after):
+        return []
+
+
 def test_the_planner_replans_when_statistics_drift(tmp_path: Path):
     queries = rows_of([keyword_query(*form) for form in FORMS], 1)
-    planner = Planner(tmp_path, lambda after, upto: [r for r in queries if after < r[0] <= upto], lambda: [])
+    planner = Planner(tmp_path, Given(queries))
 
     def refresh(known):
-        planner.refresh(4, lambda after, upto: upto - after, known)
+        planner.refresh(4, known)
         (table,) = read_segment(tmp_path, planner.segments[0]).groups
         return planner.pieces[0].revision, top_words(table) if known else None
 
@@ -187,7 +206,7 @@ def test_the_planner_replans_when_statistics_drift(tmp_path: Path):
     words = (("rock", 45_000), ("jazz", 45_000), ("concert", 90), ("paris", 90))
     drifted = {key: PathStatistics(90_000, (), ("x",), words, 90_000) for key in first}
     assert refresh(drifted) == (2, {"concert", "paris"})
-    reopened = Planner(tmp_path, planner.alive, planner.dropped)
+    reopened = Planner(tmp_path, planner.registered)
     assert reopened.pieces == planner.pieces
     assert reopened.version == 4
 
@@ -196,9 +215,9 @@ def test_a_new_source_is_planned_anew_beside_an_old_one(tmp_path: Path):
     """However much has been counted of others."""
     other = {path_key(Source("old"), "item"): PathStatistics(10_000_000)}
     queries = rows_of([keyword_query(*form) for form in FORMS], 1)
-    planner = Planner(tmp_path, lambda after, upto: [r for r in queries if after < r[0] <= upto], lambda: [])
+    planner = Planner(tmp_path, Given(queries))
     for known, revision in ((other, 0), (other | statistics(rock=1, jazz=1, concert=500, paris=500), 1)):
-        planner.refresh(4, lambda after, upto: upto - after, known)
+        planner.refresh(4, known)
         assert planner.pieces[0].revision == revision
 
 

@@ -37,6 +37,16 @@ def test_hysteresis_and_recovery() -> None:
     assert overload.share(4_500) == 1
 
 
+def test_leaving_out_is_not_free() -> None:
+    overload = Overload(5.0)
+    overload.took(1, 1.0)
+    overload.took(10_000, 10.0)
+    assert overload.share(20_000) == pytest.approx(0.2)
+    overload.took(1_000, 3.0, 20_000)  # a tenth of a millisecond for each that was left out
+    assert overload.share(20_000) == pytest.approx((4 / 20_000 - 1e-4) / (1e-3 - 1e-4))
+    assert overload.share(10**9) == 0.01
+
+
 def test_queries_without_preference_are_spared_unless_the_stream_allows_it() -> None:
     assert may_shed(True, [Wish(None, 1)])
     assert not may_shed(False, [Wish(RANKED, 5), Wish(None, 1)])

@@ -19,6 +19,7 @@ EXPERIMENTS = {
     "roses": "fishweir.papers.roses.experiment.run",
     "shedding": "fishweir.papers.shedding.run",
     "spatialjoin": "fishweir.papers.spatialjoin.experiment.run",
+    "way": "fishweir.papers.way.run",
 }
 
 EXTRA = ("ahocorasick", "duckdb", "matplotlib", "polars", "shapely")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from fishweir.algebra.changes import SUFFIX
 from fishweir.algebra.column_joins import block_of
 from fishweir.algebra.feeds import FeedQuery, Filter, Selection
 from fishweir.algebra.formula import RelativePath, paths_of
@@ -62,6 +63,4 @@ def _has_rows(source: Source, streams: Streams) -> bool:
 
 
 def _changes(source: Source) -> Source:
-    from fishweir.intake.sources.changes import SUFFIX  # late: who registers other queries reads no rows
-
     return Source(f"{source.name}{SUFFIX}")

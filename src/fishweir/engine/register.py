@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
+from fishweir.algebra.changes import SUFFIX, changes_stream
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.column_joins import block_of
 from fishweir.algebra.documents import xml_name
@@ -48,7 +49,6 @@ from fishweir.engine.published import Published
 from fishweir.engine.registering import FeedRegistration
 from fishweir.errors import QueryError
 from fishweir.intake import check_source, is_url, without_credentials
-from fishweir.intake.sources.changes import SUFFIX, changes_stream
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import heads
 from fishweir.pipeline.settings import AHEAD
 
-POLL = 0.05
-"""Seconds after which sources are asked again; a commit wakes the runner at once."""
+POLL, LONGEST_POLL = 0.05, 0.4
+"""Seconds after which sources are asked again, more and more while nothing moves; a commit wakes the runner at once."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,9 @@ class Runner:
         self.troubles: dict[int, str] = {}
         batches.troubled = self.troubles
         self._woken = threading.Event()
-        batches.on_commit = self._woken.set
+        batches.on_commit = self._on_commit
         self.thread = threading.get_ident()
         self.version = -1
-        self.committed = -1
         self.idle_rounds = 0
 
     def run(
@@ -95,6 +94,7 @@ class Runner:
         self._open_sources()
         self.office.start()
         self.job.start()
+        pause = POLL
         try:
             while not self.stopped.is_set() and (ends is None or time.monotonic() < ends):
                 busy = self.step()
@@ -104,8 +104,9 @@ class Runner:
                     on_progress(self._progress(idle))
                 if idle and until_idle:
                     break
+                pause = min(LONGEST_POLL, 1.25 * pause) if idle else POLL
                 if not busy:
-                    self._woken.wait(POLL)
+                    self._woken.wait(pause)
                     self._woken.clear()
         finally:
             self.job.stop()
@@ -123,6 +124,7 @@ class Runner:
         """
         enough, ends = self.idle_rounds + 2, time.monotonic() + timeout
         while self.idle_rounds < enough and time.monotonic() < ends:
+            self._woken.set()
             if self.stopped.wait(0.02):
                 break
         return self.idle_rounds >= enough
@@ -158,13 +160,13 @@ class Runner:
         return bool(passed_on or moved or evaluated or delivered)
 
     def _deliver(self) -> int:
-        """Tells the post office of new commits; in a step of its own, without its threads, delivers."""
-        if not self.office.is_running:
-            return self.office.step()
-        if self.batches.last.batch != self.committed:
-            self.committed = self.batches.last.batch
-            self.office.wake()
-        return 0
+        """The post office hears of commits by itself; in a step of its own, without its threads, it delivers."""
+        return 0 if self.office.is_running else self.office.step()
+
+    def _on_commit(self) -> None:
+        """Called by the job, from its own thread."""
+        self.office.wake()
+        self._woken.set()
 
     def _open_sources(self) -> None:
         """Streams may have been declared since, also by another process."""

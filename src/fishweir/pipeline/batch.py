@@ -121,7 +121,8 @@ class MicroBatches:
         plan = self.newest(self.statistics)
         stages = cached_plan(self.home.plan, plan.segments)
         by_arrival = any(stage.is_by_arrival for stage in stages.stages.values())
-        end = next_offsets(self.home, self.offsets, self.documents, arrived if by_arrival else None)
+        most = self.shedder.documents(self.documents) if self.shedder else self.documents
+        end = next_offsets(self.home, self.offsets, most, arrived if by_arrival else None)
         slices = slices_between(self.offsets, end)
         if not slices:
             return False
@@ -178,7 +179,7 @@ class MicroBatches:
         )
         self.table.commit(commit)
         if self.shedder:
-            self.shedder.took(summary.documents, commit.seconds)
+            self.shedder.took(summary.documents, sum(summary.shed.values()), commit.seconds)
         before, self.last = self.last, commit
         remove_others(self.home.state, [*states, *(StateFile(**file) for file in before.states)])
         self.offsets |= summary.offsets

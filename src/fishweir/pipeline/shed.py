@@ -9,16 +9,15 @@ never shed: what was left out of the one is shed already, and of the other each 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from lxml import etree
 from numpy.typing import NDArray
 
-from fishweir.algebra.documents import BadDocument, parse_document, string_value
 from fishweir.algebra.nodes import Source, sources_of
 from fishweir.algebra.values import satisfies, to_text
 from fishweir.intake.log import StreamLog
@@ -39,6 +38,7 @@ class Shedder:
     def __init__(self, home: Home, overload: Overload, wishes: Callable[[int], Wishes]) -> None:
         self.home, self.overload, self.wishes = home, overload, wishes
         self._path = home.path / "shedding.json"
+        self._share = 1.0
 
     def decide(self, batch: int, version: int, offsets: Mapping[str, int]) -> dict[int, StreamShed]:
         recorded: dict[str, Any] = read_json(self._path, {})
@@ -49,12 +49,17 @@ class Shedder:
         found = self._decided(waiting, self.overload.share(sum(waiting.values())), version)
         if self.overload.shedding != before:
             self._tell(found, sum(waiting.values()))
+        self._share = min((one.keep for one in found.values()), default=1.0)
         if found:
             write_json(self._path, {"batch": batch, "streams": {str(id): one.to_json() for id, one in found.items()}})
         return found
 
-    def took(self, documents: int, seconds: float) -> None:
-        self.overload.took(documents, seconds)
+    def took(self, documents: int, shed: int, seconds: float) -> None:
+        self.overload.took(documents, seconds, shed)
+
+    def documents(self, most: int) -> int:
+        """How many entries a micro-batch takes: under overload more, since only some of them are evaluated."""
+        return int(most / self._share)
 
     def _decided(self, waiting: Mapping[int, int], share: float, version: int) -> dict[int, StreamShed]:
         """Where only some streams may be shed, these make up for the others."""
@@ -125,20 +130,13 @@ def _of_documents(table: pa.Table, shed: StreamShed) -> NDArray[np.float64]:
 
 
 def _of_document(body: bytes | None, shed: StreamShed) -> float:
-    """A document that does not parse is worth nothing: it is set aside when it is evaluated, if it is."""
-    try:
-        root = parse_document(body or b"")
-    except BadDocument:
-        return 0.0
-    return worth(shed, lambda path: [_text(node) for node in _path(path)(root)])
-
-
-def _text(node: Any) -> str:
-    return string_value(node) if isinstance(node, etree._Element) else str(node)
+    return worth(shed, lambda path: [text.decode("utf-8", "replace") for text in _found(path[-1]).findall(body or b"")])
 
 
 @lru_cache(maxsize=1024)
-def _path(names: tuple[str, ...]) -> Callable[[Any], list[Any]]:
-    """The nodes whose paths end with these names."""
-    steps = [f"@*[local-name()='{n[1:]}']" if n[0] == "@" else f"*[local-name()='{n}']" for n in names]
-    return cast("Callable[[Any], list[Any]]", etree.XPath("descendant-or-self::node()/" + "/".join(steps)))
+def _found(name: str) -> re.Pattern[bytes]:
+    """Values of elements or attributes of a name, as they stand in the text: parsing costs more than most queries do.
+    What is found decides which documents are kept, never what is a result."""
+    if name[0] == "@":
+        return re.compile(rb"\s(?:[^\s=<>]+:)?" + re.escape(name[1:].encode()) + rb"\s*=\s*[\"']([^\"'<]*)")
+    return re.compile(rb"<(?:[^\s<>/]+:)?" + re.escape(name.encode()) + rb"(?:\s[^<>]*)?>([^<]*)<")

@@ -72,10 +72,13 @@ class _Partition:
         log, task = open_log(self.task.streams, part.stream), self.task
         sources = sources_of(log.stream)
         plan = cached_source_plan(task.plan, task.segments, sources)
+        shed = task.shedding.get(part.stream)
         size = TUPLES_AT_ONCE if log.stream.is_tuples else DOCUMENTS_AT_ONCE
+        if shed is not None:
+            size = min(TUPLES_AT_ONCE, int(size / shed.keep))  # as many as usual stay
         for start in range(part.after, part.upto, size):
             end = min(start + size, part.upto)
-            without = left_out(log, start, end, task.shedding.get(part.stream))
+            without = left_out(log, start, end, shed)
             self.shed += [(part.stream, number) for number in sorted(without)]
             chunk = read_chunk(log, plan, start, end, without)
             self.aside += [(part.stream, *entry) for entry in chunk.aside]

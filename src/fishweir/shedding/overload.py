@@ -4,7 +4,8 @@ In: how many entries wait, and how long recent micro-batches took for how many d
 for all. The time per document is the least of the recent micro-batches: what a micro-batch costs whatever it holds
 weighs on small ones, so they say little, and a rate that was reached once can be reached again. The first one of a
 process compiles and is not counted. Shedding begins when what waits would take longer than the target, and ends when
-it would take less than half of it (hysteresis); in between it keeps what fits into four fifths.
+it would take less than half of it (hysteresis); in between it keeps what fits into four fifths, what leaving out costs
+included.
 """
 
 from __future__ import annotations
@@ -30,15 +31,19 @@ class Overload:
     latency: float
     shedding: bool = False
     _costs: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _left_out: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    """What it cost to leave a document out."""
     _warm: bool = False
 
     def __post_init__(self) -> None:
         if not self.latency > 0:
             raise QueryError(f"the target latency is a number of seconds above 0, not {self.latency}")
 
-    def took(self, documents: int, seconds: float) -> None:
-        """A micro-batch evaluated so many documents."""
-        if self._warm and documents and (documents >= ENOUGH or seconds > self.latency):
+    def took(self, documents: int, seconds: float, shed: int = 0) -> None:
+        """A micro-batch evaluated so many documents, and left out so many."""
+        if shed and self._costs:
+            self._left_out.append(max(0.0, seconds - documents * min(self._costs)) / shed)
+        elif self._warm and documents and (documents >= ENOUGH or seconds > self.latency):
             self._costs.append(seconds / documents)
         self._warm = True
 
@@ -50,8 +55,9 @@ class Overload:
         """The share of what waits that is kept."""
         if not self._costs:
             return 1.0
-        needed = waiting * min(self._costs) / self.latency
-        self.shedding = needed > (END if self.shedding else BEGIN)
+        cost, free = min(self._costs), min(self._left_out, default=0.0)
+        self.shedding = waiting * cost > self.latency * (END if self.shedding else BEGIN)
         if not self.shedding:
             return 1.0
-        return max(LEAST, min(1.0, AIM / needed))
+        fits = (AIM * self.latency / waiting - free) / max(cost - free, cost / 100)
+        return max(LEAST, min(1.0, fits))

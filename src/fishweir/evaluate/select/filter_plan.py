@@ -20,6 +20,7 @@ from fishweir.evaluate.arrays import Column, Ints, take, to_column
 from fishweir.evaluate.group import Columns, QueryRow, by_template
 from fishweir.evaluate.index.atoms import AtomGroup, build_groups
 from fishweir.evaluate.select.factorization.cost import independent
+from fishweir.evaluate.select.factorization.flat import flat_layout
 from fishweir.evaluate.select.factorization.layout import Literals, to_layout, to_units
 from fishweir.evaluate.select.factorization.vcb import vcb
 from fishweir.evaluate.select.filters import FilterTable, with_ends
@@ -31,6 +32,8 @@ Conjunction = frozenset[Literals]
 
 DRIFTED = 1.5
 """A plan is reconsidered when its estimated cost is off by this factor, up or down."""
+FLAT_FROM = 256
+"""So many new queries at once are evaluated by the naive plan, until they are merged or planned anew."""
 PAYS = 0.9
 """A new plan replaces it if it costs at most this share of it."""
 
@@ -53,7 +56,7 @@ def build_filters(source: Source, queries: Iterable[QueryRow], statistics: Stati
         atoms = [numbered[x.signature][part].tolist() for x, part in zip(template.literals, here, strict=True)]
         numbers += some
         conjunctions += _conjunctions(template, atoms, len(some))
-    return _planned(source, groups, numbers, conjunctions, statistics)
+    return _planned(source, groups, numbers, conjunctions, statistics, flat=len(numbers) > FLAT_FROM)
 
 
 def _conjunctions(template: Predicate, atoms: list[list[int]], count: int) -> list[Conjunction]:
@@ -132,7 +135,9 @@ def _planned(
     numbers: Sequence[int],
     conjunctions: Sequence[Conjunction],
     statistics: Statistics,
+    flat: bool = False,
 ) -> FilterTable:
+    """Factorized, or `flat`: then nothing has been counted for it, so that it is factorized as soon as something is."""
     atoms = sum(map(len, groups))
     disjunctions: dict[Literals, int] = {}
     predicates = [
@@ -147,8 +152,12 @@ def _planned(
     units = to_units(atoms, list(disjunctions))
     chances = atom_chances(source, groups, statistics)
     of_units = units.chances(chances)
-    layout = with_ends(to_layout(vcb(predicates, independent(of_units)), units, of_units), np.array(numbers, np.int64))
-    return FilterTable(source, groups, layout, chances, seen(source, groups, statistics))
+    if flat:
+        layout = flat_layout(predicates, units, of_units)
+    else:
+        layout = to_layout(vcb(predicates, independent(of_units)), units, of_units)
+    counted = 0 if flat else seen(source, groups, statistics)
+    return FilterTable(source, groups, with_ends(layout, np.array(numbers, np.int64)), chances, counted)
 
 
 def atom_chances(source: Source, groups: Sequence[AtomGroup], statistics: Statistics) -> NDArray[np.float64]:

@@ -21,14 +21,8 @@ from fishweir.intake.schema import log_batch
 from fishweir.intake.sources.rows import DELETED
 from fishweir.intake.sources.split import BATCH_DOCUMENTS, serialise
 
-SUFFIX = ".changes"
 CHANGE = "change"
 CURSOR = "row"
-
-
-def changes_stream(rows: StreamDefinition) -> StreamDefinition:
-    """The stream of the changes of another one; a document has the time of its row."""
-    return StreamDefinition(f"{rows.name}{SUFFIX}", changes_of=rows.name, timestamp=rows.timestamp, late=rows.late)
 
 
 class ChangesSource:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fishweir.evaluate.select.factorization.cost import independent
+from fishweir.evaluate.select.factorization.flat import flat_layout
 from fishweir.evaluate.select.factorization.layout import run, to_layout, to_units
 from fishweir.evaluate.select.factorization.plan import evaluate
 from fishweir.evaluate.select.factorization.vcb import vcb
@@ -49,6 +51,36 @@ def test_run_equals_evaluate(given_, chance, more, batch, shared, data):
         for facts in batch
     ]
     assert set(found) == {(d, number) for d, facts in enumerate(true) for number in evaluate(plan, facts)}
+
+
+@settings(max_examples=100, deadline=None)
+@given(predicates(15), chances, disjunctions, documents, st.data())
+def test_the_flat_layout_is_that_of_the_naive_plan(given_, chance, more, batch, data):
+    units = to_units(ATOMS, more)
+    extra = st.frozensets(st.integers(ATOMS, len(units) - 1), max_size=2) if more else st.just(frozenset())
+    given_ = [predicate | data.draw(extra) for predicate in given_]
+    of_units = units.chances(chance)
+    flat, naive = flat_layout(given_, units, of_units), to_layout(naive_plan(given_), units, of_units)
+    assert flat.cost(of_units) == pytest.approx(naive.cost(of_units))
+    assert [array.dtype for array in vars(flat).values() if isinstance(array, np.ndarray)] == [
+        array.dtype for array in vars(naive).values() if isinstance(array, np.ndarray)
+    ]
+    assert fired(flat, batch) == fired(naive, batch)
+    for node in range(len(flat)):
+        for number in flat.ends[flat.end_offsets[node] : flat.end_offsets[node + 1]]:
+            assert flat.units_of(node) == given_[number]
+
+
+def fired(layout, batch):
+    ends, nodes, _ = run(layout, *batch_of(batch))
+    return [
+        sorted(
+            int(n)
+            for node in nodes[ends[document] : ends[document + 1]]
+            for n in layout.ends[layout.end_offsets[node] : layout.end_offsets[node + 1]]
+        )
+        for document in range(len(batch))
+    ]
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,4 +1,4 @@
-"""The inner loops of joins by rows: which rows join_stretches, and which queries want each pair.
+"""The inner loops of joins by rows: which rows join, and which queries want each pair.
 
 In: rows of the new side, each with a stretch of the other side's rows in some order; bitmaps or lists of the queries of
 either. Out: pairs whose edges hold within the longest window, and of these the ones that some query wants, with all
@@ -42,7 +42,7 @@ def join_stretches(
     newest: Any,
     found: Any,
 ) -> int:
-    """Write the pairs that join_stretches; how many. `new` is the side of `chosen`, `edges` are those left to check."""
+    """Write the pairs that join; how many. `new` is the side of `chosen`, `edges` are those left to check."""
     own_documents, own_times, own_places, own_streams, own_values, own_numbers = own
     documents, times, places, streams, values, numbers = other
     ones, others, far, kinds = found

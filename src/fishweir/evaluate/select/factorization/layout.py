@@ -45,6 +45,11 @@ class Units:
         """Whether a true atom leads to the unit whenever it holds: it has no negated atom."""
         return unit < self.atoms or not self._negated[unit - self.atoms]
 
+    @property
+    def findable(self) -> NDArray[np.bool_]:
+        """By unit, whether it is."""
+        return np.append(np.ones(self.atoms, np.bool_), ~self._negated)
+
     @cached_property
     def _negated(self) -> NDArray[np.bool_]:
         before = np.append(0, np.cumsum(self.literals & 1))

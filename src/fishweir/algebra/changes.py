@@ -1,0 +1,12 @@
+"""The stream of what happens to the rows of a changing file, as queries name it."""
+
+from __future__ import annotations
+
+from fishweir.algebra.nodes import StreamDefinition
+
+SUFFIX = ".changes"
+
+
+def changes_stream(rows: StreamDefinition) -> StreamDefinition:
+    """The stream of the changes of another one; a document has the time of its row."""
+    return StreamDefinition(f"{rows.name}{SUFFIX}", changes_of=rows.name, timestamp=rows.timestamp, late=rows.late)

@@ -1,0 +1,59 @@
+"""Processor time of this process and all it has started: the JVM and Spark's Python workers are its children."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds of the processor and of the clock; `kernels` of the processor are those of Python workers."""
+
+    processor: float
+    wall: float
+    workers: float = 0.0
+
+
+class Stopwatch:
+    """Started when it is made."""
+
+    def __init__(self) -> None:
+        self._before, self._began = _by_process(), time.perf_counter()
+
+    def spent(self) -> Spent:
+        wall, after = time.perf_counter() - self._began, _by_process()
+        each = {pid: seconds - self._before.get(pid, 0.0) for pid, seconds in after.items()}
+        workers = sum(seconds for pid, seconds in each.items() if pid != os.getpid() and _is_python(pid))
+        return Spent(sum(each.values()), wall, workers)
+
+
+def _by_process() -> dict[int, float]:
+    """Seconds of each process below this one, itself included, with children that have ended."""
+    parents, seconds = {}, {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has ended meanwhile
+            parents[int(folder.name)] = int(fields[1])
+            seconds[int(folder.name)] = sum(map(int, fields[11:15])) / TICK
+    return {pid: spent for pid, spent in seconds.items() if _is_below(pid, parents)}
+
+
+def _is_below(pid: int, parents: dict[int, int]) -> bool:
+    while pid != os.getpid() and pid in parents:
+        pid = parents[pid]
+    return pid == os.getpid()
+
+
+def _is_python(pid: int) -> bool:
+    try:
+        return b"python" in Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0]
+    except OSError:
+        return False
