@@ -94,6 +94,7 @@ class Weir(EngineWeir):
     """A weir whose micro-batches run in the calling thread, cut into `parallelism` tasks each."""
 
     parallelism = 1
+    runs_beside = False
 
     def _new_job(self, batches: MicroBatches) -> Job:
         return InlineJob(batches, self.parallelism)

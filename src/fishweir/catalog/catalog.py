@@ -146,9 +146,24 @@ class Catalog:
 
     def planned(self, after: int, upto: int) -> Iterator[tuple[int, Any, list[Constant]]]:
         """Living queries in (after, upto] as the planner wants them: number, template, constants."""
-        wanted = sa.select(queries.c.number, queries.c.shape, queries.c.constants).where(
-            queries.c.added.between(after + 1, upto), queries.c.dropped.is_(None)
-        )
+        return self._rows(queries.c.added.between(after + 1, upto))
+
+    def planned_queries(self, numbers: Sequence[int]) -> Iterator[tuple[int, Any, list[Constant]]]:
+        """As `planned`, by number."""
+        for i in range(0, len(numbers), 10_000):
+            yield from self._rows(queries.c.number.in_(numbers[i : i + 10_000]))
+
+    def starting(self, after: int, upto: int) -> list[tuple[int, int, float]]:
+        """Living queries in (after, upto] that say when they start and replace no others: number, change, start."""
+        chosen = queries.c.added.between(after + 1, upto) & queries.c.start.is_not(None)
+        chosen &= queries.c.dropped.is_(None) & queries.c.replaces.is_(None)
+        with self.engine.connect() as connection:
+            found = connection.execute(sa.select(queries.c.number, queries.c.added, queries.c.start).where(chosen))
+            return [(row.number, row.added, row.start) for row in found]
+
+    def _rows(self, chosen: sa.ColumnElement[bool]) -> Iterator[tuple[int, Any, list[Constant]]]:
+        wanted = sa.select(queries.c.number, queries.c.shape, queries.c.constants)
+        wanted = wanted.where(chosen, queries.c.dropped.is_(None))
         with self.engine.connect() as connection:
             result = connection.execution_options(yield_per=10_000).execute(wanted.order_by(queries.c.added))
             for number, shape, constants in result:

@@ -16,6 +16,7 @@ EXPERIMENTS = {
     "mmqjp": "fishweir.papers.mmqjp.experiment.run",
     "niagaracq": "fishweir.papers.niagaracq.run",
     "paths": "fishweir.papers.paths.run",
+    "refresh": "fishweir.papers.refresh.run",
     "roses": "fishweir.papers.roses.experiment.run",
     "shedding": "fishweir.papers.shedding.run",
     "spatialjoin": "fishweir.papers.spatialjoin.experiment.run",

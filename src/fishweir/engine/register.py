@@ -303,12 +303,17 @@ class Registration:
             raise self._refused(statement, "reads itself", name)
         if self.published.declare(name, self.feeds.is_published(name)):
             return
+        if is_url(name):
+            if without_credentials(name) != name:
+                reason = "reads a URL with a password, which would be the name of the stream; write: create stream"
+                raise self._refused(statement, reason, name)
+            stream = StreamDefinition(name, path=name, format="xml")
+            self._add_stream(CreateStream(stream, text=f"create stream '{name}' from '{name}' format xml"))
+            return
         rows = self.streams.get(name.removesuffix(SUFFIX))
         if name.endswith(SUFFIX) and rows is not None and rows.rows is not None:
             self._add_stream(CreateStream(changes_stream(rows), text=f"changes of {rows.name}"))
             return
-        if "://" in name:
-            raise self._refused(statement, f"reads {name}; URLs are not supported yet", name)
         path = self.base / name
         if not path.is_file():
             raise self._refused(statement, f"reads {name}, which is neither a stream nor a file", name)

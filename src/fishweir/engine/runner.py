@@ -221,7 +221,7 @@ class Runner:
     def _caught_up(self) -> bool:
         if not all(feeder.drained() for feeder in list(self.feeders.values())):
             return False
-        if any(source.working for source in self.sources.values()):
+        if any(source.working for source in self.sources.values()) or self.batches.between.working:
             return False
         evaluated = all(self.batches.offsets.get(id, 0) >= head for id, head in heads(self.home).items())
         return evaluated and self.office.is_idle() and not self.materializer.waiting() and not self.make_up.waiting()

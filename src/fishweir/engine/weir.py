@@ -70,6 +70,9 @@ def open(
 
 
 class Weir(Administration, Publishing):
+    runs_beside = True
+    """Whether what need not hold up the job has threads of its own."""
+
     def __init__(
         self,
         home: Path,
@@ -181,6 +184,7 @@ class Weir(Administration, Publishing):
     def _new_runner(self, stopped: threading.Event, rebuilder: Rebuilder) -> Runner:
         from fishweir.engine.make_up import MakeUp
         from fishweir.engine.materialize import Materializer
+        from fishweir.engine.past import PastRuns
         from fishweir.engine.runner import Runner
         from fishweir.engine.shedding import shedder_of
         from fishweir.pipeline.batch import MicroBatches
@@ -200,6 +204,7 @@ class Weir(Administration, Publishing):
         )
         materializer.reached = batches.reached
         batches.shedder = shedder_of(self.home, self.catalog, self.overload)
+        batches.between = PastRuns(self.home, self.catalog, self.table, self.runs_beside)
         return Runner(
             self.home,
             self.catalog,

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import math
+import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -80,6 +81,24 @@ class Job(Protocol):
     def stop(self) -> None: ...
 
 
+class Between(Protocol):
+    """What else is committed: called between micro-batches, by the thread that commits."""
+
+    @property
+    def working(self) -> bool:
+        """Whether something is under way without which it cannot be said that nothing is left to do."""
+
+    def __call__(self, batches: MicroBatches) -> bool:
+        """Whether it committed something."""
+
+
+class Nothing:
+    working = False
+
+    def __call__(self, batches: MicroBatches) -> bool:
+        return False
+
+
 class MicroBatches:
     """What micro-batches share: the plan in force, statistics, how far each stream has been evaluated.
 
@@ -109,6 +128,7 @@ class MicroBatches:
         self.queries = 0
         self.shedder: Shedder | None = None
         self.on_commit: Callable[[], None] = lambda: None
+        self.between: Between = Nothing()
         self._warned = False
         self._changed: set[str] = set()
         """Streams whose counters are not written down yet."""
@@ -116,6 +136,8 @@ class MicroBatches:
 
     def step(self, executor: Executor, arrived: float = math.inf) -> bool:
         """Evaluates and commits one micro-batch, if anything waits that has `arrived` by a time; whether it did."""
+        if self.between(self):
+            return True
         if not is_waiting(self.home, self.offsets):
             return False
         plan = self.newest(self.statistics)
@@ -183,6 +205,31 @@ class MicroBatches:
         before, self.last = self.last, commit
         remove_others(self.home.state, [*states, *(StateFile(**file) for file in before.states)])
         self.offsets |= summary.offsets
+        self.on_commit()
+
+    def commit_past(self, folder: Path, summary: Summary, version: int, queries: Sequence[int]) -> None:
+        """Commits results over documents that were evaluated before; `folder` has their files."""
+        batch = self.last.batch + 1
+        target = self.table.batch_folder(batch)
+        shutil.rmtree(target, ignore_errors=True)
+        if summary.files:
+            folder.rename(target)
+        self._check_written(summary, target)
+        self.last = replace(
+            self.last,
+            batch=batch,
+            version=version,
+            files=summary.files,
+            matches=summary.matches,
+            past=list(queries),
+            at=self.clock(),
+            documents=0,
+            aside=0,
+            offsets={},
+            missed={},
+            seconds=0.0,
+        )
+        self.table.commit(self.last)
         self.on_commit()
 
     def reached(self, source: Source, commit: Commit) -> float:

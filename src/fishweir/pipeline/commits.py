@@ -52,6 +52,8 @@ class Commit:
     """By stream, what was decided (shedding.StreamShed)."""
     level: int = 0
     """How far the allowance for late items is cut to keep the state within its limit (lateness.LEVELS)."""
+    past: list[int] = field(default_factory=list)
+    """The queries whose results over earlier documents these are; then it is no micro-batch."""
     before: str = ""
     """The checksum of the commit before it: commits form a chain."""
 

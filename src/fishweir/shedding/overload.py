@@ -1,9 +1,8 @@
 """Overload: whether more waits than can be processed within the target latency, and which share of it can be kept.
 
 In: how many entries wait, and how long recent micro-batches took for how many documents. Out: the share to keep, 1.0
-for all. The time per document is the least of the recent micro-batches: what a micro-batch costs whatever it holds
-weighs on small ones, so they say little, and a rate that was reached once can be reached again. The first one of a
-process compiles and is not counted. Shedding begins when what waits would take longer than the target, and ends when
+for all. The time per document is the median of recent micro-batches. Small ones are not counted, since what a micro-batch
+costs whatever it holds weighs on them, nor is the first one of a process, which compiles. Shedding begins when what waits would take longer than the target, and ends when
 it would take less than half of it (hysteresis); in between it keeps what fits into four fifths, what leaving out costs
 included.
 """
@@ -12,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from statistics import median
 
 from fishweir.errors import QueryError
 
@@ -42,20 +42,20 @@ class Overload:
     def took(self, documents: int, seconds: float, shed: int = 0) -> None:
         """A micro-batch evaluated so many documents, and left out so many."""
         if shed and self._costs:
-            self._left_out.append(max(0.0, seconds - documents * min(self._costs)) / shed)
+            self._left_out.append(max(0.0, seconds - documents * median(self._costs)) / shed)
         elif self._warm and documents and (documents >= ENOUGH or seconds > self.latency):
             self._costs.append(seconds / documents)
         self._warm = True
 
     def room(self, otherwise: int) -> int:
         """How many documents fit into half of the target; `otherwise` where that is not known."""
-        return int(self.latency * END / min(self._costs)) if self._costs else otherwise
+        return int(self.latency * END / median(self._costs)) if self._costs else otherwise
 
     def share(self, waiting: int) -> float:
         """The share of what waits that is kept."""
         if not self._costs:
             return 1.0
-        cost, free = min(self._costs), min(self._left_out, default=0.0)
+        cost, free = median(self._costs), median(self._left_out or [0.0])
         self.shedding = waiting * cost > self.latency * (END if self.shedding else BEGIN)
         if not self.shedding:
             return 1.0
