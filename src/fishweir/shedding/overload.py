@@ -1,10 +1,10 @@
 """Overload: whether more waits than can be processed within the target latency, and which share of it can be kept.
 
 In: how many entries wait, and how long recent micro-batches took for how many documents. Out: the share to keep, 1.0
-for all. The time per document is the median of recent micro-batches. Small ones are not counted, since what a micro-batch
-costs whatever it holds weighs on them, nor is the first one of a process, which compiles. Shedding begins when what waits would take longer than the target, and ends when
-it would take less than half of it (hysteresis); in between it keeps what fits into four fifths, what leaving out costs
-included.
+for all. The time per document is the median of recent micro-batches. Small ones are not counted, since what a
+micro-batch costs whatever it holds weighs on them, nor is the first one of a process, which compiles. Shedding begins
+when what waits would take longer than the target, and ends when it would take less than half of it (hysteresis). In
+between it keeps what fits into four fifths, what leaving out costs included.
 """
 
 from __future__ import annotations
