@@ -96,6 +96,11 @@ class Subscribers:
     def of(self, query: str) -> list[Subscription]:
         return standing(self.connection, subscriptions.c.query == query)
 
+    def feeds(self) -> set[str]:
+        """The names of what somebody subscribes to, beside the actions of the queries themselves."""
+        living = (subscriptions.c.dropped.is_(None) | subscriptions.c.paused) & ~subscriptions.c.by_query
+        return set(self.connection.scalars(sa.select(subscriptions.c.query).where(living).distinct()))
+
     def end(self, chosen: sa.ColumnElement[bool], change: int | None = None) -> int:
         """Ends subscriptions, and the timers that nobody waits for any more; how many there were."""
         living = chosen & (subscriptions.c.dropped.is_(None) | subscriptions.c.paused)

@@ -129,8 +129,9 @@ class Registration:
         return [str(statement.name)]
 
     def drop_many(self, names: Sequence[str]) -> None:
-        """Drops queries in order; those that nobody can read by name, which are most, together."""
+        """Drops queries in order; those that nobody reads by name, which are most, together."""
         known = self.change.living(names)
+        read = self._read_names() if any(living.published for living in known.values()) else set()
         plain: list[Living] = []
         for name in names:
             found = known.pop(name, None)
@@ -139,7 +140,7 @@ class Registration:
                 plain = []
                 self.change.drop(name)  # one that is paused, or none
                 continue
-            if found.published:
+            if found.published and name in read:
                 self._drop_plain(plain)
                 plain = []
                 self._drop(name)
@@ -150,7 +151,16 @@ class Registration:
     def _drop_plain(self, some: Sequence[Living]) -> None:
         if some:
             self.change.drop_many([living.number for living in some])
+            gone = [living.name for living in some if living.published]
+            if gone:
+                self.feeds.forget()
+                self.published.forget(gone)
             self.published.sweep(self.change.sources_of(living.shape for living in some))
+
+    def _read_names(self) -> set[str]:
+        """The names that somebody reads, or has read, or subscribes to."""
+        streams = {name for stream in self.streams.values() for name in (stream.name, stream.virtual) if name}
+        return streams | self.change.publications.read_names() | self.change.subscribers.feeds()
 
     def _drop(self, name: str, feed: bool = False) -> None:
         if self.feeds.is_published(name):
