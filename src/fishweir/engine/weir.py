@@ -19,7 +19,7 @@ from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.administration import Administration, schedule_of
-from fishweir.engine.background import Background
+from fishweir.engine.background import Background, start_beside
 from fishweir.engine.publishing import Publishing
 from fishweir.engine.pushed import open_to_all
 from fishweir.errors import HomeError, QueryError
@@ -106,6 +106,7 @@ class Weir(Administration, Publishing):
         self._background: Background | None = None
         self.overload: Overload | None = None
         """Whether more waits than the target latency allows; None where there is no target."""
+        self._starting: threading.Thread | None = None
         self._stopped = threading.Event()
         self._make_streams()
 
@@ -172,6 +173,7 @@ class Weir(Administration, Publishing):
             self.overload = Overload(latency)
         with self.home.job_lock():
             stopped = self._stopped = threading.Event()
+            self._prepare()
             rebuilder = self._new_rebuilder()
             self._runner = self._new_runner(stopped, rebuilder)
             try:
@@ -180,6 +182,11 @@ class Weir(Administration, Publishing):
                 self._runner = None
                 rebuilder.close()
             self._expire()
+
+    def _prepare(self) -> None:
+        """Starts Spark beside what else a run needs first: the JVM takes longest."""
+        if self._spark is None and "spark" not in self.__dict__:
+            self._starting = start_beside(lambda: self.spark)
 
     def _new_runner(self, stopped: threading.Event, rebuilder: Rebuilder) -> Runner:
         from fishweir.engine.make_up import MakeUp
@@ -314,6 +321,8 @@ class Weir(Administration, Publishing):
     def close(self) -> None:
         """Stops what runs; Spark too, where this weir started it."""
         self.stop()
+        if self._starting is not None:
+            self._starting.join()
         self.catalog.close()
         if self._spark is None and "spark" in self.__dict__:
             self.spark.stop()
