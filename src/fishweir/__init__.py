@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fishweir.algebra.operators import Condition
+    from fishweir.engine.check import check
     from fishweir.engine.extensions import (
         register_condition,
         register_source,
         unregister_condition,
         unregister_source,
     )
+    from fishweir.engine.repair import repair
     from fishweir.engine.weir import Weir, open
     from fishweir.errors import FishweirError, HomeError, QueryError, QuerySyntaxError, SourceError
     from fishweir.evaluate.index.registry import IndexFactory
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from fishweir.pipeline.results import Results
 
 _PLACES = {
+    "check": "engine.check", "repair": "engine.repair",
     "Weir": "engine.weir", "open": "engine.weir", "Result": "pipeline.result", "Results": "pipeline.results",
     "FishweirError": "errors", "HomeError": "errors", "QueryError": "errors", "QuerySyntaxError": "errors",
     "SourceError": "errors", "Condition": "algebra.operators", "IndexFactory": "evaluate.index.registry",
@@ -28,8 +31,22 @@ _PLACES = {
 }  # fmt: skip
 
 __all__ = [
-    "Condition", "FishweirError", "HomeError", "IndexFactory", "QueryError", "QuerySyntaxError", "Result", "Results",
-    "SourceError", "Weir", "open", "register_condition", "register_source", "unregister_condition",
+    "Condition",
+    "FishweirError",
+    "HomeError",
+    "IndexFactory",
+    "QueryError",
+    "QuerySyntaxError",
+    "Result",
+    "Results",
+    "SourceError",
+    "Weir",
+    "check",
+    "open",
+    "register_condition",
+    "register_source",
+    "repair",
+    "unregister_condition",
     "unregister_source",
 ]  # fmt: skip
 

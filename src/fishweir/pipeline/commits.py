@@ -65,6 +65,8 @@ class ResultsTable:
             self.commits_folder.mkdir(parents=True, exist_ok=True)
         self._chain: list[tuple[Commit, str]] = []
         """All commits, with their checksums."""
+        self._is_whole = False
+        """Whether all that were there when the first was read have been found."""
 
     def batch_folder(self, batch: int) -> Path:
         return self.folder / f"{batch:09d}"
@@ -79,6 +81,11 @@ class ResultsTable:
         """All commits behind a batch, in order; a commit is read once."""
         self._follow()
         return [commit for commit, _ in self._chain[after + 1 :]]
+
+    @property
+    def read_so_far(self) -> list[Commit]:
+        """The commits up to where the chain is broken, or was when it was last followed."""
+        return [commit for commit, _ in self._chain]
 
     def rows(self, commit: Commit) -> pa.Table:
         """The result rows of a micro-batch."""
@@ -99,8 +106,7 @@ class ResultsTable:
     def _follow(self) -> None:
         """Reads the commits that are new since the last time; raises where the chain is broken."""
         with self._lock:
-            first = not self._chain
-            newest = self._newest() if first else -1
+            newest = -1 if self._is_whole else self._newest()
             while (path := self._path(len(self._chain))).exists():
                 content, sum = read_sealed(path)
                 if content["before"] != (self._chain[-1][1] if self._chain else ""):
@@ -111,6 +117,7 @@ class ResultsTable:
                 self._chain.append((Commit(**content), sum))
             if len(self._chain) <= newest:
                 raise damaged(path, f"is missing, though {newest + 1:,} micro-batches were committed")
+            self._is_whole = True
 
     def _newest(self) -> int:
         """The highest number that a commit ever had here."""
