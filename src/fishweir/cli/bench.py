@@ -19,6 +19,7 @@ EXPERIMENTS = {
     "paths": "fishweir.papers.paths.run",
     "refresh": "fishweir.papers.refresh.run",
     "roses": "fishweir.papers.roses.experiment.run",
+    "shedding": "fishweir.papers.shedding.run",
     "spatialjoin": "fishweir.papers.spatialjoin.experiment.run",
     "way": "fishweir.papers.way.run",
 }
