@@ -12,6 +12,7 @@ import typer
 from fishweir.cli.common import errors
 
 EXPERIMENTS = {
+    "delivery": "fishweir.papers.delivery.run",
     "lateness": "fishweir.papers.lateness.run",
     "mmqjp": "fishweir.papers.mmqjp.experiment.run",
     "niagaracq": "fishweir.papers.niagaracq.run",
