@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     )
     from fishweir.engine.repair import repair
     from fishweir.engine.weir import Weir, open
-    from fishweir.errors import FishweirError, HomeError, QueryError, QuerySyntaxError, SourceError
+    from fishweir.errors import BacklogError, FishweirError, HomeError, QueryError, QuerySyntaxError, SourceError
     from fishweir.evaluate.index.registry import IndexFactory
     from fishweir.pipeline.result import Result
     from fishweir.pipeline.results import Results
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "check": "engine.check", "repair": "engine.repair",
     "Weir": "engine.weir", "open": "engine.weir", "Result": "pipeline.result", "Results": "pipeline.results",
+    "BacklogError": "errors",
     "FishweirError": "errors", "HomeError": "errors", "QueryError": "errors", "QuerySyntaxError": "errors",
     "SourceError": "errors", "Condition": "algebra.operators", "IndexFactory": "evaluate.index.registry",
     "register_condition": "engine.extensions", "unregister_condition": "engine.extensions",
@@ -31,6 +32,7 @@ _PLACES = {
 }  # fmt: skip
 
 __all__ = [
+    "BacklogError",
     "Condition",
     "FishweirError",
     "HomeError",

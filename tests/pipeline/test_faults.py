@@ -161,6 +161,8 @@ def damaged(home: Path, kind: str, damage: Callable[[Path], None]) -> Path:
 def test_at_rest(
     kind: str, damage: Callable[[Path], None], template: Path, right: dict[str, Any], tmp_path: Path
 ) -> None:
+    if kind == "catalog" and damage is flipped:
+        pytest.skip("SQLite has no checksums: what a flipped bit of the catalog does depends on where it is")
     home = tmp_path / "home"
     shutil.copytree(template, home)
     path = damaged(home, kind, damage)

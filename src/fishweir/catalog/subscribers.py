@@ -89,7 +89,10 @@ class Subscribers:
 
     def add(self, row: dict[str, Any]) -> None:
         """Stores a subscription; one that stands word for word is passed over."""
-        if any(one.text == row["text"] for one in self.of(row["query"])):
+        living = subscriptions.c.dropped.is_(None) | subscriptions.c.paused
+        same = (subscriptions.c.text == row["text"]) & (subscriptions.c.query == row["query"]) & living
+        same &= ~subscriptions.c.by_query
+        if self.connection.scalar(sa.select(subscriptions.c.id).where(same).limit(1)) is not None:
             return
         self.connection.execute(sa.insert(subscriptions).values(**row, added=self.take(1)))
 

@@ -73,9 +73,8 @@ class Office:
         before = self.delivered
         self.collector.catch_up()
         self._look()
-        while claimed := self._claim(1):
-            for delivery in claimed:
-                self._settle([self.sender.send(delivery)])
+        while claimed := self._claim(SENDERS):
+            self._settle([self.sender.send(delivery) for delivery in claimed])
         return self.delivered - before
 
     # In threads of its own

@@ -1,4 +1,5 @@
-"""What an administrator does: list, search, replace, pause and resume, and look after what was not delivered."""
+"""What an administrator does: list, search, replace, pause and resume, and look after what was not delivered;
+and the actions of programs."""
 
 from __future__ import annotations
 

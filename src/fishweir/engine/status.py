@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fishweir.algebra.intervals import interval_text
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
+from fishweir.engine.make_up import made_up
 from fishweir.engine.timeliness import Timeliness, missing, timeliness
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, about_feed, open_log
@@ -88,6 +89,10 @@ class StreamStatus:
     """How late its items are, if joins read it."""
     about: dict[str, str] = field(default_factory=dict)
     """What a feed says of itself: title, link and description."""
+    shed: int = 0
+    """Items that were left out under overload."""
+    made_up: int = 0
+    """Of those, the ones that were evaluated later."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,9 @@ class EngineStatus:
             if s.elements:
                 walked = f"{s.elements - s.skipped:,} elements walked, {s.skipped:,} skipped"
                 lines.append(f"    {walked}, distinct paths: {s.paths:,}")
+            if s.shed:
+                later = f", {s.made_up:,} evaluated later" if s.made_up else ""
+                lines.append(f"    {s.shed:,} left out under overload{later}")
             if s.times is not None:
                 lines.append(f"    {s.times}, watermark {moment(s.times.watermark)}")
         lines += [f"  subscription to {s.feed}: {s}" for s in self.subscriptions[:SHOWN]]
@@ -192,6 +200,8 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
             counted.paths,
             timeliness(home, table, name, id),
             about_feed(home, id) if stream.format == "feed" else {},
+            sum(commit.shed.get(str(id), 0) for commit in commits),
+            made_up(open_log(home.streams, id)) if stream.make_up else 0,
         )
     version, runs = catalog.version(), table.newest().states
     return EngineStatus(

@@ -46,6 +46,10 @@ class Commit:
     """By stream, the highest watermark that documents were ever dropped by."""
     missed: dict[str, int] = field(default_factory=dict)
     """Of each stream the documents in it that came later than allowed."""
+    shed: dict[str, int] = field(default_factory=dict)
+    """By stream, the entries that were left out under overload; their numbers are in the files `shed-*`."""
+    shedding: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By stream, what was decided (shedding.StreamShed)."""
     level: int = 0
     """How far the allowance for late items is cut to keep the state within its limit (lateness.LEVELS)."""
     past: list[int] = field(default_factory=list)
@@ -128,6 +132,12 @@ class ResultsTable:
         from fishweir.pipeline.writer import ASIDE
 
         return self._table(commit, ("aside",), ASIDE)
+
+    def shed(self, commit: Commit) -> pa.Table:
+        """The entries that a micro-batch left out."""
+        from fishweir.pipeline.writer import SHED
+
+        return self._table(commit, ("shed",), SHED)
 
     def offsets(self) -> dict[str, int]:
         """How far each stream has been evaluated."""

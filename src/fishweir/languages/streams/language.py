@@ -111,6 +111,9 @@ class StreamTransformer(ScheduleTransformer):
     def shed(self, keyword: Token, _allowed: Token) -> Clause:
         return keyword, {"shed_allowed": True}
 
+    def make_up(self, keyword: Token, _up: Token, _within: Token, interval: float) -> Clause:
+        return keyword, {"make_up": interval}
+
 
 def _format(word: Token) -> str:
     name = word.lower()
