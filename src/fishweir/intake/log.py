@@ -146,7 +146,7 @@ class StreamLog:
 
     def entry(self, number: int) -> Entry:
         """One entry by its number; IndexError where there is none."""
-        if not 0 < number <= self.head():
+        if not (0 < number <= self._head or 0 < number <= self.head()):
             raise IndexError(f"stream {self.stream.name} has no entry {number}")
         _, found = next(self.read(number - 1, number))
         row = found.to_pylist()[0]
