@@ -129,6 +129,8 @@ def test_a_guarded_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
             "create stream F from '/etc/passwd';",
             "create stream F from 'http://169.254.169.254/x.xml' format feed;",
             "create feed G from 'http://localhost/feed';",
+            "create stream S; create query q as S//a do http 'http://127.0.0.1:8000/hook';",
+            "create stream S; create feed G from S; subscribe to G output http 'http://10.0.0.1/hook';",
             "create stream S; create feed G from S; subscribe to G apply '/etc/x.xsl' output file 'x.xml';",
         ):
             with pytest.raises(FishweirError, match="the guard is on"):

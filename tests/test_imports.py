@@ -37,6 +37,7 @@ SEE_ALL = {"__init__", "__main__", "engine", "cli", "papers", "testing"}
 EVALUATOR: dict[str, set[str]] = {
     "arrays": set(),
     "jit": set(),
+    "precompile": {"jit"},
     "matches": {"arrays"},
     "results": {"arrays"},
     "witnesses": {"arrays", "jit"},

@@ -33,6 +33,10 @@ class HomeError(FishweirError):
     """The home folder is in use by another job, was written by another version, or has lost or damaged files."""
 
 
+class BacklogError(FishweirError):
+    """More entries wait to be evaluated than may wait: publish again later."""
+
+
 class CannotWrite(HomeError, OSError):
     """A file of the home cannot be written: no space, no right. Whoever can wait tries again."""
 

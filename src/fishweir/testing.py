@@ -96,6 +96,9 @@ class Weir(EngineWeir):
     parallelism = 1
     runs_beside = False
 
+    def _prepare(self) -> None:
+        """There is no Spark to start."""
+
     def _new_job(self, batches: MicroBatches) -> Job:
         return InlineJob(batches, self.parallelism)
 

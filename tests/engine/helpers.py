@@ -47,7 +47,7 @@ def aside(weir: Weir, stream: str | None = None) -> dict[str, str]:
     return {entry.document: entry.reason for entry in found}
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> None:
+def wait_for(condition: Callable[[], Any], seconds: float = 600.0) -> None:
     """Waits until a condition holds; fails when it does not in time."""
     ends = time.monotonic() + seconds
     while not condition():

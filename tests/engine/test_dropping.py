@@ -64,6 +64,19 @@ def test_readers_go_before_what_they_read(five):
     assert "P" not in five.catalog.streams()
 
 
+def test_feeds_go_together_unless_somebody_reads_or_subscribes_to_them(five):
+    """Those that nobody reads need no look at each."""
+    five.execute("create stream N; create feed f1 from N; create feed f2 from N; create feed f3 from f2")
+    five.execute("drop where name like 'f1'; create feed f1 from N")
+    with pytest.raises(QueryError, match="the feed f2 is read by f3"):
+        five.drop_many(["f1", "f2"])
+    five.execute("subscribe to f1 output file 'out.jsonl'")
+    with pytest.raises(QueryError, match="the feed f1 has subscribers"):
+        five.drop_many(["f1"])
+    five.execute("unsubscribe from f1; drop where name like 'f%'")
+    assert not [name for name in five.catalog.names() if name.startswith("f")]
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [

@@ -88,7 +88,7 @@ def test_processes_append_at_the_same_time(tmp_path: Path) -> None:
     for worker in workers:
         worker.start()
     log = StreamLog(tmp_path, XML)
-    deadline = time.time() + 60
+    deadline = time.time() + 600
     while log.head() < 360 and time.time() < deadline:
         time.sleep(0.01)
     for worker in workers:

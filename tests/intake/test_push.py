@@ -52,7 +52,7 @@ def test_timestamps_in_words() -> None:
         (["<a/>"], {"ids": []}, "stream S: 1 items but 0 ids"),
         (["<a/>"], {"ids": [5]}, "stream S: the id 5 is not a string"),
         (["<a/>"], {"timestamps": ["soon"]}, "stream S: the timestamp 'soon'"),
-        ([{"a": 1}], {}, "stream S takes XML as str or bytes, not dict"),
+        ([5], {}, "stream S takes XML as str or bytes, and objects as dicts, not int"),
     ],
 )
 def test_refused(items: Any, options: Any, message: str) -> None:

@@ -35,7 +35,7 @@ def test_paths_may_be_absolute(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"path": "no.xml"}, "stream S: .*no.xml does not exist"),
-        ({"path": "http://a/b.xml"}, "stream S from 'http://a/b.xml': only files"),
+        ({"path": "ftp://a/b.xml"}, "stream S from 'ftp://a/b.xml': only files"),
         ({"path": "a", "format": "kafka"}, "only files"),
         ({"path": "a", "format": "yaml"}, "unknown format yaml"),
         ({"path": "a", "format": "csv"}, "format csv, but the stream declares no columns"),

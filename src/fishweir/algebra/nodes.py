@@ -342,6 +342,8 @@ class StreamDefinition:
     stylesheet: str | None = None
     element: str | None = None
     """Of tuples that a published query passes on as they are: the name of their element, where they came from."""
+    make_up: float | None = None
+    """For how many seconds after its arrival what was shed is still evaluated."""
     late: float | None = None
     """How many seconds behind the newest an item may come; None where that is learned."""
     changes_of: str | None = None

@@ -84,7 +84,7 @@ class Catalog:
     def _blame(self, context: Any) -> None:
         """What is wrong with the database, not with a statement, concerns the home."""
         error = context.original_exception
-        if type(error) in (sqlite3.DatabaseError, sqlite3.OperationalError):
+        if type(error) in (sqlite3.DatabaseError, sqlite3.OperationalError) and "locked" not in str(error):
             context.chained_exception = self._damaged(error)
 
     def _damaged(self, error: BaseException) -> HomeError:

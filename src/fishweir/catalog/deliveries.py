@@ -53,6 +53,7 @@ subscriptions = Table(
     Column("dropped", Integer),
     Index("subscriptions_of", "query", "timed"),
     Index("subscriptions_to", "channel"),
+    Index("subscriptions_by", "text", sqlite_where=text("not by_query")),
     Index("subscriptions_expire", "expire", sqlite_where=text("expire is not null")),
 )  # fmt: skip
 

@@ -89,12 +89,20 @@ class Subscribers:
 
     def add(self, row: dict[str, Any]) -> None:
         """Stores a subscription; one that stands word for word is passed over."""
-        if any(one.text == row["text"] for one in self.of(row["query"])):
+        living = subscriptions.c.dropped.is_(None) | subscriptions.c.paused
+        same = (subscriptions.c.text == row["text"]) & (subscriptions.c.query == row["query"]) & living
+        same &= ~subscriptions.c.by_query
+        if self.connection.scalar(sa.select(subscriptions.c.id).where(same).limit(1)) is not None:
             return
         self.connection.execute(sa.insert(subscriptions).values(**row, added=self.take(1)))
 
     def of(self, query: str) -> list[Subscription]:
         return standing(self.connection, subscriptions.c.query == query)
+
+    def feeds(self) -> set[str]:
+        """The names of what somebody subscribes to, beside the actions of the queries themselves."""
+        living = (subscriptions.c.dropped.is_(None) | subscriptions.c.paused) & ~subscriptions.c.by_query
+        return set(self.connection.scalars(sa.select(subscriptions.c.query).where(living).distinct()))
 
     def end(self, chosen: sa.ColumnElement[bool], change: int | None = None) -> int:
         """Ends subscriptions, and the timers that nobody waits for any more; how many there were."""

@@ -6,7 +6,7 @@ import logging
 
 import typer
 
-from fishweir.cli import administer, bench, demo, execute, look, run
+from fishweir.cli import administer, bench, check, demo, execute, look, opml, run
 from fishweir.cli.common import LateHandler
 
 ABOUT = "Hundreds of thousands of standing queries over XML, feeds and tuples in one Spark job."
@@ -17,6 +17,8 @@ app.command()(execute.execute)
 app.command()(look.explain)
 app.command()(look.status)
 app.command()(look.results)
+app.command()(check.check)
+app.command()(check.repair)
 app.command("list")(administer.list_)
 app.command()(administer.pause)
 app.command()(administer.resume)
@@ -28,6 +30,7 @@ app.command()(administer.resend)
 app.command()(administer.unsubscribe)
 app.command()(demo.demo)
 app.command()(bench.bench)
+app.add_typer(opml.app, name="opml")
 
 
 @app.callback()

@@ -12,11 +12,14 @@ import typer
 from fishweir.cli.common import errors
 
 EXPERIMENTS = {
+    "delivery": "fishweir.papers.delivery.run",
     "lateness": "fishweir.papers.lateness.run",
     "mmqjp": "fishweir.papers.mmqjp.experiment.run",
     "niagaracq": "fishweir.papers.niagaracq.run",
     "paths": "fishweir.papers.paths.run",
+    "refresh": "fishweir.papers.refresh.run",
     "roses": "fishweir.papers.roses.experiment.run",
+    "shedding": "fishweir.papers.shedding.run",
     "spatialjoin": "fishweir.papers.spatialjoin.experiment.run",
     "way": "fishweir.papers.way.run",
 }

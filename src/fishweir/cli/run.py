@@ -31,6 +31,10 @@ def run(
     state_limit: Annotated[
         int, typer.Option(metavar="MIB", min=1, help="What joins may keep for late items, in MiB on disk.")
     ] = STATE_LIMIT // 2**20,
+    latency: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="The target latency: beyond it, what matters least is left out."),
+    ] = None,
     defaults: Annotated[
         str, typer.Option(help="Times of statements that give none: 'every 1 hour expire in 90 days'.")
     ] = "",
@@ -51,7 +55,7 @@ def run(
             signal.signal(number, lambda *_: weir.stop())
         bar = RunBar()
         with bar.bar:
-            weir.run(until_idle=until_idle, on_progress=bar)
+            weir.run(until_idle=until_idle, on_progress=bar, latency=latency)
         if results is not None:
             write_results(weir, results)
         summarise(weir)

@@ -1,1 +1,1 @@
-"""Results to subscribers: actions, and the dispatcher that remembers what has been delivered."""
+"""Results to subscribers: outbox, timers, and the outputs that they go to."""

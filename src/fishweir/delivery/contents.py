@@ -39,8 +39,9 @@ class Contents:
         """The results for a channel in the micro-batches (after, upto], and the names of what they are results of."""
         found: list[Result] = []
         names: dict[str, None] = {}
+        going = self.fired.of_channel(channel)
         for commit in self.commits(after, upto):
-            feeds = self.fired.of_channel(commit, channel)
+            feeds = going(commit)
             results = self._results(commit, feeds)
             names |= dict.fromkeys(sorted(feeds.values())) if results else {}
             found += results

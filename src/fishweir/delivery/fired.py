@@ -7,7 +7,7 @@ there are. Where only a few queries have subscribers, only those are looked for 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,19 +65,25 @@ class Fired:
                 found += connection.scalars(named)
         return sorted(set(found))
 
-    def of_channel(self, commit: Commit, channel: int) -> dict[int, str]:
-        """The queries whose results of a micro-batch go through a channel, with the names that were subscribed to."""
-        wanted = sa.select(queries.c.number, subscriptions.c.feed).join(
+    def of_channel(self, channel: int) -> Callable[[Commit], dict[int, str]]:
+        """Says of a micro-batch which queries' results go through a channel, with the names that were subscribed to."""
+        times = (subscriptions.c[name] for name in ("added", "dropped", "start"))
+        wanted = sa.select(queries.c.number, subscriptions.c.feed, *times).join(
             subscriptions, subscriptions.c.query == queries.c.name
         )
-        wanted = wanted.where(subscriptions.c.channel == channel, in_force(commit))
+        wanted = wanted.where(subscriptions.c.channel == channel)
         with self.engine.connect() as connection:
             rows = connection.execute(wanted.limit(FEW + 1)).all()
-            if len(rows) > FEW:
-                numbers = self.reader.fired(self.table, commit)
-                chunks = (connection.execute(wanted.where(queries.c.number.in_(some))) for some in _chunks(numbers))
-                rows = [row for chunk in chunks for row in chunk]
-        return {row.number: row.feed for row in rows}
+        if len(rows) > FEW:
+            return lambda commit: self._of_many(commit, wanted.where(in_force(commit)))
+        return lambda commit: {row.number: row.feed for row in rows if _sees(row, commit)}
+
+    def _of_many(self, commit: Commit, wanted: Any) -> dict[int, str]:
+        """Of those that fired, where a channel has very many."""
+        numbers = self.reader.fired(self.table, commit)
+        with self.engine.connect() as connection:
+            chunks = (connection.execute(wanted.where(queries.c.number.in_(some))) for some in _chunks(numbers))
+            return {row.number: row.feed for chunk in chunks for row in chunk}
 
 
 def in_force(commit: Commit) -> Any:
@@ -86,6 +92,12 @@ def in_force(commit: Commit) -> Any:
         subscriptions.c.dropped.is_(None) | (subscriptions.c.dropped > commit.version)
     )
     return living & (subscriptions.c.start.is_(None) | (subscriptions.c.start <= commit.at))
+
+
+def _sees(row: Any, commit: Commit) -> bool:
+    """What `in_force` says, of a row."""
+    living = row.added <= commit.version and (row.dropped is None or row.dropped > commit.version)
+    return living and (row.start is None or row.start <= commit.at)
 
 
 def _chunks(numbers: Sequence[int] | Ints) -> Iterator[list[int]]:

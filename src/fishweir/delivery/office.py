@@ -24,6 +24,7 @@ from fishweir.delivery.outputs.registry import Outputs
 from fishweir.delivery.retries import Breaker
 from fishweir.delivery.sending import Sender
 from fishweir.delivery.timers import Timers
+from fishweir.errors import CannotWrite, HomeError
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.results import ResultReader
 
@@ -61,6 +62,8 @@ class Office:
         self._senders = 0
         self._looking = threading.Lock()
         self._quiet_since = time.monotonic()
+        self._damage: HomeError | None = None
+        """Why results cannot be read any more."""
         self.outbox.restart(clock())
 
     # In the calling thread
@@ -70,9 +73,8 @@ class Office:
         before = self.delivered
         self.collector.catch_up()
         self._look()
-        while claimed := self._claim(1):
-            for delivery in claimed:
-                self._settle([self.sender.send(delivery)])
+        while claimed := self._claim(SENDERS):
+            self._settle([self.sender.send(delivery) for delivery in claimed])
         return self.delivered - before
 
     # In threads of its own
@@ -112,13 +114,14 @@ class Office:
 
     def _collecting_ended(self) -> None:
         """What is committed by now is in the outbox before the threads end."""
-        if self._threads:
-            with self._looking:
-                self._look_once()
+        if self._threads and self._damage is None:
+            self._guarded(self._look)
 
     def is_idle(self) -> bool:
         """Whether nothing waits: no commit, no timer, nothing in flight or due, and nothing that failed a few times
         only and is tried again soon."""
+        if self._damage is not None:
+            raise self._damage
         now = self.clock()
         due, timer = self.outbox.next_due(), self.timers.next()
         busy = (
@@ -165,11 +168,14 @@ class Office:
         event.clear()
 
     def _guarded(self, act: Callable[[], Any]) -> Any:
-        """The database may be busy for longer than it waits: the threads go on."""
+        """The database may be busy for longer than it waits: the threads go on. What is damaged stops the job."""
         try:
             return act()
-        except Exception:
-            logger.exception("delivery goes on after an error")
+        except Exception as error:
+            if isinstance(error, HomeError) and not isinstance(error, CannotWrite):
+                self._damage = error
+            else:
+                logger.exception("delivery goes on after an error")
             self._stopped.wait(0.5)
             return None
 

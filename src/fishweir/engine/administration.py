@@ -1,4 +1,5 @@
-"""What an administrator does: list, search, replace, pause and resume, and look after what was not delivered."""
+"""What an administrator does: list, search, replace, pause and resume, and look after what was not delivered;
+and the actions of programs."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from fishweir.catalog.subscribers import Subscription
 from fishweir.delivery.letters import Letter, letters, resend
 from fishweir.delivery.outputs.registry import Factory, Outputs
 from fishweir.errors import QueryError
+from fishweir.pipeline.home import Home, about_feed
 from fishweir.pipeline.result import Result
 
 if TYPE_CHECKING:
@@ -38,6 +40,10 @@ class Administration(ABC):
     catalog: Catalog
     clock: Callable[[], float]
     outputs: Outputs
+    home: Home
+
+    def execute(self, script: str) -> list[str]:
+        raise NotImplementedError
 
     @abstractmethod
     def _registration(self) -> AbstractContextManager[Registration]:
@@ -124,6 +130,25 @@ class Administration(ABC):
         """Ends the subscription that a mail's unsubscribe link names; whether there was one."""
         with self._registration() as registration:
             return registration.registering.end(token)
+
+    def import_opml(self, document: bytes | str) -> list[str]:
+        """Registers the feeds of an OPML document, all or none, but those that are there by their URL; their names."""
+        from fishweir.engine.opml import from_opml, registration
+
+        streams = self.catalog.streams()
+        places = [stream.path for _, stream in streams.values() if stream.path]
+        text = document.encode() if isinstance(document, str) else document
+        feeds = from_opml(text, streams, places)
+        if feeds:
+            self.execute(registration(feeds))
+        return [name for name, _ in feeds]
+
+    def export_opml(self) -> str:
+        """The registered feeds as OPML, without passwords."""
+        from fishweir.engine.opml import to_opml
+
+        feeds = {n: (id, s) for n, (id, s) in self.catalog.streams().items() if s.format == "feed"}
+        return to_opml({name: (stream, about_feed(self.home, id)) for name, (id, stream) in feeds.items()})
 
     def letters(self) -> list[Letter]:
         """Deliveries that have not been acknowledged yet, and those that were given up, the oldest first."""

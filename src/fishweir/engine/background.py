@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 
 class Background(threading.Thread):
@@ -24,3 +26,19 @@ class Background(threading.Thread):
         self.join()
         if self.failure is not None:
             raise self.failure
+
+
+def start_beside(spark: Callable[[], object]) -> threading.Thread | None:
+    """Asks for a session in a thread, unless Spark runs in this process: then its session is the caller's own to find.
+    Whoever asks for the session meanwhile waits for it, and gets the error if there is one."""
+    pyspark = sys.modules.get("pyspark")
+    if pyspark is not None and pyspark.SparkContext._active_spark_context is not None:
+        return None
+
+    def begin() -> None:
+        with suppress(Exception):
+            spark()
+
+    thread = threading.Thread(target=begin, name="spark", daemon=True)
+    thread.start()
+    return thread

@@ -60,7 +60,7 @@ class Feeds:
         """The feed and all queries that read it, directly or through others, bound to its new definition."""
         assert isinstance(statement.shape, FeedQuery)
         name = str(statement.name)
-        self._forget()
+        self.forget()
         self._found[name] = Publication(statement.shape, statement.constants)
         try:
             dependencies(name, self._edges)
@@ -92,7 +92,7 @@ class Feeds:
     def withdraw(self, name: str) -> None:
         """The feed is about to be dropped, and with it its stream."""
         self.check_unread(name)
-        self._forget()
+        self.forget()
         if self._is_stream(name):
             self.change.drop_stream(name)
             del self.streams[name]
@@ -101,7 +101,8 @@ class Feeds:
         """Whether queries of other languages read the feed: they read its items as a stream."""
         return name in self.streams and self.streams[name].virtual == name
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """What was known of feeds may have changed."""
         self._found.clear()
         self._resolved.clear()
         self._folded.clear()

@@ -64,10 +64,15 @@ class Published:
         self.add_stream(CreateStream(output_stream(name, shape, self.streams), text=f"published {name}"))
         return True
 
+    def forget(self, names: Iterable[str]) -> None:
+        """The queries are dropped, and nobody reads them."""
+        for name in names:
+            self._bound.discard(name)
+            self._shapes.pop(name, None)
+
     def withdraw(self, name: str) -> None:
         """The query is about to be dropped, and with it its stream."""
-        self._bound.discard(name)
-        self._shapes.pop(name, None)
+        self.forget([name])
         if name not in self.streams:
             return
         readers = self._readers(name)

@@ -129,8 +129,9 @@ class Registration:
         return [str(statement.name)]
 
     def drop_many(self, names: Sequence[str]) -> None:
-        """Drops queries in order; those that nobody can read by name, which are most, together."""
+        """Drops queries in order; those that nobody reads by name, which are most, together."""
         known = self.change.living(names)
+        read = self._read_names() if any(living.published for living in known.values()) else set()
         plain: list[Living] = []
         for name in names:
             found = known.pop(name, None)
@@ -139,7 +140,7 @@ class Registration:
                 plain = []
                 self.change.drop(name)  # one that is paused, or none
                 continue
-            if found.published:
+            if found.published and name in read:
                 self._drop_plain(plain)
                 plain = []
                 self._drop(name)
@@ -150,7 +151,16 @@ class Registration:
     def _drop_plain(self, some: Sequence[Living]) -> None:
         if some:
             self.change.drop_many([living.number for living in some])
+            gone = [living.name for living in some if living.published]
+            if gone:
+                self.feeds.forget()
+                self.published.forget(gone)
             self.published.sweep(self.change.sources_of(living.shape for living in some))
+
+    def _read_names(self) -> set[str]:
+        """The names that somebody reads, or has read, or subscribes to."""
+        streams = {name for stream in self.streams.values() for name in (stream.name, stream.virtual) if name}
+        return streams | self.change.publications.read_names() | self.change.subscribers.feeds()
 
     def _drop(self, name: str, feed: bool = False) -> None:
         if self.feeds.is_published(name):
@@ -303,12 +313,17 @@ class Registration:
             raise self._refused(statement, "reads itself", name)
         if self.published.declare(name, self.feeds.is_published(name)):
             return
+        if is_url(name):
+            if without_credentials(name) != name:
+                reason = "reads a URL with a password, which would be the name of the stream; write: create stream"
+                raise self._refused(statement, reason, name)
+            stream = StreamDefinition(name, path=name, format="xml")
+            self._add_stream(CreateStream(stream, text=f"create stream '{name}' from '{name}' format xml"))
+            return
         rows = self.streams.get(name.removesuffix(SUFFIX))
         if name.endswith(SUFFIX) and rows is not None and rows.rows is not None:
             self._add_stream(CreateStream(changes_stream(rows), text=f"changes of {rows.name}"))
             return
-        if "://" in name:
-            raise self._refused(statement, f"reads {name}; URLs are not supported yet", name)
         path = self.base / name
         if not path.is_file():
             raise self._refused(statement, f"reads {name}, which is neither a stream nor a file", name)

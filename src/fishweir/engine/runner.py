@@ -6,6 +6,7 @@ deliver what has been committed, look whether all is done. The job runs beside i
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -16,7 +17,9 @@ from typing import Any, Protocol
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.office import Office
+from fishweir.engine.make_up import MakeUp
 from fishweir.engine.materialize import Materializer
+from fishweir.errors import BacklogError
 from fishweir.guard import Guard
 from fishweir.intake import Fetching, Refresh, Source, StreamLog, open_source
 from fishweir.intake.sources.changes import ChangesSource
@@ -24,9 +27,8 @@ from fishweir.pipeline.batch import Job, MicroBatches
 from fishweir.pipeline.bell import ring
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import heads
+from fishweir.pipeline.settings import AHEAD
 
-AHEAD = 200_000
-"""The sources wait while this many entries have not been evaluated."""
 POLL, LONGEST_POLL = 0.05, 0.4
 """Seconds after which sources are asked again, more and more while nothing moves; a commit wakes the runner at once."""
 
@@ -66,18 +68,21 @@ class Runner:
         stopped: threading.Event,
         materializer: Materializer,
         opened: Mapping[str, Source],
+        make_up: MakeUp,
         clock: Callable[[], float] = time.time,
         guard: Guard = Guard(),
     ) -> None:
         self.home, self.catalog, self.batches, self.job = home, catalog, batches, job
         self.office, self.feeders, self.stopped = office, feeders, stopped
         self.materializer, self.opened, self.clock = materializer, opened, clock
+        self.make_up = make_up
         self.guard, self.refresh = guard, Refresh()
         self.sources: dict[int, Source] = {}
         self.troubles: dict[int, str] = {}
         batches.troubled = self.troubles
         self._woken = threading.Event()
         batches.on_commit = self._on_commit
+        self.thread = threading.get_ident()
         self.version = -1
         self.idle_rounds = 0
 
@@ -85,6 +90,7 @@ class Runner:
         self, until_idle: bool, on_progress: Callable[[Progress], None] | None, timeout: float | None = None
     ) -> None:
         ends = None if timeout is None else time.monotonic() + timeout
+        self.thread = threading.get_ident()
         self._open_sources()
         self.office.start()
         self.job.start()
@@ -136,7 +142,7 @@ class Runner:
         """One round; whether anything moved."""
         self._open_sources()
         self._start_feeders()
-        moved, ahead = 0, self._ahead()
+        moved, ahead = 0, self.ahead()
         for id, source in self.sources.items():
             if ahead + moved > AHEAD:
                 break
@@ -147,6 +153,8 @@ class Runner:
         evaluated = self.job.step()
         delivered = self._deliver()
         passed_on = self.materializer.pending()
+        if not (moved or evaluated or passed_on) and not self.ahead():
+            passed_on = self.make_up.pending()
         if passed_on:
             ring(self.home)
         return bool(passed_on or moved or evaluated or delivered)
@@ -196,8 +204,19 @@ class Runner:
         else:
             self.troubles.pop(id, None)
 
-    def _ahead(self) -> int:
+    def ahead(self) -> int:
+        """How many entries have not been evaluated."""
         return sum(heads(self.home).values()) - sum(self.batches.offsets.values())
+
+    def make_room(self, stream: str, backlog: int, wait: float | None) -> None:
+        """Waits, in another thread, while more than `backlog` entries have not been evaluated."""
+        ends = math.inf if wait is None else time.monotonic() + wait
+        while self.ahead() > backlog and threading.get_ident() != self.thread and not self.stopped.is_set():
+            if time.monotonic() >= ends:
+                raise BacklogError(
+                    f"stream {stream}: {self.ahead():,} entries wait to be evaluated, {backlog:,} may wait"
+                )
+            self.stopped.wait(0.02)
 
     def _caught_up(self) -> bool:
         if not all(feeder.drained() for feeder in list(self.feeders.values())):
@@ -205,7 +224,7 @@ class Runner:
         if any(source.working for source in self.sources.values()) or self.batches.between.working:
             return False
         evaluated = all(self.batches.offsets.get(id, 0) >= head for id, head in heads(self.home).items())
-        return evaluated and self.office.is_idle() and not self.materializer.waiting()
+        return evaluated and self.office.is_idle() and not self.materializer.waiting() and not self.make_up.waiting()
 
     def _progress(self, idle: bool) -> Progress:
         arrived, evaluated = sum(heads(self.home).values()), sum(self.batches.offsets.values())

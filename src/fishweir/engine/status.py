@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from fishweir.algebra.intervals import interval_text
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
+from fishweir.engine.make_up import made_up
 from fishweir.engine.timeliness import Timeliness, missing, timeliness
 from fishweir.pipeline.commits import ResultsTable
-from fishweir.pipeline.home import Home, open_log
+from fishweir.pipeline.home import Home, about_feed, open_log
 from fishweir.pipeline.walked import load_walked
 
 if TYPE_CHECKING:
@@ -86,6 +87,12 @@ class StreamStatus:
     """Distinct paths that its queries read, as of the last micro-batch."""
     times: Timeliness | None = None
     """How late its items are, if joins read it."""
+    about: dict[str, str] = field(default_factory=dict)
+    """What a feed says of itself: title, link and description."""
+    shed: int = 0
+    """Items that were left out under overload."""
+    made_up: int = 0
+    """Of those, the ones that were evaluated later."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +122,16 @@ class EngineStatus:
             trouble = f"; {s.trouble}" if s.trouble else ""
             counts = f"{s.arrived:,} arrived, {s.evaluated:,} evaluated, {s.set_aside:,} set aside"
             lines.append(f"  stream {s.name}: {counts}{trouble}")
+            if s.about:
+                link = f" ({s.about['link']})" if "link" in s.about else ""
+                said = f": {s.about['description'][:200]}" if "description" in s.about else ""
+                lines.append(f"    {s.about.get('title', '')}{link}{said}")
             if s.elements:
                 walked = f"{s.elements - s.skipped:,} elements walked, {s.skipped:,} skipped"
                 lines.append(f"    {walked}, distinct paths: {s.paths:,}")
+            if s.shed:
+                later = f", {s.made_up:,} evaluated later" if s.made_up else ""
+                lines.append(f"    {s.shed:,} left out under overload{later}")
             if s.times is not None:
                 lines.append(f"    {s.times}, watermark {moment(s.times.watermark)}")
         lines += [f"  subscription to {s.feed}: {s}" for s in self.subscriptions[:SHOWN]]
@@ -172,7 +186,7 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
         if commit.aside:
             aside.update(table.aside(commit).column("stream").to_pylist())
     done, streams = table.offsets(), {}
-    for name, (id, _) in catalog.streams().items():
+    for name, (id, stream) in catalog.streams().items():
         head = open_log(home.streams, id).head()
         counted = load_walked(home, id)
         streams[name] = StreamStatus(
@@ -185,6 +199,9 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
             counted.skipped,
             counted.paths,
             timeliness(home, table, name, id),
+            about_feed(home, id) if stream.format == "feed" else {},
+            sum(commit.shed.get(str(id), 0) for commit in commits),
+            made_up(open_log(home.streams, id)) if stream.make_up else 0,
         )
     version, runs = catalog.version(), table.newest().states
     return EngineStatus(

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.administration import Administration, schedule_of
-from fishweir.engine.background import Background
+from fishweir.engine.background import Background, start_beside
+from fishweir.engine.publishing import Publishing
 from fishweir.engine.pushed import open_to_all
 from fishweir.errors import HomeError, QueryError
 from fishweir.guard import Guard
-from fishweir.pipeline.bell import ring
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
+from fishweir.shedding.overload import Overload
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +68,7 @@ def open(
     return Weir(Path(home), spark, catalog, *given)
 
 
-class Weir(Administration):
+class Weir(Administration, Publishing):
     runs_beside = True
     """Whether what need not hold up the job has threads of its own."""
 
@@ -103,6 +103,9 @@ class Weir(Administration):
         self._runner: Runner | None = None
         self._warned: set[int] = set()
         self._background: Background | None = None
+        self.overload: Overload | None = None
+        """Whether more waits than the target latency allows; None where there is no target."""
+        self._starting: threading.Thread | None = None
         self._stopped = threading.Event()
         self._make_streams()
 
@@ -154,25 +157,6 @@ class Weir(Administration):
             raise QueryError(f"stream {name} reads {place}: a DataFrame cannot be attached to it")
         self.feeders[name] = Feeder(frame, log, self.home.streams / str(id) / "feeder")
 
-    def publish(
-        self,
-        stream: str,
-        documents: Sequence[Any],
-        timestamps: Sequence[float] | None = None,
-        ids: Sequence[str] | None = None,
-    ) -> list[str]:
-        """Appends documents to a stream's log; when it returns they are on disk. Their ids."""
-        from fishweir.intake import documents_batch
-
-        if isinstance(documents, str | bytes | dict):
-            documents = [documents]
-        _, log = self._log(stream)
-        batch = documents_batch(log.stream, documents, timestamps, ids, self.clock())
-        numbers = log.append(batch)
-        ring(self.home)
-        given = batch.column("id").to_pylist()
-        return [id or f"{stream}-{n}" for n, id in zip(numbers, given, strict=True)]
-
     # Running
 
     def run(
@@ -180,10 +164,15 @@ class Weir(Administration):
         until_idle: bool = False,
         timeout: float | None = None,
         on_progress: Callable[[Progress], None] | None = None,
+        latency: float | None = None,
     ) -> None:
-        """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do."""
+        """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do. With a target
+        `latency` in seconds it sheds under overload, where streams and queries allow it."""
+        if latency is not None:
+            self.overload = Overload(latency)
         with self.home.job_lock():
             stopped = self._stopped = threading.Event()
+            self._prepare()
             rebuilder = self._new_rebuilder()
             self._runner = self._new_runner(stopped, rebuilder)
             try:
@@ -193,10 +182,17 @@ class Weir(Administration):
                 rebuilder.close()
             self._expire()
 
+    def _prepare(self) -> None:
+        """Starts Spark beside what else a run needs first: the JVM takes longest."""
+        if self._spark is None and "spark" not in self.__dict__:
+            self._starting = start_beside(lambda: self.spark)
+
     def _new_runner(self, stopped: threading.Event, rebuilder: Rebuilder) -> Runner:
+        from fishweir.engine.make_up import MakeUp
         from fishweir.engine.materialize import Materializer
         from fishweir.engine.past import PastRuns
         from fishweir.engine.runner import Runner
+        from fishweir.engine.shedding import shedder_of
         from fishweir.pipeline.batch import MicroBatches
         from fishweir.pipeline.event_time import EventTime
 
@@ -213,6 +209,7 @@ class Weir(Administration):
             self.state_limit,
         )
         materializer.reached = batches.reached
+        batches.shedder = shedder_of(self.home, self.catalog, self.overload)
         batches.between = PastRuns(self.home, self.catalog, self.table, self.runs_beside)
         return Runner(
             self.home,
@@ -224,6 +221,7 @@ class Weir(Administration):
             stopped,
             materializer,
             self.sources,
+            MakeUp(self.home, self.table, self.overload, self.clock),
             self.clock,
             self.outputs.guard,
         )
@@ -239,11 +237,11 @@ class Weir(Administration):
 
         return SparkJob(batches, self.spark)
 
-    def start(self) -> None:
-        """Runs the job in the background, until `stop`."""
+    def start(self, latency: float | None = None) -> None:
+        """Runs the job in the background, until `stop`; `latency` as in `run`."""
         if self._background is not None and self._background.is_alive():
             raise HomeError(f"the job of {self.home.path} is running already")
-        self._background = Background(self.run)
+        self._background = Background(partial(self.run, latency=latency))
         self._background.start()
 
     def wait_idle(self, timeout: float = 600.0) -> None:
@@ -322,6 +320,8 @@ class Weir(Administration):
     def close(self) -> None:
         """Stops what runs; Spark too, where this weir started it."""
         self.stop()
+        if self._starting is not None:
+            self._starting.join()
         self.catalog.close()
         if self._spark is None and "spark" in self.__dict__:
             self.spark.stop()
@@ -329,9 +329,7 @@ class Weir(Administration):
     def __enter__(self) -> Weir:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     # Within

@@ -146,7 +146,7 @@ class StreamLog:
 
     def entry(self, number: int) -> Entry:
         """One entry by its number; IndexError where there is none."""
-        if not 0 < number <= self.head():
+        if not (0 < number <= self._head or 0 < number <= self.head()):
             raise IndexError(f"stream {self.stream.name} has no entry {number}")
         _, found = next(self.read(number - 1, number))
         row = found.to_pylist()[0]
@@ -226,9 +226,8 @@ class StreamLog:
         logger.warning("%s: it is set aside as %s, and the log goes on behind entry %d", shown, aside.name, first - 1)
 
     def _list(self, first: int, rows: int, seal: str) -> None:
-        line = f"{first} {rows} {seal}"
         with (self.folder / LIST).open("ab", buffering=0) as file:
-            file.write(f"{line} {digest(line.encode())[:8]}\n".encode())
+            file.write(_listed_line(first, rows, seal))
         self._listed[first] = rows, seal
 
     def _read_list(self) -> None:
@@ -284,6 +283,38 @@ class StreamLog:
 
     def _temporary(self) -> Path:
         return self.folder / f".{os.getpid()}-{uuid.uuid4().hex}.tmp"
+
+
+def listed_segments(folder: Path) -> tuple[dict[int, tuple[int, str]], int]:
+    """What the list of a log has: rows and seal by first number; and how many of its lines are damaged."""
+    path = folder / LIST
+    if not path.exists():
+        return {}, 0
+    with reading(path):
+        lines = [parse_listed(line) for line in path.read_bytes().decode(errors="replace").splitlines()]
+    return {line[0]: line[1:] for line in lines if line is not None}, lines.count(None)
+
+
+def write_list(folder: Path, listed: dict[int, tuple[int, str]]) -> None:
+    """Writes the list of a log anew."""
+    temporary = folder / f".{LIST}.tmp"
+    with writing(folder / LIST, temporary):
+        temporary.write_bytes(b"".join(_listed_line(first, *listed[first]) for first in sorted(listed)))
+        temporary.replace(folder / LIST)
+
+
+def segment_rows(path: Path) -> int:
+    """How many entries a segment has; 0 where it cannot be read."""
+    try:
+        with reading(path):
+            return int(pa.ipc.open_file(pa.memory_map(str(path))).schema.metadata[b"rows"])
+    except HomeError:
+        return 0
+
+
+def _listed_line(first: int, rows: int, seal: str) -> bytes:
+    line = f"{first} {rows} {seal}"
+    return f"{line} {digest(line.encode())[:8]}\n".encode()
 
 
 def parse_listed(line: str) -> tuple[int, int, str] | None:

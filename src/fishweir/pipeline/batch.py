@@ -31,6 +31,7 @@ from fishweir.pipeline.offsets import LogSlice, check_logs, is_waiting, next_off
 from fishweir.pipeline.probe import ProbeTask
 from fishweir.pipeline.retained import Retained, StateFile, remove_others, state_file
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
+from fishweir.pipeline.shed import Shedder
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.walked import add_walked, save_walked
 from fishweir.pipeline.worker import MatchTask
@@ -125,6 +126,7 @@ class MicroBatches:
         self.offsets, self.last = table.offsets(), table.newest()
         check_logs(home, self.offsets)
         self.queries = 0
+        self.shedder: Shedder | None = None
         self.on_commit: Callable[[], None] = lambda: None
         self.between: Between = Nothing()
         self._warned = False
@@ -141,7 +143,8 @@ class MicroBatches:
         plan = self.newest(self.statistics)
         stages = cached_plan(self.home.plan, plan.segments)
         by_arrival = any(stage.is_by_arrival for stage in stages.stages.values())
-        end = next_offsets(self.home, self.offsets, self.documents, arrived if by_arrival else None)
+        most = self.shedder.documents(self.documents) if self.shedder else self.documents
+        end = next_offsets(self.home, self.offsets, most, arrived if by_arrival else None)
         slices = slices_between(self.offsets, end)
         if not slices:
             return False
@@ -154,6 +157,7 @@ class MicroBatches:
         published = self.published()
         watched = self.event_time.watched(stages, published)
         folder = self.table.batch_folder(batch)
+        shedding = self.shedder.decide(batch, plan.version, self.offsets) if self.shedder else {}
         task = MatchTask(
             self.home.streams,
             self.home.plan,
@@ -164,6 +168,7 @@ class MicroBatches:
             plan.version,
             batch,
             self.event_time.marks(watched),
+            shedding,
         )
         summary = Summary()
         entries = sum(one.upto - one.after for one in slices)
@@ -191,8 +196,12 @@ class MicroBatches:
             dropped_by=self.event_time.dropped_by,
             missed={stream: seen.missed for stream, seen in summary.lateness.items() if seen.missed},
             level=level,
+            shed=summary.shed,
+            shedding={str(stream): one.to_json() for stream, one in shedding.items()},
         )
         self.table.commit(commit)
+        if self.shedder:
+            self.shedder.took(summary.documents, sum(summary.shed.values()), commit.seconds)
         before, self.last = self.last, commit
         remove_others(self.home.state, [*states, *(StateFile(**file) for file in before.states)])
         self.offsets |= summary.offsets

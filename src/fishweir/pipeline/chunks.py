@@ -6,8 +6,9 @@ entries and their witnesses; bad ones with the reason they are set aside for. A 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -56,22 +57,25 @@ class Chunk:
         )
 
 
-def read_chunk(log: StreamLog, plan: SourcePlan, after: int, upto: int) -> Chunk:
-    """Entries (after, upto] of a log, parsed and walked; bad ones set aside with their reasons."""
+def read_chunk(log: StreamLog, plan: SourcePlan, after: int, upto: int, without: frozenset[int] = frozenset()) -> Chunk:
+    """Entries (after, upto] of a log, parsed and walked; bad ones set aside with their reasons. Those that are to be
+    left out are not parsed."""
     chunk = Chunk()
     if log.stream.is_tuples:
-        _read_tuples(log, plan, after, upto, chunk)
+        _read_tuples(log, plan, after, upto, chunk, without)
     else:
-        _read_documents(log, plan, after, upto, chunk)
+        _read_documents(log, plan, after, upto, chunk, without)
     return chunk
 
 
-def _read_documents(log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk: Chunk) -> None:
+def _read_documents(
+    log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk: Chunk, without: frozenset[int]
+) -> None:
     walk = plan.start()
     path = parse_path(log.stream.timestamp) if log.stream.timestamp else None
     reader = RowReader(log.stream.rows, log.stream.key) if log.stream.rows and log.stream.key else None
     for first, batch in log.read(after, upto):
-        for number, entry in enumerate(batch.to_pylist(), first):
+        for number, entry in _entries(first, batch, without):
             if entry["change"] == "deleted":
                 if reader is not None:
                     key = reader.key_of(parse_document(entry["body"]))
@@ -101,12 +105,25 @@ def _read_documents(log: StreamLog, plan: SourcePlan, after: int, upto: int, chu
     chunk.witnesses = walk.tables()
 
 
-def _read_tuples(log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk: Chunk) -> None:
+def _entries(first: int, batch: pa.RecordBatch, without: frozenset[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+    if not without:
+        yield from enumerate(batch.to_pylist(), first)
+        return
+    rows = [row for row in range(batch.num_rows) if first + row not in without]
+    yield from zip((first + row for row in rows), batch.take(pa.array(rows, pa.int64())).to_pylist(), strict=True)
+
+
+def _read_tuples(
+    log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk: Chunk, without: frozenset[int]
+) -> None:
     batches = list(log.read(after, upto))
     if not batches:
         return
     table = pa.Table.from_batches([batch for _, batch in batches]).combine_chunks()
     numbers = np.concatenate([np.arange(first, first + batch.num_rows) for first, batch in batches])
+    if without:
+        stay = np.flatnonzero(~np.isin(numbers, np.fromiter(without, np.int64, len(without))))
+        table, numbers = table.take(pa.array(stay)).combine_chunks(), numbers[stay]
     times, untimed = tuple_timestamps(table, log.stream)
     problems = table.column("problem").to_pylist() if table.column("problem").null_count < len(table) else {}
     reasons = {i: p for i, p in enumerate(problems) if p is not None}

@@ -46,6 +46,10 @@ class Commit:
     """By stream, the highest watermark that documents were ever dropped by."""
     missed: dict[str, int] = field(default_factory=dict)
     """Of each stream the documents in it that came later than allowed."""
+    shed: dict[str, int] = field(default_factory=dict)
+    """By stream, the entries that were left out under overload; their numbers are in the files `shed-*`."""
+    shedding: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By stream, what was decided (shedding.StreamShed)."""
     level: int = 0
     """How far the allowance for late items is cut to keep the state within its limit (lateness.LEVELS)."""
     past: list[int] = field(default_factory=list)
@@ -65,6 +69,8 @@ class ResultsTable:
             self.commits_folder.mkdir(parents=True, exist_ok=True)
         self._chain: list[tuple[Commit, str]] = []
         """All commits, with their checksums."""
+        self._is_whole = False
+        """Whether all that were there when the first was read have been found."""
 
     def batch_folder(self, batch: int) -> Path:
         return self.folder / f"{batch:09d}"
@@ -79,6 +85,11 @@ class ResultsTable:
         """All commits behind a batch, in order; a commit is read once."""
         self._follow()
         return [commit for commit, _ in self._chain[after + 1 :]]
+
+    @property
+    def read_so_far(self) -> list[Commit]:
+        """The commits up to where the chain is broken, or was when it was last followed."""
+        return [commit for commit, _ in self._chain]
 
     def rows(self, commit: Commit) -> pa.Table:
         """The result rows of a micro-batch."""
@@ -99,8 +110,7 @@ class ResultsTable:
     def _follow(self) -> None:
         """Reads the commits that are new since the last time; raises where the chain is broken."""
         with self._lock:
-            first = not self._chain
-            newest = self._newest() if first else -1
+            newest = -1 if self._is_whole else self._newest()
             while (path := self._path(len(self._chain))).exists():
                 content, sum = read_sealed(path)
                 if content["before"] != (self._chain[-1][1] if self._chain else ""):
@@ -111,6 +121,7 @@ class ResultsTable:
                 self._chain.append((Commit(**content), sum))
             if len(self._chain) <= newest:
                 raise damaged(path, f"is missing, though {newest + 1:,} micro-batches were committed")
+            self._is_whole = True
 
     def _newest(self) -> int:
         """The highest number that a commit ever had here."""
@@ -121,6 +132,12 @@ class ResultsTable:
         from fishweir.pipeline.writer import ASIDE
 
         return self._table(commit, ("aside",), ASIDE)
+
+    def shed(self, commit: Commit) -> pa.Table:
+        """The entries that a micro-batch left out."""
+        from fishweir.pipeline.writer import SHED
+
+        return self._table(commit, ("shed",), SHED)
 
     def offsets(self) -> dict[str, int]:
         """How far each stream has been evaluated."""

@@ -72,14 +72,8 @@ class Expansion:
         row, flat = _flat(rows.take(pa.array(chosen)), "slices")
         row, lo, hi = chosen[row[::2]], flat[::2], flat[1::2]
         members = np.asarray(group.members)
-        if wanted is None:
-            source, positions = expand(lo, hi)
-            return row[source], members[positions]
-        found = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-        for position in np.flatnonzero(np.isin(members, wanted)).tolist():
-            inside = row[(lo <= position) & (position < hi)]
-            found.append((inside, np.full(len(inside), members[position])))
-        return np.concatenate([one for one, _ in found]), np.concatenate([two for _, two in found])
+        source, found = _inside(lo, hi, members, wanted)
+        return row[source], found
 
     def _named(self, rows: pa.Table, wanted: Ints | None) -> Iterator[Pairs]:
         """The first `count` queries of the sets that rows name."""
@@ -89,13 +83,17 @@ class Expansion:
         for code, name in enumerate(names.dictionary.to_pylist()):
             chosen = np.flatnonzero(codes == code)
             members = cached_set(set_path(self.sets, name))
-            if wanted is None:
-                source, at = expand(np.zeros(len(chosen), np.int64), counts[chosen])
-                yield chosen[source], members[at]
-                continue
-            for place in np.flatnonzero(np.isin(members, wanted)).tolist():
-                inside = chosen[counts[chosen] > place]
-                yield inside, np.full(len(inside), members[place])
+            source, found = _inside(np.zeros(len(chosen), np.int64), counts[chosen], members, wanted)
+            yield chosen[source], found
+
+
+def _inside(lo: Ints, hi: Ints, members: Ints, wanted: Ints | None) -> Pairs:
+    """The members in each slice from `lo` to `hi`, with the slice; of those `wanted` only, if there are any."""
+    if wanted is not None:
+        kept = np.flatnonzero(np.isin(members, wanted))
+        lo, hi, members = np.searchsorted(kept, lo), np.searchsorted(kept, hi), members[kept]
+    source, positions = expand(lo, hi)
+    return source, members[positions]
 
 
 def _listed(rows: pa.Table, wanted: Ints | None) -> Pairs:

@@ -107,6 +107,11 @@ def open_log(streams: Path, id: int) -> StreamLog:
     return _log(folder, written)
 
 
+def about_feed(home: Home, id: int) -> dict[str, str]:
+    """What a feed said of itself when it was fetched last."""
+    return (open_log(home.streams, id).newest("fetched") or {}).get("about", {})
+
+
 @lru_cache(maxsize=4096)
 def _log(folder: Path, _written: int) -> StreamLog:
     from fishweir.intake.log import StreamLog  # late: who registers reads no log

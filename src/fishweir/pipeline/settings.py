@@ -8,3 +8,5 @@ STATE_LIMIT = 4 * 2**30
 
 IDLE = 3600.0
 """Seconds without an item after which a stream holds nobody up any more."""
+AHEAD = 200_000
+"""Sources and publishers wait while this many entries have not been evaluated."""

@@ -25,6 +25,8 @@ class Summary:
     """By stream."""
     lateness: dict[str, Lateness] = field(default_factory=dict)
     """Of each stream that joins read."""
+    shed: dict[str, int] = field(default_factory=dict)
+    """By stream, the entries that were left out."""
     host: str = field(default_factory=platform.node)
     hosts: dict[str, str] = field(default_factory=dict)
     """Of a sum: which host wrote which file."""
@@ -38,6 +40,8 @@ class Summary:
         self.hosts |= other.hosts or dict.fromkeys((*other.files, *other.states), other.host)
         for stream, upto in other.offsets.items():
             self.offsets[stream] = max(upto, self.offsets.get(stream, 0))
+        for stream, count in other.shed.items():
+            self.shed[stream] = self.shed.get(stream, 0) + count
         for stream, observed in other.lateness.items():
             self.lateness[stream] = self.lateness.get(stream, Lateness()).added(observed)
         for stream, walked in other.walked.items():

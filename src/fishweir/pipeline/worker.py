@@ -19,9 +19,11 @@ from fishweir.pipeline.chunks import read_chunk
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.lateness import Lateness, observe
 from fishweir.pipeline.offsets import LogSlice
+from fishweir.pipeline.shed import left_out
 from fishweir.pipeline.states import SUFFIX, write_states
 from fishweir.pipeline.summary import Summary
-from fishweir.pipeline.writer import ResultWriter, write_aside
+from fishweir.pipeline.writer import ResultWriter, write_aside, write_shed
+from fishweir.shedding.decision import StreamShed
 
 DOCUMENTS_AT_ONCE = 1_000
 TUPLES_AT_ONCE = 65_536
@@ -41,6 +43,8 @@ class MatchTask:
     batch: int
     marks: Mapping[int, tuple[float, float]]
     """Of the streams whose lateness is observed: how far they have come, and what is late (event_time.py)."""
+    shedding: Mapping[int, StreamShed] = field(default_factory=dict)
+    """Of the streams of which something is left out: what stays."""
 
     def __call__(self, partition: int, slices: Iterable[LogSlice]) -> Summary:
         task = _Partition(self, partition)
@@ -58,6 +62,7 @@ class _Partition:
     summary: Summary = field(default_factory=Summary)
     kept: dict[str, list[State]] = field(default_factory=lambda: defaultdict(list))
     aside: list[tuple[int, int, str | None, str]] = field(default_factory=list)
+    shed: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.writer = ResultWriter(self.task.folder, self.task.sets, f"match-{self.partition:05d}")
@@ -67,14 +72,22 @@ class _Partition:
         log, task = open_log(self.task.streams, part.stream), self.task
         sources = sources_of(log.stream)
         plan = cached_source_plan(task.plan, task.segments, sources)
+        shed = task.shedding.get(part.stream)
         size = TUPLES_AT_ONCE if log.stream.is_tuples else DOCUMENTS_AT_ONCE
+        if shed is not None:
+            size = min(TUPLES_AT_ONCE, int(size / shed.keep))  # as many as usual stay
         for start in range(part.after, part.upto, size):
-            chunk = read_chunk(log, plan, start, min(start + size, part.upto))
+            end = min(start + size, part.upto)
+            without = left_out(log, start, end, shed)
+            self.shed += [(part.stream, number) for number in sorted(without)]
+            chunk = read_chunk(log, plan, start, end, without)
             self.aside += [(part.stream, *entry) for entry in chunk.aside]
             batch = chunk.batch(part.stream, sources, task.version)
             counted = plan.count(batch.witnesses, task.batch + start // size)
             done = Summary(len(batch), 0, len(chunk.aside), {}, {str(part.stream): part.upto}, counted)
             done.walked[str(part.stream)] = plan.counters(len(batch), batch.witnesses)
+            if without:
+                done.shed[str(part.stream)] = len(without)
             if part.stream in task.marks:
                 done.lateness[str(part.stream)] = self._observed(part.stream, batch)
             self.summary.add(done)
@@ -104,6 +117,7 @@ class _Partition:
     def finish(self) -> Summary:
         self.summary.files |= self.writer.close()
         self.summary.files |= write_aside(self.task.folder, self.partition, self.aside)
+        self.summary.files |= write_shed(self.task.folder, self.partition, self.shed)
         self.summary.matches += self.writer.results
         self._write_states()
         return self.summary

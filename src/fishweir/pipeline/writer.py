@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,8 @@ from fishweir.sealed import seal_of, writing
 ASIDE = pa.schema([
     ("stream", pa.int32()), ("document", pa.int64()), ("id", pa.string()), ("reason", pa.string()),
 ])  # fmt: skip
+
+SHED = pa.schema([("stream", pa.int32()), ("document", pa.int64())])
 
 ROWS_AT_ONCE = 1 << 16
 RESULTS_AT_ONCE = 1 << 20
@@ -99,12 +102,20 @@ def cached_set(path: Path) -> Ints:
 
 def write_aside(folder: Path, partition: int, rows: Sequence[tuple[int, int, str | None, str]]) -> dict[str, str]:
     """Entries that could not be evaluated: stream, number, id and reason."""
+    return _write_entries(folder / f"aside-{partition:05d}.parquet", rows, ASIDE)
+
+
+def write_shed(folder: Path, partition: int, rows: Sequence[tuple[int, int]]) -> dict[str, str]:
+    """Entries that were left out under overload: stream and number."""
+    return _write_entries(folder / f"shed-{partition:05d}.parquet", rows, SHED)
+
+
+def _write_entries(path: Path, rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> dict[str, str]:
     if not rows:
         return {}
-    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), ASIDE, strict=True)]
-    path = folder / f"aside-{partition:05d}.parquet"
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
     with writing(path):
-        folder.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.Table.from_arrays(columns, schema=ASIDE), path.with_suffix(".tmp"), compression="zstd")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_arrays(columns, schema=schema), path.with_suffix(".tmp"), compression="zstd")
         path.with_suffix(".tmp").replace(path)
     return {path.name: seal_of(path)}

@@ -77,7 +77,7 @@ def to_tree(shape: Shape | Selection) -> PatternTree:
     if isinstance(shape, Selection):
         return _of_columns(shape)
     (block, *_) = shape.blocks
-    places = dict(_places(block.pattern, ()))
+    places = places_of(shape)
     roles: dict[AbsolutePath, set[str]] = {}
     for condition in shape.conditions:
         if isinstance(condition.right, Slot) and condition.left in places:
@@ -85,6 +85,11 @@ def to_tree(shape: Shape | Selection) -> PatternTree:
     for path in _returned(shape.output, places):
         roles.setdefault(path, set()).add("r")
     return _tree(_root(block.pattern), roles)
+
+
+def places_of(shape: Shape) -> dict[str, AbsolutePath]:
+    """The path of each variable of a query's first block."""
+    return dict(_places(shape.blocks[0].pattern, ()))
 
 
 def _of_columns(shape: Selection) -> PatternTree:

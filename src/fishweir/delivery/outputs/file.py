@@ -1,6 +1,6 @@
 """`file 'PATH'`: what the name says: `.rss` and `.xml` a feed, `.atom`, `.parquet`; lines of JSON otherwise.
 
-With a stylesheet, what it makes is appended, whatever the name.
+With a stylesheet, what it makes of each result is an item of the feed, or is appended.
 """
 
 from __future__ import annotations

@@ -48,6 +48,7 @@ class ChangingSource:
 
     def __init__(self, stream: StreamDefinition, log: StreamLog, base: Path) -> None:
         self.stream, self.log, self.path = stream, log, base / (stream.path or "")
+        self.shown = str(self.path)
         self.every = 1.0 if stream.every is None else stream.every
         self.trouble: str | None = None
         self.working = False
@@ -98,7 +99,7 @@ class ChangingSource:
         try:
             rows = list(self._reader.read(parse_document(text, comments=True)))
         except BadDocument as error:
-            bad = [Arrival(text, problem=f"{self.path}: {error}")]
+            bad = [Arrival(text, problem=f"{self.shown}: {error}")]
         else:
             changes, bad = self._differences(rows)
         return changes if version == self._state.version else changes + bad
@@ -127,7 +128,7 @@ class ChangingSource:
         return (UPDATED if known[0] != row.digest else None), known[1]
 
     def _reason(self, row: Row, lines: dict[str, int | None]) -> str:
-        place = f"{self.path}, line {row.line}"
+        place = f"{self.shown}, line {row.line}"
         if row.key is None:
             return f"{place}: the row has no key {self.stream.key}"
         return f"{place}: the key {row.key!r} is already in line {lines[row.key]}"

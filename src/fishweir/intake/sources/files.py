@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from fishweir.algebra.nodes import StreamDefinition
+from fishweir.intake.json_documents import json_document_batches
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import file_problem, logger, warn_problems
 from fishweir.intake.sources.addresses import is_glob
@@ -32,6 +33,9 @@ SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "p
 
 SEGMENT_ROWS, SEGMENT_BYTES = 65_536, 64 * 1024 * 1024
 """When a segment of tuples is full; one of documents is full as soon as a batch of them is."""
+
+
+HINT = "a file that changes in place is declared with: rows PATH key PATH"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ class FileSource:
         self._packing = _Packing()
         self._reading: Reading | None = None
         self._warned: set[Mark] = set()
+        self._changed: str | None = None
 
     def poll(self, now: float) -> Iterator[int]:
         """Append what is new, yielding the number of entries after each segment.
@@ -97,6 +102,7 @@ class FileSource:
             for mark in self._waiting():
                 yield from self._take(mark, now)
             yield from self._flush()
+            self.trouble = self.trouble or self._changed
         except OSError as error:
             self._in_trouble(error)
 
@@ -133,6 +139,7 @@ class FileSource:
             self._warned.add(found)
             what = "is ignored" if known.done else f"goes on after its first {known.taken} entries"
             logger.warning("stream %s: %s has changed and %s", self.stream.name, found.name, what)
+            self._changed = f"stream {self.stream.name}: {found.name} has changed and {what}; {HINT}"
         return replace(found, taken=known.taken, done=known.done)
 
     def _take(self, mark: Mark, now: float) -> Iterator[int]:
@@ -175,6 +182,8 @@ class FileSource:
         path = self.base / mark.name
         default = "csv" if self.stream.is_tuples else "xml"
         suffix = SUFFIXES.get(path.suffix.lower(), default) if self.stream.is_tuples else default
+        if self.stream.format == "json" and not self.stream.is_tuples:
+            return json_document_batches(self.stream, path, now)
         return READERS[self.stream.format or suffix](self.stream, path, now)
 
     def _pack(self, mark: Mark, batch: pa.RecordBatch) -> None:

@@ -41,6 +41,7 @@ KNOWN = frozenset((
 HTML = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
 _UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SPACE = re.compile(r"\s+")
+_PREFIXED = re.compile(rb"<(\w+):(?:item|entry)[\s>]")
 _MARKUP = re.compile(r"</\w+>|&#?\w+;")
 _ADDRESS = re.compile(r" ?\(https?://\S*\)")
 
@@ -115,10 +116,16 @@ def _from_json(body: bytes, url: str) -> tuple[list[Item], dict[str, Any]]:
 def _from_xml(body: bytes, url: str, content_type: str) -> tuple[list[Item], dict[str, Any]]:
     headers = {"content-location": url} | ({"content-type": content_type} if content_type else {})
     parsed = feedparser.parse(io.BytesIO(body), response_headers=headers)
+    if not parsed.entries and (prefix := _PREFIXED.search(body)):  # of a namespace that nobody knows
+        body = re.sub(rb"(</?)" + prefix[1] + rb":", rb"\1", body)
+        parsed = feedparser.parse(io.BytesIO(body), response_headers=headers)
     if not parsed.entries and not parsed.get("version"):
         reason = parsed.get("bozo_exception")
-        raise NoFeed("it is no feed" + (f": {reason}" if reason else ""))
+        harmless = reason is None or isinstance(reason, feedparser.exceptions.ThingsNobodyCaresAboutButMe)
+        raise NoFeed("it is no feed" if harmless else f"it is no feed: {reason}")
     written: list[Any] = written_entries(body, parsed.get("encoding"))
+    if written and not parsed.entries:
+        raise NoFeed(f"it is no feed: its {len(written)} entries are in a namespace of no feed format")
     if len(written) != len(parsed.entries):  # broken beyond comparison
         written = [None] * len(parsed.entries)
     channel = dict(parsed.get("feed", {}))

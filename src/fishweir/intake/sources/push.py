@@ -14,6 +14,7 @@ from fishweir.algebra.nodes import StreamDefinition
 from fishweir.algebra.values import to_timestamp
 from fishweir.errors import QueryError
 from fishweir.intake.convert import Bad, convert, convert_list, shown, side_by_side
+from fishweir.intake.json_documents import json_document
 from fishweir.intake.schema import log_batch, tuple_batch, warn_problems
 
 
@@ -26,7 +27,8 @@ def documents_batch(
 ) -> pa.RecordBatch:
     """Entries for what a publisher gives: `items` in order, arrived `now`.
 
-    XML streams take str or bytes, unparsed; tuple streams take dicts, an Arrow table or a DataFrame.
+    XML streams take str or bytes, unparsed, and dicts, whose members become elements; tuple streams take dicts, an
+    Arrow table or a DataFrame.
     Lists of other lengths, items of a wrong kind and tables with unknown columns are QueryErrors and
     nothing is taken; a single bad tuple becomes a problem entry with its reason and its JSON.
     """
@@ -65,16 +67,26 @@ def _seconds(stream: StreamDefinition, value: Any) -> float | None:
 
 
 def _texts(stream: StreamDefinition, items: Any, given: dict[str, Any], now: float) -> pa.RecordBatch:
-    if wrong := [item for item in items if not isinstance(item, str | bytes)]:
-        raise QueryError(f"stream {stream.name} takes XML as str or bytes, not {type(wrong[0]).__name__}")
+    if wrong := [item for item in items if not isinstance(item, str | bytes | Mapping)]:
+        kind = type(wrong[0]).__name__
+        raise QueryError(f"stream {stream.name} takes XML as str or bytes, and objects as dicts, not {kind}")
     problems: list[str | None] = [None] * len(items)
     bodies: list[bytes] = []
     for row, item in enumerate(items):
         try:
+            if isinstance(item, Mapping):
+                bodies.append(json_document(item, stream.name))
+                continue
             bodies.append(text_to_body(item) if isinstance(item, str) else item)
+        except RecursionError:
+            problems[row] = "the object is nested too deeply"
+            bodies.append(b"")
         except UnicodeEncodeError as error:
             problems[row] = f"the text is not Unicode: {error.reason} at position {error.start}"
             bodies.append(item.encode("utf-8", "backslashreplace"))
+        except ValueError as error:
+            problems[row] = f"the object is no document: {error}"
+            bodies.append(_json(item))
     return log_batch(stream, len(items), now, {"body": bodies, "problem": problems, **given})
 
 

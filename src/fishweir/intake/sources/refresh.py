@@ -68,21 +68,22 @@ class Rates:
             setattr(self, name, np.append(getattr(self, name), value))
         return len(self.items) - 1
 
-    def observe(self, feed: int, now: float, times: Sequence[float], shown: int, new: int) -> None:
+    def observe(self, feed: int, now: float, times: Sequence[float], shown: int, new: float) -> None:
         """A fetch: the times that items of the feed carry, how many items it shows, and how many of them are new."""
         since = now - self.fetched[feed]
         spans = now - np.sort(np.asarray(times, dtype=float)) if len(times) else np.empty(0)
         spans = spans[(spans >= 0) & (spans < 90 * 86_400.0)]
         if not np.isfinite(since):
             since = float(spans[0]) if len(spans) > 1 else 0.0
-            new = len(spans)
+            new = len(spans) * min(1.0, MEMORY / max(since, 1.0))
+            since = min(since, MEMORY)
         elif new >= shown > 0 and len(spans):  # some are lost: those shown tell the rate
-            new = round(new * since / max(float(spans[0]), 1.0)) if spans[0] < since else new
+            new = new * since / max(float(spans[0]), 1.0) if spans[0] < since else new
         fade = float(np.exp(-since / MEMORY))
         self.items[feed] = self.items[feed] * fade + new
         self.seconds[feed] = self.seconds[feed] * fade + since
         self.shown[feed], self.fetched[feed] = max(shown, 1), now
-        recent = spans[: min(new, len(spans))] if new < len(spans) else spans
+        recent = spans[-int(new) :] if 0 < new < len(spans) else spans if new else spans[:0]
         hours = ((now - recent) % 86_400.0 // HOUR).astype(int)
         np.add.at(self.by_hour, hours, 1.0)
         if self.by_hour.sum() > 50_000:

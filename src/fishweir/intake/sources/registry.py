@@ -98,6 +98,8 @@ def open_source(
         from fishweir.intake.sources.parsers import parse
 
         return FetchedSource(stream, log, base, parse, guard, refresh)
+    if is_url(stream.path):
+        return _open_xml(stream, log, base, guard, refresh)
     if stream.rows is not None:
         from fishweir.intake.sources.changing import ChangingSource
 
@@ -105,6 +107,18 @@ def open_source(
     from fishweir.intake.sources.files import FileSource  # late: who declares a stream reads no file
 
     return FileSource(stream, log, base)
+
+
+def _open_xml(stream: StreamDefinition, log: StreamLog, base: Path, guard: Guard, refresh: Refresh | None) -> Source:
+    """XML on the web."""
+    if stream.rows is not None:
+        from fishweir.intake.sources.web_rows import WebRows
+
+        return WebRows(stream, log, base, guard)
+    from fishweir.intake.sources.fetched import FetchedSource
+    from fishweir.intake.sources.web_xml import xml_reader
+
+    return FetchedSource(stream, log, base, xml_reader(stream.split), guard, refresh)
 
 
 def check_source(stream: StreamDefinition, base: Path, guard: Guard = UNGUARDED) -> None:
@@ -121,7 +135,7 @@ def check_source(stream: StreamDefinition, base: Path, guard: Guard = UNGUARDED)
             check(stream, Path(os.path.abspath(base)))
         return
     _check_definition(stream)
-    if stream.format == "feed" and is_url(stream.path):
+    if is_url(stream.path):
         return
     path = Path(os.path.abspath(base)) / file_of(stream.path)
     if (stream.format == "feed" or not is_glob(stream.path)) and not path.exists():
@@ -137,8 +151,12 @@ def _check_definition(stream: StreamDefinition) -> None:
     if stream.format is not None and stream.format not in (*FILES, "kafka"):
         known = ", ".join((*FILES, "feed", *_ADDED))
         raise SourceError(f"{start} unknown format {stream.format}: known are {known}; others must be registered first")
-    if "://" in (stream.path or "") or stream.format == "kafka":
-        raise SourceError(f"{start} only files, folders, globs and feeds can be read; for a feed add: format feed")
+    if is_url(stream.path or "") and stream.is_tuples:
+        raise SourceError(f"{start} only XML and feeds are read from the web")
+    if ("://" in (stream.path or "") and not is_url(stream.path or "")) or stream.format == "kafka":
+        raise SourceError(f"{start} only files, folders, globs, and XML and feeds on the web can be read")
+    if stream.format == "json" and stream.rows is None and stream.split is None:
+        return
     if stream.format is not None and stream.is_tuples != (stream.format != "xml"):
         what = "columns, which XML has not" if stream.is_tuples else "no columns"
         raise SourceError(f"{start} format {stream.format}, but the stream declares {what}")

@@ -95,8 +95,9 @@ class StreamTransformer(ScheduleTransformer):
             found[word.lower()] = _path(value) if word.type == "KEY" else value
         return keyword, found
 
-    def split(self, keyword: Token, _on: Token, path: Token) -> Clause:
-        return keyword, {"split": _path(path, element=True)}
+    def split(self, keyword: Token, _on: Token, path: Token, *rest: Any) -> Clause:
+        found: dict[str, Any] = {"split": _path(path, element=True)}
+        return keyword, found | {"every": rest[-1]} if rest else found
 
     def timestamp(self, keyword: Token, path: Token, *late: Any) -> Clause:
         found: dict[str, Any] = {"timestamp": plain(path)}
@@ -109,6 +110,9 @@ class StreamTransformer(ScheduleTransformer):
 
     def shed(self, keyword: Token, _allowed: Token) -> Clause:
         return keyword, {"shed_allowed": True}
+
+    def make_up(self, keyword: Token, _up: Token, _within: Token, interval: float) -> Clause:
+        return keyword, {"make_up": interval}
 
 
 def _format(word: Token) -> str:
@@ -165,10 +169,21 @@ def _check_format(stream: StreamDefinition, syntax: StreamSyntax) -> None:
     if stream.format == "xml" and stream.columns:
         reason = "a stream of XML documents has no columns; columns go with csv, json or parquet"
         raise Rejected(reason, syntax.at["columns"])
+    if stream.path and "://" in stream.path and stream.format not in ADDED_FORMATS:
+        _check_url(stream, syntax)
     if stream.format == "feed":
         _check_feed(stream, syntax)
+    elif stream.format == "json" and not stream.columns:
+        if clause := next((clause for clause in ("split", "rows") if clause in syntax.at), None):
+            raise Rejected(f"'{clause}' is for XML; the objects of JSON are documents", syntax.at[clause])
     elif stream.format not in (None, "xml", *ADDED_FORMATS) and not stream.columns:
         reason = f"the format '{stream.format}' needs columns: create stream {stream.name} (COLUMN TYPE, ...)"
+        raise Rejected(reason, syntax.at["from"])
+
+
+def _check_url(stream: StreamDefinition, syntax: StreamSyntax) -> None:
+    reason = bad_place(stream.path or "")
+    if reason:
         raise Rejected(reason, syntax.at["from"])
 
 
@@ -176,13 +191,10 @@ def _check_feed(stream: StreamDefinition, syntax: StreamSyntax) -> None:
     for clause in ("columns", "split", "rows"):
         if clause in syntax.at:
             raise Rejected(f"a feed has items of its own form: '{clause}' does not go with it", syntax.at[clause])
-    reason = bad_place(stream.path or "")
-    if reason:
-        raise Rejected(reason, syntax.at["from"])
 
 
 def bad_place(place: str) -> str | None:
-    """What is wrong with a place where a feed is to be found, or None."""
+    """What is wrong with a place where a feed or an XML document is to be found, or None."""
     try:
         url = urlsplit(place)
         url.port  # noqa: B018 (it raises)
@@ -200,10 +212,10 @@ def _check_rows(stream: StreamDefinition, syntax: StreamSyntax) -> None:
         if clause in syntax.at and stream.columns:
             raise Rejected(f"'{clause}' is for XML; a stream with columns has none", syntax.at[clause])
     if stream.rows is None:
-        if stream.every is not None and stream.format not in ("feed", *ADDED_FORMATS):
-            raise Rejected(
-                "'every' goes with 'rows' or with format feed; other files are taken as they appear", syntax.at["from"]
-            )
+        on_the_web = stream.format == "feed" or "://" in (stream.path or "")
+        if stream.every is not None and not on_the_web and stream.format not in ADDED_FORMATS:
+            reason = "'every' goes with 'rows' or with format feed or a URL; other files are taken as they appear"
+            raise Rejected(reason, syntax.at["from"])
         return
     if stream.key is None:
         raise Rejected("'rows' needs 'key' and the path of the rows' key", syntax.at["rows"])

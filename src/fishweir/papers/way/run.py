@@ -146,7 +146,7 @@ def wait_for(weir: Weir) -> None:
     """Until all that was published is committed: looked up every millisecond, which costs little."""
     runner = weir._runner
     assert runner is not None
-    while runner._ahead() > 0:
+    while runner.ahead() > 0:
         time.sleep(0.001)
 
 

@@ -1,0 +1,58 @@
+"""`fishweir check` and `fishweir repair`: whether a home is whole, and what can be rebuilt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fishweir.cli.common import DEFAULT_HOME, Home, errors
+from fishweir.errors import FishweirError
+
+if TYPE_CHECKING:
+    from fishweir.engine.check import OnProgress
+
+
+def check(home: Home = DEFAULT_HOME) -> None:
+    """Verify checksums, references, the chain of commits and counts; the job may be running."""
+    from fishweir.engine.check import check as verify
+
+    with _bar("verifying") as progress:
+        report = verify(home, progress)
+    typer.echo(str(report))
+    if not report.is_whole:
+        raise typer.Exit(1)
+
+
+def repair(
+    home: Home = DEFAULT_HOME,
+    discard_newest: Annotated[
+        bool,
+        typer.Option(help="Give up the newest micro-batch if it is damaged; the next run evaluates it again."),
+    ] = False,
+) -> None:
+    """Rebuild what can be rebuilt and print what is lost for good. Nothing is deleted."""
+    from fishweir.engine.repair import repair as rebuild
+
+    with _bar("verifying") as progress:
+        repaired = rebuild(home, discard_newest, progress)
+    typer.echo(str(repaired))
+    if not repaired.left.is_whole:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _bar(words: str) -> Iterator[OnProgress]:
+    """Bytes verified of those there are; Fishweir's errors end the command with their message."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn(words), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    try:
+        with Progress(*columns, console=errors()) as bar:
+            task = bar.add_task(words, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+    except FishweirError as error:
+        errors().print(f"error: {error}", style="red", markup=False)
+        raise typer.Exit(1) from error

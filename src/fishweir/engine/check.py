@@ -1,0 +1,243 @@
+"""`fishweir check`: verifies a home, while its job may be running. It reads everything and changes nothing.
+
+In: a home. Out: what is wrong, file by file. Verified are checksums, references (what commits, lists and result rows
+name must be there), the chain of commits, and counts (documents evaluated against entries of the logs).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from fishweir.errors import HomeError
+from fishweir.pipeline.commits import Commit, ResultsTable
+from fishweir.pipeline.home import FORMAT, Home
+from fishweir.sealed import TO_DO, read_sealed, reading, seal_of
+
+OnProgress = Callable[[int, int], None]
+"""Called with the bytes verified, and those there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A file that is missing or damaged: what is wrong, and how it comes back, if it can be rebuilt."""
+
+    path: Path
+    wrong: str
+    rebuilt: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.wrong}" + (f" [{self.rebuilt}]" if self.rebuilt else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    files: int
+    bytes: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.findings
+
+    def __str__(self) -> str:
+        verdict = "nothing is missing or damaged" if self.is_whole else f"{len(self.findings):,} found:"
+        lines = [f"{self.files:,} files, {self.bytes / 2**20:,.1f} MiB verified: {verdict}"]
+        return "\n".join([*lines, *(f"  {finding}" for finding in self.findings)])
+
+
+Step = tuple[Path, Callable[[], object], str]
+"""A file, what verifies it, and how it would be rebuilt."""
+
+REPAIR = "`fishweir repair` rebuilds it"
+ANEW = "the job counts anew; `fishweir repair` sets it aside"
+
+
+def check(home: Path | str, on_progress: OnProgress | None = None) -> Report:
+    """Verifies every file of a home."""
+    place = Home(home)
+    if not place.path.exists():
+        raise HomeError(f"there is no home at {place.path}")
+    found: list[Finding] = []
+    steps: list[Step] = []
+    for part in (_head, _logs, _results, _plan, _notes):
+        try:
+            steps += part(place)
+        except HomeError as error:
+            found.append(Finding(place.path, str(error)))
+    total, done = sum(_size(path) for path, _, _ in steps), 0
+    for path, verified, rebuilt in steps:
+        try:
+            verified()
+        except HomeError as error:
+            found.append(Finding(path, str(error).replace(TO_DO, "restore it from a backup"), rebuilt))
+        done += _size(path)
+        if on_progress is not None:
+            on_progress(done, total)
+    return Report(len(steps), total, tuple(dict.fromkeys(found)))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _head(home: Home) -> Iterator[Step]:
+    yield home.path / "home.json", lambda: _format(home), REPAIR
+    catalog = home.path / "catalog.db"
+    if catalog.exists():
+        yield catalog, lambda: _catalog(catalog), ""
+
+
+def _format(home: Home) -> None:
+    content, _ = read_sealed(home.path / "home.json")
+    if content["format"] != FORMAT:
+        raise HomeError(f"{home.path / 'home.json'} has the format {content['format']}, this version reads {FORMAT}")
+
+
+def _catalog(path: Path) -> None:
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+            (said,) = connection.execute("pragma integrity_check").fetchone()
+    except sqlite3.DatabaseError as error:
+        raise HomeError(f"{path} is damaged ({error}): restore it from a backup") from error
+    if said != "ok":
+        raise HomeError(f"{path} is damaged ({said}): restore it from a backup")
+
+
+def _logs(home: Home) -> Iterator[Step]:
+    from fishweir.intake.log import LIST, listed_segments
+
+    for folder in sorted(path for path in home.streams.iterdir() if path.is_dir()) if home.streams.exists() else ():
+        yield folder / "stream.json", lambda path=folder / "stream.json": read_sealed(path), REPAIR  # type: ignore[misc]
+        log = folder / "log"
+        listed, damaged = listed_segments(log)
+        if damaged:
+            yield log / LIST, lambda path=log / LIST: _lines(path), REPAIR  # type: ignore[misc]
+        on_disk = {int(path.stem): path for path in log.glob("[0-9]*.arrow")} if log.exists() else {}
+        for first in sorted({*listed, *on_disk}):
+            path = log / f"{first:015d}.arrow"
+            seal = listed[first][1] if first in listed else ""
+            yield path, lambda path=path, seal=seal: _sealed(path, seal), ""  # type: ignore[misc]
+        for path in sorted(log.glob("*.cursor")):
+            yield path, lambda path=path: read_sealed(path), ""  # type: ignore[misc]
+
+
+def _lines(path: Path) -> None:
+    raise HomeError(f"{path} has damaged lines: the segments they listed are not verified")
+
+
+def _sealed(path: Path, seal: str) -> None:
+    """Not by `verify`, which looks at a file once per process."""
+    if not seal:
+        import pyarrow as pa
+
+        with reading(path):
+            pa.ipc.open_file(pa.memory_map(str(path)))
+    elif (now := seal_of(path)) != seal:
+        length, other = seal.partition(":")[0], now.partition(":")[0]
+        wrong = "its checksum is another" if length == other else f"it has {other} bytes instead of {length}"
+        raise HomeError(f"{path} is damaged ({wrong}): restore it from a backup")
+
+
+def _results(home: Home) -> Iterator[Step]:
+    table = ResultsTable(home.results)
+    chain = _chain(table)
+    done: dict[str, int] = {}
+    for commit in chain:
+        folder = table.batch_folder(commit.batch)
+        for name, seal in commit.files.items():
+            yield folder / name, lambda path=folder / name, seal=seal: _sealed(path, seal), ""  # type: ignore[misc]
+            if not name.startswith("aside"):
+                yield folder / name, lambda path=folder / name: _names(home, table, path), ""  # type: ignore[misc]
+        before, done = done, {**done, **commit.offsets}
+        place = table.commits_folder / f"{commit.batch:09d}.json"
+        yield place, lambda c=commit, a=before, p=place: _counts(c, a, p), ""  # type: ignore[misc]
+    for id, upto in done.items():
+        yield home.streams / id / "log", lambda id=id, upto=upto: _head_of(home, id, upto), ""  # type: ignore[misc]
+    yield home.state, lambda: _states(home), ""
+    yield table.commits_folder, lambda: ResultsTable(home.results).commits(), ""
+
+
+def _chain(table: ResultsTable) -> list[Commit]:
+    """The commits up to where the chain is broken, which another step says."""
+    try:
+        return table.commits()
+    except HomeError:
+        return table.read_so_far
+
+
+def _counts(commit: Commit, before: dict[str, int], path: Path) -> None:
+    entries = sum(upto - before.get(stream, 0) for stream, upto in commit.offsets.items())
+    if commit.documents + commit.aside != entries:
+        counted = f"{commit.documents:,} evaluated and {commit.aside:,} set aside"
+        raise HomeError(f"{path} does not add up: {counted}, of {entries:,} entries")
+
+
+def _head_of(home: Home, id: str, upto: int) -> None:
+    from fishweir.pipeline.offsets import check_logs
+
+    check_logs(home, {id: upto})
+
+
+def _names(home: Home, table: ResultsTable, path: Path) -> None:
+    """What result rows name must be there: segments of the plan and sets of queries."""
+    import pyarrow.parquet as pq
+
+    from fishweir.evaluate.plan.segments import segment_path
+    from fishweir.pipeline.writer import set_path
+
+    with reading(path):
+        rows = pq.read_table(path, columns=["segment", "set"])
+    places = [segment_path(home.plan, id) for id in rows.column("segment").unique().to_pylist() if id]
+    places += [set_path(table.sets, name) for name in rows.column("set").unique().to_pylist() if name]
+    for place in places:
+        if not place.exists():
+            raise HomeError(f"{place} is missing: results in {path} name it. Restore it from a backup")
+
+
+def _states(home: Home) -> None:
+    """What the newest commit retains; the job may commit, and remove files, meanwhile."""
+    from fishweir.evaluate.arrays import PREFIX
+
+    while True:
+        newest = ResultsTable(home.results).newest()
+        try:
+            for file in newest.states:
+                if seal_of(home.state / file["name"], PREFIX) != file["seal"]:
+                    raise HomeError(f"{home.state / file['name']} is damaged: restore the home from a backup")
+            return
+        except HomeError:
+            if ResultsTable(home.results).newest().batch == newest.batch:
+                raise
+
+
+def _plan(home: Home) -> Iterator[Step]:
+    yield home.plan / "current.json", lambda: _optional(home.plan / "current.json"), REPAIR
+    for path in (*sorted(home.plan.glob("segment-*.bin")), *sorted((home.results / "sets").glob("*.bin"))):
+        yield path, lambda path=path: _arrays(path), ""  # type: ignore[misc]
+
+
+def _arrays(path: Path) -> None:
+    from fishweir.evaluate.arrays import PREFIX, arrays_seal
+
+    if arrays_seal(path) != seal_of(path, PREFIX):
+        raise HomeError(f"{path} is damaged (its checksum is another): restore it from a backup")
+
+
+def _notes(home: Home) -> Iterator[Step]:
+    """Counters, which come back by themselves, and what is noted of deliveries."""
+    for path in (home.statistics, *home.streams.glob("*/walked.json"), *home.streams.glob("*/lateness.json")):
+        yield path, lambda path=path: _optional(path), ANEW  # type: ignore[misc]
+    for path in sorted(home.delivery.glob("*.json")):
+        yield path, lambda path=path: _optional(path), ""  # type: ignore[misc]
+
+
+def _optional(path: Path) -> None:
+    if path.exists():
+        read_sealed(path)

@@ -1,0 +1,50 @@
+"""Publishing: documents into the log of a stream, and waiting where too many wait already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fishweir.pipeline.bell import ring
+from fishweir.pipeline.home import Home
+from fishweir.pipeline.settings import AHEAD
+
+if TYPE_CHECKING:
+    from fishweir.engine.runner import Runner
+    from fishweir.intake import StreamLog
+
+
+class Publishing:
+    """A part of the weir."""
+
+    home: Home
+    clock: Callable[[], float]
+    _runner: Runner | None
+    backlog: int = AHEAD
+    """Entries that may wait to be evaluated before publishing waits, while the job runs."""
+
+    def _log(self, name: str) -> tuple[int, StreamLog]:
+        raise NotImplementedError
+
+    def publish(
+        self,
+        stream: str,
+        documents: Sequence[Any],
+        timestamps: Sequence[float] | None = None,
+        ids: Sequence[str] | None = None,
+        wait: float | None = None,
+    ) -> list[str]:
+        """Appends documents to a stream's log; when it returns they are on disk. Their ids. While the job of this weir
+        runs and `backlog` entries wait for it, it waits; at most `wait` seconds, then it raises BacklogError."""
+        from fishweir.intake import documents_batch
+
+        if isinstance(documents, str | bytes | dict):
+            documents = [documents]
+        _, log = self._log(stream)
+        if self._runner is not None:
+            self._runner.make_room(stream, self.backlog, wait)
+        batch = documents_batch(log.stream, documents, timestamps, ids, self.clock())
+        numbers = log.append(batch)
+        ring(self.home)
+        given = batch.column("id").to_pylist()
+        return [id or f"{stream}-{n}" for n, id in zip(numbers, given, strict=True)]

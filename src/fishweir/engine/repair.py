@@ -1,0 +1,151 @@
+"""`fishweir repair`: rebuilds what can be rebuilt, sets damaged files aside, and says what is lost for good.
+
+Nothing is deleted: what is replaced or given up is moved to `damaged/` in the home. The job must not run meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from fishweir.catalog.catalog import Catalog
+from fishweir.engine.check import OnProgress, Report, check
+from fishweir.errors import HomeError
+from fishweir.pipeline.commits import ResultsTable
+from fishweir.pipeline.home import FORMAT, Home, write_json
+from fishweir.sealed import read_sealed, seal_of
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What was done, and what is still wrong: lost for good, unless a backup has it."""
+
+    done: tuple[str, ...]
+    left: Report
+
+    def __str__(self) -> str:
+        lines = [f"  {line}" for line in self.done] or ["  nothing to rebuild"]
+        lost = [f"  {finding}" for finding in self.left.findings]
+        return "\n".join(["rebuilt:", *lines, *(["lost for good, unless a backup has it:", *lost] if lost else [])])
+
+
+def repair(home: Path | str, discard: bool = False, on_progress: OnProgress | None = None) -> Repaired:
+    """Rebuilds what can be rebuilt. With `discard`, the newest micro-batch is given up where its commit or its results
+    are damaged: the next run evaluates its documents again."""
+    place = Home(home)
+    with place.job_lock():
+        done = [*_identity(place), *_streams(place), *_lists(place), *_counters(place), *_plan(place)]
+        if discard:
+            done += _newest(place)
+    return Repaired(tuple(done), check(place.path, on_progress))
+
+
+def _aside(home: Home, path: Path) -> str:
+    """Moves a file out of the way, under its own name and the time."""
+    folder = home.path / "damaged"
+    folder.mkdir(exist_ok=True)
+    target = folder / f"{time.time_ns()}-{'-'.join(path.relative_to(home.path).parts)}"
+    os.rename(path, target)
+    return f"{path} is set aside as damaged/{target.name}"
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        read_sealed(path)
+    except HomeError:
+        return False
+    return True
+
+
+def _identity(home: Home) -> Iterator[str]:
+    about = home.path / "home.json"
+    if _is_whole(about):
+        return
+    try:
+        with closing(sqlite3.connect(f"file:{home.path / 'catalog.db'}?mode=ro", uri=True)) as connection:
+            (id,) = connection.execute("select id from home").fetchone()
+    except (sqlite3.DatabaseError, TypeError) as error:
+        raise HomeError(f"{about} cannot be rebuilt: the catalog does not have the id of the home ({error})") from error
+    if about.exists():
+        yield _aside(home, about)
+    write_json(about, {"format": FORMAT, "id": id})
+    yield f"{about} is written anew from the catalog"
+
+
+def _streams(home: Home) -> Iterator[str]:
+    if not (home.path / "catalog.db").exists():
+        return
+    catalog = Catalog(home.path / "catalog.db")
+    for id, stream in catalog.streams().values():
+        path = home.streams / str(id) / "stream.json"
+        if path.exists() and not _is_whole(path):
+            yield _aside(home, path)
+        if not path.exists():
+            home.add_stream(id, stream)
+            yield f"{path} is written anew from the catalog"
+    catalog.close()
+
+
+def _lists(home: Home) -> Iterator[str]:
+    """The lists of segments: lines that are whole stay, segments without one are listed as they are."""
+    from fishweir.intake.log import LIST, listed_segments, segment_rows, write_list
+
+    for folder in sorted(home.streams.glob("*/log")):
+        listed, damaged = listed_segments(folder)
+        missing = [p for p in sorted(folder.glob("[0-9]*.arrow")) if int(p.stem) not in listed]
+        found = {int(path.stem): (rows, seal_of(path)) for path in missing if (rows := segment_rows(path))}
+        if damaged or found:
+            if (folder / LIST).exists():
+                yield _aside(home, folder / LIST)
+            write_list(folder, listed | found)
+            yield f"{folder / LIST} is written anew from the segments"
+
+
+def _counters(home: Home) -> Iterator[str]:
+    for path in (home.statistics, *home.streams.glob("*/walked.json"), *home.streams.glob("*/lateness.json")):
+        if path.exists() and not _is_whole(path):
+            yield f"{_aside(home, path)}; the job counts anew"
+
+
+def _plan(home: Home) -> Iterator[str]:
+    """Without its list the planner makes the plan anew from the catalog; old segments stay for old results."""
+    path = home.plan / "current.json"
+    if path.exists() and not _is_whole(path):
+        yield f"{_aside(home, path)}; the next run makes the plan anew from the catalog"
+
+
+def _newest(home: Home) -> Iterator[str]:
+    """Gives up the newest micro-batch if it is damaged and the one before is whole."""
+    table = ResultsTable(home.results)
+    try:
+        chain = table.commits()
+    except HomeError:
+        chain = table.read_so_far
+    names = sorted(table.commits_folder.glob("[0-9]*.json"))
+    if chain and len(chain) == len(names) and not _broken(table, chain[-1].batch, chain[-1].files):
+        return
+    kept = len(chain) - (len(chain) == len(names))
+    if kept < len(names) - 1:
+        return  # more than the newest is lost: the states of earlier micro-batches are gone
+    before = chain[kept - 1] if kept else None
+    gone = [s["name"] for s in (before.states if before else []) if not (home.state / s["name"]).exists()]
+    if gone:
+        yield f"{names[-1]} stays: {home.state / gone[0]}, which the commit before it needs, is gone"
+        return
+    for path in names[kept:]:
+        yield f"{_aside(home, path)}; the next run evaluates its documents again"
+    if before is None:
+        (table.commits_folder / "last").unlink(missing_ok=True)
+    else:
+        _, sum = read_sealed(names[kept - 1])
+        write_json(table.commits_folder / "last", {"batch": before.batch, "xxh3": sum})
+
+
+def _broken(table: ResultsTable, batch: int, files: dict[str, str]) -> bool:
+    folder = table.batch_folder(batch)
+    return any(not (folder / name).exists() or seal_of(folder / name) != seal for name, seal in files.items())

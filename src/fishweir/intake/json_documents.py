@@ -1,0 +1,110 @@
+"""JSON objects as documents: in comes an object, out comes XML that paths, columns and patterns read.
+
+An object is an element with a child for each member; an array is one child for each of its values, and an array in an
+array an element with children `item`. Numbers and truth values are written as in tuples; null is left out. Names that
+XML does not allow become names that it does. Files have one object a line, or are one object or array.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from lxml import etree
+
+from fishweir.algebra.documents import MAX_DOCUMENT, xml_name
+from fishweir.algebra.nodes import StreamDefinition
+from fishweir.algebra.values import to_text
+from fishweir.intake.schema import file_problem, log_batch
+
+DEEPEST = 200
+ROWS = 1_000
+_UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def json_document(value: Any, name: str) -> bytes:
+    """The XML of an object; ValueError where it is no object, or nested too deeply."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"expected an object, found {type(value).__name__}")
+    root = etree.Element(xml_name(name))
+    _fill(root, value, 0)
+    text: bytes = etree.tostring(root, encoding="utf-8")
+    return text
+
+
+def _fill(element: Any, value: Any, depth: int) -> None:
+    if depth > DEEPEST:
+        raise ValueError(f"nested more than {DEEPEST} levels deep")
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            for part in one if isinstance(one, list | tuple) else [one]:
+                if part is not None:
+                    _fill(etree.SubElement(element, xml_name(str(key))), part, depth + 1)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            if part is not None:
+                _fill(etree.SubElement(element, "item"), part, depth + 1)
+    else:
+        element.text = _UNFIT.sub("\ufffd", to_text(value))
+
+
+def json_document_batches(stream: StreamDefinition, path: Path, now: float) -> Iterator[pa.RecordBatch]:
+    """The objects of a file as documents; what is none is a problem entry at its place."""
+    with path.open("rb") as file:
+        first = file.readline(MAX_DOCUMENT)
+        rest = file.read(1)
+    if rest and _is_object(first):
+        yield from _line_batches(stream, path, now)
+        return
+    if path.stat().st_size > MAX_DOCUMENT:
+        yield file_problem(stream, path, f"a JSON document may have {MAX_DOCUMENT:,} bytes", now)
+        return
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        if first.strip()[:1] == b"{":
+            yield from _line_batches(stream, path, now)
+        else:
+            yield file_problem(stream, path, f"not JSON: {error}", now)
+        return
+    values = found if isinstance(found, list) else [found]
+    for start in range(0, len(values), ROWS):
+        some = values[start : start + ROWS]
+        yield _batch(stream, [(f"{path}, object {start + n}", b"", one) for n, one in enumerate(some, 1)], now)
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _line_batches(stream: StreamDefinition, path: Path, now: float) -> Iterator[pa.RecordBatch]:
+    rows: list[tuple[str, bytes, Any]] = []
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                rows.append((f"{path}, line {number}", line.strip(), None))
+            if len(rows) >= ROWS:
+                yield _batch(stream, rows, now)
+                rows = []
+    if rows:
+        yield _batch(stream, rows, now)
+
+
+def _batch(stream: StreamDefinition, rows: list[tuple[str, bytes, Any]], now: float) -> pa.RecordBatch:
+    bodies: list[bytes] = []
+    problems: list[str | None] = []
+    for place, line, value in rows:
+        try:
+            bodies.append(json_document(json.loads(line) if line else value, stream.name))
+            problems.append(None)
+        except (ValueError, RecursionError) as error:
+            bodies.append(line or json.dumps(value).encode())
+            problems.append(f"{place}: not a JSON object: {error}")
+    return log_batch(stream, len(rows), now, {"body": bodies, "problem": problems})

@@ -1,0 +1,1 @@
+"""Delivery to files, web servers and many subscribers."""

@@ -1,0 +1,1 @@
+"""The experiment on the refresh strategy of feeds."""

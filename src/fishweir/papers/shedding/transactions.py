@@ -1,0 +1,44 @@
+"""Documents of the experiments: transactions by the schema of figure 1, and elements with patterns of given sizes.
+
+A transaction has an id, a name, one contact with any number of tels, emails and addresses (zip, street, city, state),
+one order with a price and items, a survey with brands and comments, and a billing with a card number.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+Q1 = """for $a in stream("transactions")/transaction where $a/order/price > 100
+return $a/name, $a/contact/tel, $a/contact/email, $a/contact/addr, $a/order/items"""
+FIGURE_7 = "v(name)=0.2, v(tel)=0.1, v(email)=0.1, v(addr)=0.05, v(price)=0.25, v(items)=0.2"
+Q2 = "for $o in stream('sample')/o return $o/P1, $o/P2, $o/P3, $o/P4"
+TOKENS = 200
+"""Of an element of section 7.2, all its patterns together."""
+
+
+def transactions(count: int, seed: int = 3) -> list[bytes]:
+    draw = random.Random(seed)
+    return [_transaction(number, draw).encode() for number in range(count)]
+
+
+def _transaction(number: int, draw: random.Random) -> str:
+    def many(name: str, most: int, inner: str) -> str:
+        return "".join(f"<{name}>{inner}</{name}>" for _ in range(draw.randint(1, most)))
+
+    street = "<St>12 Weir Lane</St><city>Worcester</city><state>MA</state>"
+    contact = many("tel", 3, "508-555-0199") + many("email", 3, "someone@example.org")
+    contact += many("addr", 6, f"<zip>01609</zip>{street}")
+    items = many("brand", 10, "rod and reel")
+    survey = many("brand", 6, "net") + many("comments", 6, "on time, well packed")
+    return (
+        f"<transaction><id>{number}</id><name>Customer {number}</name><contact>{contact}</contact>"
+        f"<order><price>{draw.randint(101, 900)}</price><items>{items}</items></order>"
+        f"<survey>{survey}</survey><billing><cardNo>4111</cardNo></billing></transaction>"
+    )
+
+
+def sized(sizes: Sequence[int], count: int) -> list[bytes]:
+    """Elements of Q2 whose patterns have so many tokens each: a start tag, a text and an end tag are three."""
+    inner = "".join(f"<P{i}>{'<t>abc</t>' * max(1, (size - 2) // 3)}</P{i}>" for i, size in enumerate(sizes, 1))
+    return [f"<o>{inner}</o>".encode()] * count
