@@ -281,7 +281,7 @@ def test_a_source_and_an_action(tmp_path: Path) -> None:
 def test_sources_and_actions_that_are_refused(tmp_path: Path) -> None:
     declared = "create stream R (line string) from 'x' format lines;"
     with testing.open(tmp_path / "home") as weir:
-        with pytest.raises(QueryError, match="'lines' is no format: expected xml"):
+        with pytest.raises(QueryError, match="'lines' is not a format: expected xml"):
             weir.execute(declared)
         fishweir.register_source("lines", Lines, check_lines)
         try:

@@ -55,12 +55,12 @@ class Java:
 
 def ensure_java() -> str:
     """A JAVA_HOME for Spark: that of the environment, that of `java` on PATH, or the private one."""
-    if told := os.environ.get("JAVA_HOME"):
+    if given := os.environ.get("JAVA_HOME"):
         try:
-            probe(Path(told, "bin", "java"))
-            return told
+            probe(Path(given, "bin", "java"))
+            return given
         except JavaError as error:
-            logger.warning("JAVA_HOME=%s is passed over: %s", told, error)
+            logger.warning("JAVA_HOME=%s is ignored: %s", given, error)
     if found := shutil.which("java"):
         try:
             return probe(Path(found)).home
@@ -117,8 +117,8 @@ def private_home() -> str:
 
 
 def cache_folder() -> Path:
-    if told := os.environ.get("FISHWEIR_CACHE"):
-        return Path(told).absolute()
+    if given := os.environ.get("FISHWEIR_CACHE"):
+        return Path(given).absolute()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fishweir"
 
 

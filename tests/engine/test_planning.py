@@ -97,7 +97,7 @@ def test_a_process_of_its_own_merges_and_is_started_again(bulk, monkeypatch, cap
         planner.refresh(bulk.catalog.version(), {})
         until_done(planner, bulk.catalog.version())
         assert [piece.size for piece in planner.pieces] == [200]
-        assert "the planner process has ended (-9); it is started again" in caplog.text
+        assert "the planner process ended (-9); it will be restarted" in caplog.text
     finally:
         process.close()
     assert len(fired(bulk, 130)) == 130

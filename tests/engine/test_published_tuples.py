@@ -139,7 +139,7 @@ REFUSED = [
     ("select symbol from trades publish P; select price from P", "price", "reads price; the columns of P are symbol"),
     ("select at from trades publish P; select at from P where at > 'soon'", "soon", "compares at, a time, with soon"),
     ("select * from P publish P", "P publish", "query P reads itself"),
-    ("select * from trades publish trades", "trades", "query trades: there is a stream of that name"),
+    ("select * from trades publish trades", "trades", "query trades: there is already a stream of that name"),
     ("select * from P publish Q", "P", "reads P, which is neither a stream nor a file"),
 ]
 

@@ -68,7 +68,7 @@ def test_another_process_registers_and_publishes(weir, tmp_path):
     second = testing.open(weir.home.path)
     with second, pytest.raises(HomeError, match=f"another process is running the job of {weir.home.path}"):
         second.run(until_idle=True)
-    with pytest.raises(HomeError, match="running already"):
+    with pytest.raises(HomeError, match="already running"):
         weir.start()
     weir.publish("S", ["<a>8</a>"])
     weir.wait_idle()

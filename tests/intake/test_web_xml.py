@@ -77,7 +77,7 @@ def test_statements(tmp_path: Path, server: FeedServer, monkeypatch: pytest.Monk
             ("create stream x (a int) from 'https://h.org/x.csv';", "only XML and feeds are read from the web"),
             ("create stream x from 'ftp://h.org/x.xml';", "expected http, https or file"),
             ("create stream x from 'https:///x.xml' every 1 minute;", "names no host"),
-            ("create stream x from 'x.xml' every 1 minute;", "'every' goes with"),
+            ("create stream x from 'x.xml' every 1 minute;", "'every' needs"),
         ):
             with pytest.raises(FishweirError, match=words):
                 weir.execute(statement)

@@ -82,7 +82,7 @@ def test_names(text: str, expected: str) -> None:
 @pytest.mark.parametrize("name", ["", "5", "a b", "a;b", "a--b", "query", "x where <a>"])
 def test_bad_name(name: str) -> None:
     rows = [{"name": "good"}, {"name": name}]
-    with pytest.raises(QueryError, match=r"row 2: '.*' is no name"):
+    with pytest.raises(QueryError, match=r"row 2: '.*' is not a name"):
         list(render_rows("create $name where", rows))
 
 
@@ -96,7 +96,7 @@ def test_missing_value(value: Any, text: str) -> None:
 def test_missing_column_and_no_mapping() -> None:
     with pytest.raises(QueryError, match="row 2: there is no column 'v'"):
         list(render_rows("$v", [{"v": 1}, {"w": 1}]))
-    with pytest.raises(QueryError, match="row 1 is no mapping"):
+    with pytest.raises(QueryError, match="row 1 is not a mapping"):
         list(render_rows("$v", [5]))  # type: ignore[list-item]
 
 

@@ -286,7 +286,7 @@ REFUSED = [
     ("S//a->x JOIN{x=y, 5} S//@*->y", 16, "an attribute that is joined needs a name"),
     ("S//a->x JOIN{x/@*=y, 5} S//b->y", 17, "an attribute that is joined needs a name"),
     ("S//a->x JOIN{x/b=y, 5} S//b->y//@*", 34, "an attribute that is output needs a name"),
-    ("S->x//a JOIN{x=y, 5} S//b->y", 4, "cannot have steps behind it"),
+    ("S->x//a JOIN{x=y, 5} S//b->y", 4, "cannot be followed by steps"),
     ("select z from S//a->x JOIN{x=y, 5} S//b->y", 8, "the blocks do not bind z; bound variables: x, y"),
 ]
 

@@ -1,11 +1,11 @@
 """RoSeS' annotation join in normal form (RoSeS 3.2): sides, windows, and the comparisons between them.
 
 In: a Selection with joins. Out: an AnnotationTemplate, in which every feed of the from clause and of a window is a
-predicate on one source under a role, and the way back. A role below `len(primaries)` is items that must meet something
+predicate on one source under a role, and the way back. A role below `len(primaries)` is items that must match something
 in those windows; the roles after them are the windows. Each conjunction of the disjunctive normal form of a join's
 condition is a window of its own: what it asks of the item alone goes to the items' predicates, what it asks of the
-window's items alone to the window's, and what is left compares the two. An item must meet something by one conjunction
-of each of its joins, and its annotation has what it meets by any. Queries with equal templates differ in constants.
+window's items alone to the window's, and what is left compares the two. An item must match something by one conjunction
+of each of its joins, and its annotation has what it matches by any. Queries with equal templates differ in constants.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class AnnotationTemplate:
         return tuple(dict.fromkeys(side.predicate.source for side in self.of_role(role)))
 
     def annotated_by(self, window: int) -> tuple[Source, ...]:
-        """The sources of the items that must meet something in a window."""
+        """The sources of the items that must match something in a window."""
         roles = (role for role, windows in enumerate(self.primaries) if window in windows)
         return tuple(dict.fromkeys(source for role in roles for source in self.sources(role)))
 

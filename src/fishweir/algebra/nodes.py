@@ -220,7 +220,7 @@ class Shape:
     slots: tuple[Slot, ...] = ()
     windows: tuple[SideWindow, ...] = ()
     strict: bool = False
-    """Whether documents of the same time do not meet."""
+    """Whether documents of the same time do not join."""
     formula: Formula | None = None
     """Of a join by SQL, the condition on the columns of its blocks; see column_joins."""
     columns: tuple[ColumnOutput | AllColumnsOutput, ...] = ()

@@ -30,7 +30,7 @@ def schedule_of(defaults: str) -> Callable[[float], Schedule]:
 
     clauses = parse_clauses(defaults, "defaults")
     if clauses.actions:
-        raise QueryError("defaults are times: start, every, expire")
+        raise QueryError("defaults may only be times: start, every, expire")
     return clauses.schedule
 
 

@@ -47,7 +47,7 @@ class Feeds:
         assert isinstance(query, FeedQuery)
         stream = self.streams.get(str(statement.name))
         if statement.published and stream is not None and stream.virtual != stream.name:
-            raise refused(statement, f"feed {stream.name}: there is a stream of that name", stream.name)
+            raise refused(statement, f"feed {stream.name}: there is already a stream of that name", stream.name)
         folded = self._folded.get(id(query))
         if folded is None or statement.name in folded.names:
             folded = self._folded[id(query)] = self._fold(statement, query)

@@ -88,7 +88,7 @@ class PlannerProcess:
             self.process = None
             if self._closed:
                 raise RuntimeError("the job was stopped") from None
-            raise RuntimeError(f"the planner process has ended ({code}); it is started again") from error
+            raise RuntimeError(f"the planner process ended ({code}); it will be restarted") from error
         if kind == "failed":
             raise RuntimeError(answer)
         return answer  # type: ignore[no-any-return]

@@ -38,7 +38,7 @@ class Published:
         stream = self.streams.get(name)
         if stream is not None:
             if stream.virtual != name:
-                raise refused(statement, f"query {name}: there is a stream of that name", name, "publish")
+                raise refused(statement, f"query {name}: there is already a stream of that name", name, "publish")
             self.check_cycle(statement, [source.name for source in sources()])
         self.keep_shape(statement)
         self._bound.add(name)

@@ -12,10 +12,10 @@ def open_to_all(catalog: Catalog, name: str) -> tuple[int, StreamDefinition]:
     known = catalog.streams()
     if name not in known:
         if catalog.query(name) is not None:
-            raise QueryError(f"{name} is a query, not a stream: nothing is published there but its results")
+            raise QueryError(f"{name} is a query, not a stream: only its results are published there")
         shown = ", ".join(sorted(name for name, (_, stream) in known.items() if stream.virtual is None))
         raise QueryError(f"there is no stream {name}; there are: {shown or 'none'}")
     id, stream = known[name]
     if stream.virtual is not None:
-        raise QueryError(f"{name} are the results of a query: nothing else is published there")
+        raise QueryError(f"{name} holds the results of a query: nothing else can be published there")
     return id, stream

@@ -184,13 +184,13 @@ class Registration:
     def _add_stream(self, statement: CreateStream) -> None:
         name, virtual = statement.stream.name, statement.stream.virtual
         if virtual != name and self.feeds.is_published(name):
-            raise QueryError(f"stream {name}: there is a feed of that name")
+            raise QueryError(f"stream {name}: there is already a feed of that name")
         if virtual != name and name in self.published:
-            raise QueryError(f"stream {name}: there is a published query of that name")
+            raise QueryError(f"stream {name}: there is already a published query of that name")
         if name not in self.streams and virtual != name and self.change.shape(name) is not None:
-            raise QueryError(f"stream {name}: there is a query of that name")
+            raise QueryError(f"stream {name}: there is already a query of that name")
         if name.startswith(DERIVED) and virtual != name:
-            raise QueryError(f"stream {name}: names with '{DERIVED}' are those of joins in chains")
+            raise QueryError(f"stream {name}: names with '{DERIVED}' are reserved for chained joins")
         if statement.stream.name not in self.streams:
             check_source(statement.stream, self.base, self.outputs.guard)
         self.change.add_stream(statement)
@@ -232,9 +232,11 @@ class Registration:
         if never is not None:
             raise self._refused(statement, f"can never fire: {never.reason}", never.column, "where")
         if statement.name and statement.name.startswith(DERIVED) and not statement.derived:
-            raise self._refused(statement, f"cannot be named so: names with '{DERIVED}' are those of joins in chains")
+            raise self._refused(
+                statement, f"cannot have this name: names with '{DERIVED}' are reserved for chained joins"
+            )
         if statement.name in self.streams and not statement.published:
-            reason = f"query {statement.name}: there is a stream of that name"
+            reason = f"query {statement.name}: there is already a stream of that name"
             raise refused(statement, reason, str(statement.name), "create")
         if statement.published and statement.feed is None:
             self.published.bind(statement, lambda: bound_shape(statement).sources)

@@ -46,7 +46,9 @@ class FeedRegistration:
         """N becomes a stream: of what a URL or file gives, or of the items of a published feed."""
         place = statement.virtual or statement.url or ""
         if self.feeds.is_published(statement.name):
-            raise refused(statement, f"feed {statement.name}: there is a feed of that name", statement.name, "as")
+            raise refused(
+                statement, f"feed {statement.name}: there is already a feed of that name", statement.name, "as"
+            )
         if self.feeds.is_published(place):
             sheet = self._stylesheet(statement, statement.stylesheet)
             stream = StreamDefinition(statement.name, virtual=place, stylesheet=sheet)
@@ -136,7 +138,7 @@ class FeedRegistration:
         if name not in self.streams:
             raise QueryError(f"there is no stream {name}")
         if self.streams[name].virtual == name:
-            raise QueryError(f"the stream {name} are the results of a query: drop that")
+            raise QueryError(f"the stream {name} holds the results of a query: drop the query instead")
         self.check_unsubscribed(name)
         self.feeds.check_unread(name)
         readers = self.change.reading(name)

@@ -240,7 +240,7 @@ class Weir(Administration, Publishing):
     def start(self, latency: float | None = None) -> None:
         """Runs the job in the background, until `stop`; `latency` as in `run`."""
         if self._background is not None and self._background.is_alive():
-            raise HomeError(f"the job of {self.home.path} is running already")
+            raise HomeError(f"the job of {self.home.path} is already running")
         self._background = Background(partial(self.run, latency=latency))
         self._background.start()
 

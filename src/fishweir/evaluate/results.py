@@ -1,10 +1,10 @@
 """Result rows: the one format in which every kind of query says what it found.
 
-A row is a document with others and the *set* of queries that want it. A selection has no others. Of a join of two
-streams, `each` of the others makes a result of its own: one document and all it joins alike are one row. Of a join of
-several streams the others are one document for each remaining side. Of an annotation join they are the items
-collected, with the join that each belongs to. The set of queries is slices of a group of a segment, a prefix of a
-named set that is stored once, or a list: ten thousand queries are one row. Rows are expanded when somebody reads them.
+A row is a document, other documents, and the *set* of queries they satisfy. In a selection there are no others. In a
+join of two streams, `each` of the others makes a result of its own: one document and all it joins alike are one row. In
+a join of several streams, the others are one document for each remaining side. In an annotation join, they are the
+items collected, with the join that each belongs to. The set of queries is slices of a group of a segment, a prefix of a
+named set that is stored once, or a list: ten thousand queries are one row. Rows are expanded when they are read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Watermarks: how far each stream has come, for whoever retains documents that later ones may join.
+"""Watermarks: the event time that each stream has reached, for stages that retain documents.
 
-A stream's watermark is the event time it has reached minus how late its items may be: no item within that allowance
-will be older. It is minus infinity as long as nobody knows how late a stream is. A document is needed by a join until
+A stream's watermark is the event time it has reached minus the lateness allowed for its items: no item within that
+allowance will be older. It is minus infinity until the stream's lateness is known. A document is needed by a join until
 the watermarks of the streams it waits for have passed its window.
 """
 
@@ -17,7 +17,7 @@ from fishweir.algebra.nodes import Source
 
 @dataclass(frozen=True)
 class Watermarks:
-    """Of all streams: what queries call them, their watermarks, and those that are idle."""
+    """For all streams: what queries call them, their watermarks, and which are idle."""
 
     sources: Mapping[int, tuple[Source, ...]]
     reached: Mapping[int, float] = field(default_factory=dict)
@@ -25,11 +25,11 @@ class Watermarks:
     """How late items are allowed to be in the streams for which nobody declared it. Streams that are joined allow each
     other what either of them needs: where old items are replayed into one, those of the other are on their way."""
     idle: Mapping[int, float] = field(default_factory=dict)
-    """Streams from which nothing has come for long, with the time before which their next item is not expected."""
+    """Idle streams, with the time before which their next item is not expected."""
 
     @classmethod
     def at(cls, time: float, sources: Mapping[int, tuple[Source, ...]]) -> Watermarks:
-        """All streams have come equally far."""
+        """All streams with the same watermark."""
         return cls(sources, dict.fromkeys(sources, time))
 
     @cached_property
@@ -45,12 +45,12 @@ class Watermarks:
         return self._streams.get(source, [])
 
     def least(self, source: Source, seen_from: int) -> float:
-        """How far the slowest stream of a source has come, for documents of a stream; infinity where there is none."""
+        """The watermark of the slowest stream of a source, for documents of a stream; infinity if there is none."""
         late, own = self.learned.get(seen_from, 0.0), self._own(seen_from)
         return min((self._of(stream, own, late) for stream in self.streams(source)), default=math.inf)
 
     def seen(self) -> dict[int, float]:
-        """How far each stream has come in the eyes of those that go ahead."""
+        """The watermark of each stream as seen from the stream furthest ahead."""
         ahead = max((self._own(stream) for stream in self.sources), default=-math.inf)
         return {stream: self._of(stream, ahead) for stream in self.sources}
 

@@ -3,7 +3,7 @@
 In come a text with `$column` placeholders and rows, out come the texts of the statements. A
 placeholder becomes, inside quotes, the value's text with the quote doubled; in the place of a
 name, the bare name; elsewhere a number or a quotation. No value can end the quotation it is in.
-A `$x` that is no column stays as it is: a variable of XML-QL.
+A `$x` that is not a column stays as it is: a variable of XML-QL.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def render_rows(text: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     parts: list[str | Part] | None = None
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping):
-            raise QueryError(f"row {number} is no mapping of columns to values but {type(row).__name__}")
+            raise QueryError(f"row {number} is not a mapping of columns to values but {type(row).__name__}")
         if parts is None:
             parts = compile_text(text, row.keys())
         try:
@@ -103,7 +103,7 @@ def _name_part(token: str, known: set[str]) -> Part:
     def name(row: Mapping[str, Any]) -> str:
         text = "".join([piece if isinstance(piece, str) else piece(row) for piece in pieces])
         if not is_name(text) or text.lower() in _RESERVED:
-            raise _Missing(f"'{text}' is no name: a letter, then letters, digits, '_', '-' or '.'")
+            raise _Missing(f"'{text}' is not a name: a letter, then letters, digits, '_', '-' or '.'")
         return text
 
     return name

@@ -257,7 +257,7 @@ def _language(piece: Piece, word: str, at: int) -> Language:
         if language.name.lower() == word.lower():
             return language
     names = ", ".join(language.name.lower() for language in LANGUAGES)
-    raise piece.error(Rejected(f"'{word}' is no language: expected {names}", at))
+    raise piece.error(Rejected(f"'{word}' is not a language: expected {names}", at))
 
 
 def _take_name(piece: Piece, at: int, what: str) -> tuple[str, int]:

@@ -14,7 +14,7 @@ def parse_clauses(text: str, subject: str = "") -> Clauses:
     try:
         clauses: Clauses = CLAUSES.parse(piece)
         if clauses.publish is not None:
-            raise Rejected("'publish' goes with a query", 0)
+            raise Rejected("'publish' is only allowed in a query", 0)
         return clauses
     except Rejected as rejected:
         raise piece.error(rejected) from None

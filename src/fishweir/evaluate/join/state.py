@@ -198,7 +198,7 @@ class Needed(Protocol):
     """What of a run later documents may still join: which documents, and which entries of changing files."""
 
     def listed(self, runs: Sequence[Run]) -> Sequence[NDArray[np.bool_] | None]:
-        """Of runs that are merged, which entries of their rows' lists of queries; None stands for all."""
+        """For runs that are merged, which entries of their rows' lists of queries; None stands for all."""
 
     def __call__(self, run: Run, listed: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]: ...
 

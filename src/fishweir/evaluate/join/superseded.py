@@ -1,4 +1,4 @@
-"""Rows of a changing file that are no longer there: what has arrived since meets the new version only.
+"""Rows of a changing file that are no longer there: documents that arrived since join the new version only.
 
 In: all runs, those of the micro-batch included. Out: for pairs of documents, whether each was still in force when the
 other arrived. A row of a file that changes in place (`rows PATH key PATH`) is in force from its arrival until the next
@@ -33,7 +33,7 @@ def needed_versions(runs: Sequence[Run], kept: Sequence[NDArray[np.bool_]]) -> I
 
 
 class Superseded:
-    """When each row's next version came; made once per micro-batch and task."""
+    """When each row's next version arrived; made once per micro-batch and task."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         parts = [run.versions for run in runs if len(run.versions)]

@@ -5,11 +5,11 @@ by the statistics of the moment. Everything else is left to a rebuilder, which m
 neighbours of like size are merged, so there are few segments and a query is rewritten a logarithmic number of times (a
 merge keeps every query in its group); a segment most of whose queries are gone is written anew; plans that the
 statistics have left behind are made anew. What a rebuilder gives is adopted if what it was made of is still in force.
-Dropped queries otherwise stay where they are: whoever expands a set leaves out the queries that were not alive at the
-version the micro-batch ran with.
+Dropped queries otherwise stay where they are: expanding a set leaves out the queries that were not alive at the version
+the micro-batch ran with.
 
-Which strategy evaluates which groups (rules.py) is decided for each segment that is written, so that queries which came
-one by one are looked up together once they are many; segments are written anew when other strategies are asked for.
+Which strategy evaluates which groups (rules.py) is decided for each segment that is written, so that queries registered
+one by one are looked up together once they are many; segments are rewritten when other strategies are requested.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Planner:
         asked: Sequence[Strategy] = (),
         rebuilder: Rebuilder | None = None,
     ) -> None:
-        """`asked` are strategies that somebody wants by name: they take what they can evaluate."""
+        """`asked` are strategies requested by name: they take what they can evaluate."""
         self.folder, self.registered, self.asked = folder, registered, tuple(asked)
         self.rebuilder = rebuilder or Here(folder, asked)
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ class Planner:
             save_list(self._list, self.current)
 
     def tail(self, version: int, statistics: Statistics) -> list[Segment]:
-        """What is registered but not yet in the list, for those who only look."""
+        """What is registered but not yet in the list, for read-only use."""
         found, start = list[Segment](), self.version
         for piece in self._written(version):
             found += [self._built(start, piece.after, statistics), read_segment(self.folder, piece.id)]
@@ -148,7 +148,7 @@ class Planner:
         self.current = PieceList(max(upto, start), tuple(p for p in pieces if p.size), self.current.name)
 
     def _ask(self, statistics: Statistics) -> None:
-        """Writes the segments anew that were planned with other strategies asked for; their groups stay."""
+        """Rewrites the segments that were planned with other strategies requested; their groups stay."""
         asked = names_of(self.asked)
         for piece in self.pieces:
             if piece.asked != asked:

@@ -1,4 +1,4 @@
-"""Absences: nodes below which a pattern must not lie, checked on whole arrays.
+"""Absences: nodes below which a pattern must not match, checked on whole arrays.
 
 In: what must be absent, the path tables of a batch, and candidates, each a node of a document with the constants of its
 query. Out: which candidates have it after all. The pattern is bound once for the batch, as any other; candidates join
@@ -26,7 +26,7 @@ def lies_below(
     nodes: Ints,
     constants: Sequence[Column],
 ) -> NDArray[np.bool_]:
-    """For each (document, node, constants of the absence): whether the pattern lies below the node."""
+    """For each (document, node, constants of the absence): whether the pattern matches below the node."""
     found = np.zeros(len(documents), np.bool_)
     template = absence.template
     values = witnesses.get(template.path(template.leaves[0]))

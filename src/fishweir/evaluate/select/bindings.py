@@ -1,4 +1,4 @@
-"""Bindings: how a pattern lies over the documents of a batch.
+"""Bindings: how a pattern matches the documents of a batch.
 
 In: a template and the path tables of a batch. Out: one row per way to lay the pattern's nodes over a document, as a
 join of the path tables on the deepest node they have in common. Shared: nothing loops over documents; where a path

@@ -1,7 +1,7 @@
 """The paths of some sources in one automaton, and the witnesses it finds in a batch of documents.
 
 In: the paths of segments, which come and go, and parsed documents one by one. Out: a PathTable per path
-that was met. A document is walked once, whatever the number of queries; what is shared is the
+that was found. A document is walked once, whatever the number of queries; what is shared is the
 automaton's (automaton/). A path with descendant steps has one row per embedding of its steps.
 """
 

@@ -49,7 +49,7 @@ class Siblings:
         return self._known[test]
 
     def _accepted(self, step: Step) -> NDArray[np.bool_]:
-        """Which of the names met so far pass a test."""
+        """Which of the names so far pass a test."""
         parted = [name.rpartition("}") for name in self._walk.steps.names.names]
         return np.array([step.accepts(local, space[1:]) for space, _, local in parted], np.bool_)
 

@@ -247,7 +247,7 @@ def _source(words: tuple[Token, ...]) -> Source:
     if place == "*" and dtd is None:
         raise Rejected("expected 'conforms to' and the name of a DTD after \"*\"", _at(words[0]))
     if place != "*" and dtd is not None:
-        raise Rejected(f'\'conforms to\' goes with the source "*", not with "{place}"', _at(words[-1]))
+        raise Rejected(f'\'conforms to\' needs the source "*", not "{place}"', _at(words[-1]))
     return Source(place) if dtd is None else Source(dtd, dtd=True)
 
 
@@ -280,7 +280,7 @@ def spaced(content: tuple[Part | Token, ...]) -> list[Part | Token]:
 def _output_name(tag: Token) -> str:
     name = local_tag(tag)
     if not _XML_NAME.fullmatch(name):
-        raise Rejected(f"'{name}' is no name for an XML element or attribute", _at(tag))
+        raise Rejected(f"'{name}' is not a name for an XML element or attribute", _at(tag))
     return name
 
 

@@ -111,7 +111,7 @@ class _Binder:
     def _known(self, token: Token, among: set[str]) -> str:
         if token[1:] not in among:
             known = ", ".join(f"${name}" for name in self._variables if name in among) or "none"
-            raise Rejected(f"no feed is named {token}; named are: {known}", start_of(token))
+            raise Rejected(f"no feed is named {token}; named feeds: {known}", start_of(token))
         return str(token[1:])
 
     def _join(self, join: JoinSyntax, primary: set[str], whole: str) -> FeedJoin:
@@ -168,7 +168,7 @@ class _Binder:
         path: RelativePath = ()
         if atom.operand is not None:
             if atom.operand.part is not None:
-                raise Rejected(f"'{atom.op}' is about text, not about a part of a date", start_of(atom.op))
+                raise Rejected(f"'{atom.op}' compares text, not a part of a date", start_of(atom.op))
             path = _attribute(atom.operand.attribute)
         condition = _condition(atom.op, atom.threshold)
         threshold = None if atom.threshold is None else self._slot(atom.threshold, "share")
@@ -273,7 +273,7 @@ def _attribute(attribute: Token) -> RelativePath:
 def _path(token: Token, text: str) -> RelativePath:
     names = text.split("/")
     if not all(names) or any(name.startswith("@") for name in names[:-1]):
-        raise Rejected(f"'{text}' is no attribute: write title, author/name or enclosure/@url", start_of(token))
+        raise Rejected(f"'{text}' is not an attribute: write title, author/name or enclosure/@url", start_of(token))
     return tuple(
         Step(name.lstrip("@").rpartition(":")[2], "attribute" if name.startswith("@") else "child") for name in names
     )

@@ -179,7 +179,7 @@ def _register(syntax: RegisterSyntax, text: str, line: int) -> RegisterFeed:
             raise Rejected(reason, start_of(syntax.place))
         return RegisterFeed(name, url=place, text=text, line=line)
     if ":" in place or "/" in place:
-        raise Rejected("'apply' goes with a feed that a query publishes, not with a URL", start_of(syntax.place))
+        raise Rejected("'apply' needs a feed that a query publishes, not a URL", start_of(syntax.place))
     stylesheet = None if syntax.stylesheet is None else named(syntax.stylesheet, "the stylesheet")
     if place == name:
         raise Rejected(f"the feed '{name}' would be made from itself", start_of(syntax.name))

@@ -160,7 +160,7 @@ class Conditions:
             return Atom(left, op, right)
         kind = self._constants.places[right.index].kind
         if kind == "keyword" and op not in ("=", "!="):
-            raise Rejected("true and false have no order: expected = or != before it", self._place(at))
+            raise Rejected("true and false have no order: expected = or !=", self._place(at))
         return Atom(left, op, right, "time" if kind == "date" else "value")
 
     def _side(self, node: exp.Expr) -> Side:

@@ -139,7 +139,7 @@ def _scope(tables: list[exp.Expr], query: SqlText) -> JoinScope:
         name = words(alias, query)[0].text if alias else scope.source.name
         own = [bracket for bracket in query.brackets if start < bracket.start < stop]
         if not own:
-            raise Rejected(f"'{name}' has no window to be joined over: {_HINT} behind its name", start)
+            raise Rejected(f"'{name}' needs a window to be joined: {_HINT} after its name", start)
         if len(own) > 1:
             raise Rejected(f"'{name}' has two windows", own[1].start)
         if any(name.lower() == stream.name.lower() for stream in streams):
@@ -157,7 +157,7 @@ def _window(stream: Stream, query: SqlText, constants: Constants) -> SideWindow:
     match = _WINDOW.fullmatch(text)
     word = match["word"].lower() if match else ""
     if match is None or word not in ("range", "rows") or not match["rest"]:
-        raise Rejected(f"'{text}' is no window: {_HINT}", start)
+        raise Rejected(f"'{text}' is not a window: {_HINT}", start)
     at, rest = start + match.start("rest"), match["rest"]
     if rest.lower() in (*ENDLESS, "unbounded"):
         return SideWindow(constants.placed(math.inf, LiteralPlace(at, at + len(rest), "keyword")))

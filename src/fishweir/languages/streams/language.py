@@ -76,7 +76,7 @@ class StreamTransformer(ScheduleTransformer):
         known = TYPES.get(type_name.partition("(")[0].strip().lower())
         if known is None:
             choices = ", ".join(_ALIASES)
-            raise Rejected(f"'{type_name}' is no type: expected {choices}", _at(type_name))
+            raise Rejected(f"'{type_name}' is not a type: expected {choices}", _at(type_name))
         if not plain(name).strip():
             raise Rejected("the column has no name", _at(name))
         return name, known
@@ -120,7 +120,7 @@ def _format(word: Token) -> str:
     if name in LATER_FORMATS:
         raise Rejected(f"the format '{name}' is not supported by this version", _at(word))
     if name not in FORMATS and name not in ADDED_FORMATS:
-        raise Rejected(f"'{word}' is no format: expected {', '.join((*FORMATS, *sorted(ADDED_FORMATS)))}", _at(word))
+        raise Rejected(f"'{word}' is not a format: expected {', '.join((*FORMATS, *sorted(ADDED_FORMATS)))}", _at(word))
     return name
 
 
@@ -190,7 +190,7 @@ def _check_url(stream: StreamDefinition, syntax: StreamSyntax) -> None:
 def _check_feed(stream: StreamDefinition, syntax: StreamSyntax) -> None:
     for clause in ("columns", "split", "rows"):
         if clause in syntax.at:
-            raise Rejected(f"a feed has items of its own form: '{clause}' does not go with it", syntax.at[clause])
+            raise Rejected(f"a feed has items of a fixed form: '{clause}' cannot be used with it", syntax.at[clause])
 
 
 def bad_place(place: str) -> str | None:
@@ -214,7 +214,7 @@ def _check_rows(stream: StreamDefinition, syntax: StreamSyntax) -> None:
     if stream.rows is None:
         on_the_web = stream.format == "feed" or "://" in (stream.path or "")
         if stream.every is not None and not on_the_web and stream.format not in ADDED_FORMATS:
-            reason = "'every' goes with 'rows' or with format feed or a URL; other files are taken as they appear"
+            reason = "'every' needs 'rows', format feed or a URL; other files are read as they appear"
             raise Rejected(reason, syntax.at["from"])
         return
     if stream.key is None:
@@ -235,7 +235,7 @@ def _check_timestamp(stream: StreamDefinition, syntax: StreamSyntax) -> None:
             raise Rejected(error.reason, syntax.at["timestamp"]) from None
     elif stream.timestamp not in dict(stream.columns):
         names = ", ".join(name for name, _ in stream.columns)
-        raise Rejected(f"'{stream.timestamp}' is no column; the columns are {names}", syntax.at["timestamp"])
+        raise Rejected(f"'{stream.timestamp}' is not a column; the columns are {names}", syntax.at["timestamp"])
 
 
 _CHECKS: tuple[Callable[[StreamDefinition, StreamSyntax], None], ...] = (

@@ -198,7 +198,7 @@ class _Binder:
         """A path of a return clause, or of an inner `for` or `where`."""
         assert path.start is not None
         if path.stream:
-            raise Rejected("an inner 'for' goes on from a variable, as in $a/items", _at(path.start))
+            raise Rejected("an inner 'for' must start from a variable, as in $a/items", _at(path.start))
         name = path.start[1:]
         if name not in self._places and name not in self._nested:
             raise _unknown(path.start, [*self._places, *self._nested])

@@ -122,7 +122,7 @@ def _advance(route: Route, step: StepSyntax, last: bool) -> list[Route]:
 def _text(step: StepSyntax, route: Route, last: bool) -> StepSyntax:
     """`a/text()` is the text of `a`, which has some."""
     if step.deep or not last or step.axis != "child" or (route.steps and route.steps[-1].attribute):
-        raise Rejected("text() is that of one element, at the end of a path", _at(step.name))
+        raise Rejected("text() is only allowed at the end of a path, for one element", _at(step.name))
     some = ComparisonSyntax(
         RelativeSyntax(step.name, ()), step.name.update("OP", "!="), step.name.update("NOTHING", "")
     )

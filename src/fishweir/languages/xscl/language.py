@@ -115,7 +115,7 @@ class XsclTransformer(ScheduleTransformer):
         steps = tuple(part for part in parts if isinstance(part, StepSyntax))
         variables = tuple(part for part in parts if isinstance(part, Token))
         if variables and steps:
-            raise Rejected("a variable of the whole document cannot have steps behind it", _at(variables[0]))
+            raise Rejected("a variable of the whole document cannot be followed by steps", _at(variables[0]))
         return BlockSyntax(source, steps, variables)
 
     def step(self, slash: Token, test: NodeTest, *marks: Token | ConditionSyntax) -> StepSyntax:

@@ -105,7 +105,7 @@ class _Tree:
         made = [binder.to_derived(wanted, self.query.select is None, text) for binder in binders]
         derived = made[0][1]
         if any(other != derived for _, other in made):
-            raise Rejected("what later joins read is bound in every part of an 'or'", at(joins[-1].word))
+            raise Rejected("a variable read by later joins must be bound in every part of an 'or'", at(joins[-1].word))
         self.publish(self.one_of([shape for shape, _ in made], slots), slots, derived.source, derived.text)
         return derived
 

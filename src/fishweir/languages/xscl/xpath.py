@@ -79,7 +79,7 @@ def to_test(tokens: tuple[Token, ...]) -> NodeTest:
             raise Rejected(f"the axis {axis}:: is not supported", at(before[0]))
     kind = test.partition("(")[0].rstrip() if test.type == "KIND" else ""
     if kind not in ("", "node", "text"):
-        raise Rejected(f"{kind}() is not supported: patterns are of elements and attributes", at(test))
+        raise Rejected(f"{kind}() is not supported: patterns consist of elements and attributes", at(test))
     return test, axis, kind
 
 
@@ -109,7 +109,7 @@ def compared(condition: Any, reason: str = ALONE) -> Any:
 
 
 def to_condition(left: Operand, op: Token | None, right: Operand | None) -> ConditionSyntax | PositionSyntax:
-    """A comparison as it is written; functions become conditions, positions are told apart, unions multiplied out."""
+    """A comparison as it is written; functions become conditions, positions are recognised, unions multiplied out."""
     if op is not None and op.type == "ARITHMETIC":
         raise Rejected(f"arithmetic is not supported: '{op}' cannot be computed here", at(op))
     position = _position(left, op, right)
@@ -139,7 +139,7 @@ def _position(left: Operand, op: Token | None, right: Operand | None) -> Positio
     assert isinstance(sides[0], CallSyntax)
     found = _place(sides[1]) if op == "=" else None
     if found is None:
-        raise Rejected("position() is compared by '=' with a number or last()", at(sides[0].name))
+        raise Rejected("position() can only be compared by '=' with a number or last()", at(sides[0].name))
     return found
 
 
@@ -149,7 +149,7 @@ def _place(operand: Operand | None) -> PositionSyntax | None:
     if not isinstance(operand, Token) or operand.type != "NUMBER":
         return None
     if not operand.isdigit() or int(operand) < 1 or int(operand) >= 1 << 31:
-        raise Rejected(f"{operand} is not a position: they count from 1", at(operand))
+        raise Rejected(f"{operand} is not a position: positions count from 1", at(operand))
     return PositionSyntax(operand, int(operand))
 
 
@@ -176,7 +176,7 @@ def _on_text(call: CallSyntax) -> ConditionSyntax:
     for argument in call.arguments:
         if isinstance(argument, CallSyntax):
             _refuse(argument)
-    raise Rejected(f"{name}() has a path and a quoted text: {name}(title, 'XML')", at(call.name))
+    raise Rejected(f"{name}() takes a path and a quoted text: {name}(title, 'XML')", at(call.name))
 
 
 def _refuse(call: CallSyntax) -> None:

@@ -1,4 +1,4 @@
-"""How every experiment ends: whether the machine was too busy to believe the times, and the targets."""
+"""What every experiment shows: its progress, whether the machine was too busy to trust the times, and the targets."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from fishweir.papers.experiment.figures import Target
@@ -18,6 +19,23 @@ def warn_if_busy(about: Mapping[str, Any], console: Console) -> None:
     load = max(about["load_before"], about["load_after"])
     if load > 1.5 * about["cores"]:
         console.print(BUSY.format(load, about["cores"]), style="yellow")
+
+
+def warn_if_missed(targets: Sequence[Target], console: Console) -> None:
+    if any(target.met is False for target in targets):
+        console.print("Not all targets were met.", style="yellow")
+
+
+def counting_progress(console: Console) -> Progress:
+    """A bar for each task, with its count and the time elapsed."""
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,} of {task.total:,}"),
+        TimeElapsedColumn(),
+        console=console,
+    )
 
 
 def show_targets(targets: Sequence[Target], console: Console) -> None:

@@ -66,7 +66,7 @@ class Mmqjp(RelationalJoin):
         return Role(*(replace(side, views=names[side]) for side in (role.left, role.right)))
 
     def _materialize(self, batch: Relations) -> None:
-        """STR, RL of the retained documents, RR of the new ones; RW, all of the new ones, where these can meet."""
+        """STR, RL of the retained documents, RR of the new ones; RW, all of the new ones, if they can join."""
         engine = self.engine
         engine.materialize("STR", COMMON)
         if self.views == "cached":

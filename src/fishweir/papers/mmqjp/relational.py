@@ -1,4 +1,4 @@
-"""What the strategies on a relational engine have in common: the engine's protocol, the state, which pairs can meet.
+"""What the strategies on a relational engine have in common: the engine's protocol, the state, which pairs can join.
 
 In: join queries, then documents in batches. Out: per batch the results of each query, as rows or as counts. The state
 is three relations, Rbin, Rdoc and RdocTS; each batch is loaded into their W forms, evaluated, and then added to the

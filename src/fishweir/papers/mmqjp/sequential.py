@@ -81,7 +81,7 @@ class Sequential(RelationalJoin):
         return totals[self.query_rows]
 
     def evaluate(self, batch: Relations, head: Callable[[str], str]) -> Iterator[Found]:
-        """Document by document, so that those of a batch meet each other too."""
+        """Document by document, so that those of a batch join each other too."""
         new = batch.doc_ts["docid"].to_pylist()
         for relation in self.templates.relations.values():
             rows = [row for query in relation.rows for row in self._alone(relation.template, *query, new)]

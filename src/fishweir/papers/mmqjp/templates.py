@@ -26,7 +26,7 @@ from fishweir.papers.mmqjp.join_graph import JoinGraph, Variable, to_join_graph,
 @dataclass(frozen=True, slots=True)
 class Reach:
     """Which windows there are: whether a left document waits for right ones, a right one for left ones, and whether
-    documents of the same time do not meet: FOLLOWED BY is Reach(True, False, True), JOIN Reach(True, True, False)."""
+    documents of the same time do not join: FOLLOWED BY is Reach(True, False, True), JOIN Reach(True, True, False)."""
 
     left: bool
     right: bool

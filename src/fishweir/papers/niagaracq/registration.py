@@ -35,9 +35,9 @@ def measure_registration(kind: str, home: Path, n: int, done: Done) -> Figure:
                 done(int(line.split()[1]))
     if process.returncode:
         raise RuntimeError(f"registration of {n:,} queries ended with {process.returncode}")
-    told = json.loads(last)
+    measured = json.loads(last)
     name = {"many": "register_many", "script": "execute"}[kind]
-    return Figure("registration", TYPE, CASE, n, name, told["seconds"], peak_mb=told["peak_mb"])
+    return Figure("registration", TYPE, CASE, n, name, measured["seconds"], peak_mb=measured["peak_mb"])
 
 
 def register(kind: str, home: Path, n: int) -> dict[str, Any]:

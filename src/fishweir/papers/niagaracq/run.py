@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, TaskID
 
 from fishweir.papers.experiment import plot
+from fishweir.papers.experiment.closing import counting_progress, warn_if_missed
 from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads
 from fishweir.papers.niagaracq import kernel, report
 from fishweir.papers.niagaracq.quotes import Market, companies_document, load_market, quotes_document
@@ -30,8 +31,7 @@ ROUNDS, QUICK_ROUNDS = 9, 2
 def main(out: Path, quick: bool = False) -> None:
     """The whole experiment; `quick` has small sizes, to see that it works."""
     outcome = run(out, quick, Console(), engine=True)
-    if any(target.met is False for target in outcome.targets):
-        Console().print("Not all targets were met.", style="yellow")
+    warn_if_missed(outcome.targets, Console())
 
 
 def run(out: Path, quick: bool, console: Console, engine: bool, sizes: kernel.Sizes | None = None) -> Outcome:
@@ -43,7 +43,7 @@ def run(out: Path, quick: bool, console: Console, engine: bool, sizes: kernel.Si
     size = f"{len(market.today):,} symbols, quotes.xml of {quotes:.1f} MB, companies.xml of {companies:.1f} MB"
     console.print(f"Data: {market.source}; {size}", markup=False, soft_wrap=True)
     outcome = Outcome(about_run(market.source, quick))
-    with _progress(console) as progress:
+    with counting_progress(console) as progress:
         measure_kernel(outcome, market, sizes, progress)
         outcome.write(out, NAME)
         if engine:
@@ -91,14 +91,3 @@ def measure_engine(outcome: Outcome, market: Market, quick: bool, progress: Prog
 
 def _to(progress: Progress, task: TaskID) -> Callable[[int], None]:
     return lambda count: progress.update(task, completed=count)
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,} of {task.total:,}"),
-        TimeElapsedColumn(),
-        console=console,
-    )

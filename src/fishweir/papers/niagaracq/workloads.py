@@ -125,7 +125,7 @@ class Workload:
 
 
 def make_workload(type: str, case: str, n: int, market: Market, changed: Sequence[Quote], seed: int = 1) -> Workload:
-    """N queries of a type; `changed` is the round they are to meet."""
+    """N queries of a type; `changed` is the round they are evaluated on."""
     draw = np.random.default_rng(seed)
     half = FIRED // 2
     shares = [("Type 1", n // 2, half), ("Type 3", n - n // 2, half)] if type == MIX else [(type, n, FIRED)]

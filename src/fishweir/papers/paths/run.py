@@ -17,9 +17,10 @@ from pathlib import Path
 from time import process_time as clock
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress
 
 from fishweir.algebra.documents import Element, parse_document
+from fishweir.papers.experiment.closing import counting_progress, warn_if_missed
 from fishweir.papers.experiment.contestants import Disagreement
 from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads, time_stages
 from fishweir.papers.paths import report as paths_report
@@ -43,8 +44,7 @@ Say = Callable[[str], None]
 def main(out: Path, quick: bool = False) -> None:
     """The whole experiment; `quick` has small sizes, to see that it works."""
     outcome = run(out, quick, Console())
-    if any(target.met is False for target in outcome.targets):
-        Console().print("Not all targets were met.", style="yellow")
+    warn_if_missed(outcome.targets, Console())
 
 
 def run(out: Path, quick: bool, console: Console) -> Outcome:
@@ -56,7 +56,7 @@ def run(out: Path, quick: bool, console: Console) -> Outcome:
     outcome = Outcome(about_run("; ".join(f"{d.name}: {d.source}" for d in sets), quick))
     outcome.about["checked_pairs"] = 0
     sizes = QUICK_SIZES if quick else SIZES
-    with _progress(console) as progress:
+    with counting_progress(console) as progress:
         task = progress.add_task("paths", total=len(sets) * len(KINDS) * (len(sizes) + 1))
         for documents in sets:
             for kind in KINDS:
@@ -200,14 +200,3 @@ def _run(alone: Alone, fast: Fast, roots: Sequence[Element], texts: Sequence[str
 
 def _advance(progress: Progress, task: object) -> Say:
     return lambda words: progress.update(task, advance=1, description=words)  # type: ignore[arg-type]
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,} of {task.total:,}"),
-        TimeElapsedColumn(),
-        console=console,
-    )

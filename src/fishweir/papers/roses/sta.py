@@ -5,7 +5,7 @@ over one successor that cover 1, 2, ... k of the terminals are built by recursio
 density (weight by terminals covered) is taken, until all k are covered. Exhaustive: for small inputs, as
 the reference that VCA's costs are compared with.
 
-Shared: a sub-tree depends on its root, the terminals still wanted below it and their number only, so
+Shared: a sub-tree depends on its root, the terminals still missing below it and their number only, so
 each is built once. The union of the trees taken may reach a node twice; the node keeps its cheapest
 parent. Ties: the first found, successors from the most selective on, fewer terminals first.
 """

@@ -130,7 +130,7 @@ class SlidingJoins(JoinsByRows):
 def _by_runs(
     runs: Sequence[Run], sides: Sequence[Tuples], lefts: Ints, rights: Ints, members: Ints
 ) -> Iterator[Joined]:
-    """The pairs of each two runs; a document of both streams does not meet itself."""
+    """The pairs of each two runs; a document of both streams does not join itself."""
     kinds = sides[LEFT].runs[lefts] * len(runs) + sides[RIGHT].runs[rights]
     for kind in np.unique(kinds).tolist():
         left, right = divmod(kind, len(runs))

@@ -97,7 +97,7 @@ class PackedIndex:
                 codes, keys, lows, highs, bases, self._low, self._high, self.numbers, row, position, numbers, offsets
             )
 
-        # A tuple for which the room is too small is begun anew with four times as much: matches are few here.
+        # A tuple whose matches do not fit is started again with four times the room: matches are few here.
         most = self.queries if room is not None else min(self.queries, FIRST_ROOM)
         return Matches.from_kernel(step, len(codes), most + FAN_OUT, room)
 

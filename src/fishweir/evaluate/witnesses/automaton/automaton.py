@@ -29,7 +29,7 @@ NAMES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """How much the automaton holds and has seen. `entered` is by state, in the order they were met."""
+    """The size of the automaton and its counters. `entered` is by state, in the order in which they occurred."""
 
     paths: int
     trie_nodes: int
@@ -58,7 +58,7 @@ class PathAutomaton:
         self._documents = self._elements = self._skipped = 0
 
     def add(self, pattern: Pattern, values: bool = False) -> int:
-        """The id of a pattern, the same for equal ones; `values`: the texts of its nodes are wanted."""
+        """The id of a pattern, the same for equal ones; `values`: the texts of its nodes are read."""
         path = self._ids.get(pattern)
         if path is None:
             path = self._ids[pattern] = self._next
@@ -116,7 +116,7 @@ class PathAutomaton:
         self.trie.release(compiled.uses)
 
     def _value(self, node: int, change: int) -> None:
-        """Counts who wants the values at a trie node."""
+        """Counts the readers of the values at a trie node."""
         valued = self.states.valued
         if change > 0 and node not in valued:
             self.states.newly_valued.add(node)
@@ -154,7 +154,7 @@ class PathAutomaton:
         return self.finish(walk)
 
     def is_valued(self, path: int) -> bool:
-        """Whether somebody wants the texts of a path's nodes."""
+        """Whether the texts of a path's nodes are read."""
         return self._uses[path][1] > 0
 
     def tokens(self, path: int) -> int:

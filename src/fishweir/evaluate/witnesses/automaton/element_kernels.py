@@ -41,7 +41,7 @@ def intern(
     arena: Any,
     used: Any,
 ) -> int:
-    """The number of a name, a new one where it was never met; -1 where the table is full."""
+    """The number of a name, a new one at its first occurrence; -1 if the table is full."""
     hashed = (_OFFSET ^ np.uint64(kind)) * _PRIME
     hashed = (hashed ^ np.uint64(space)) * _PRIME
     for i in range(first, last):

@@ -48,7 +48,7 @@ class Elements:
 
 
 class Names:
-    """The names met so far; row i of `known`: kind, namespace, where its bytes are."""
+    """The names so far; row i of `known`: kind, namespace, where its bytes are."""
 
     def __init__(self, size: int = 1024) -> None:
         size = max(size, len(XML))
@@ -60,7 +60,7 @@ class Names:
         self.names = [""]
         """`{uri}local`, or `local`; of a namespace its uri."""
         self.locals: Ints = np.zeros(1, np.int64)
-        """Of an attribute, the number of its local name, negative where it has a namespace; 0 for others."""
+        """For an attribute, the number of its local name, negative if it has a namespace; 0 for others."""
         self._local: dict[str, int] = {}
         self.used[0] = XML_NAMESPACE
         xml = np.frombuffer(XML, np.uint8)

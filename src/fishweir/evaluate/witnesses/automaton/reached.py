@@ -1,6 +1,6 @@
 """How many nodes of how many documents reached each path of a batch.
 
-In: rows by state and paths by state. Out: per path met its nodes and its documents. A state's rows are counted
+In: rows by state and paths by state. Out: per path reached its nodes and its documents. A state's rows are counted
 once for all paths that it accepts; a path that several states accept needs the union of their documents, kept as
 bitmaps. A path that ends in no state of the batch costs nothing.
 """

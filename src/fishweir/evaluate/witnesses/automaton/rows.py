@@ -93,7 +93,7 @@ class Rows:
         return rows
 
     def texts_of(self, rows: Ints) -> list[str]:
-        """Values of rows; they were taken only where some path wants them."""
+        """Values of rows; they were taken only where some path reads them."""
         return self.values_of(rows).to_pylist()
 
     def values_of(self, rows: Ints) -> pa.LargeStringArray:

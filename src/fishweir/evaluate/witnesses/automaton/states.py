@@ -1,4 +1,4 @@
-"""The lazy deterministic automaton over the trie: a state per set of trie nodes met in documents.
+"""The lazy deterministic automaton over the trie: a state per set of trie nodes that occurs in documents.
 
 In: the trie and tags. Out: states; from a state, `state[tag]` is the state of a child with that tag,
 computed at its first use and a dictionary look-up ever after; None where no path can match in the
@@ -109,7 +109,7 @@ class NodesOfStates(NamedTuple):
 
 
 class States:
-    """All states met so far. `valued` are the nodes whose values are wanted, with how often."""
+    """All states so far. `valued` are the nodes whose values are read, with the number of readers."""
 
     def __init__(self, trie: Trie) -> None:
         self.trie = trie
@@ -175,7 +175,7 @@ class States:
         return self._opens.setdefault(nodes.tobytes(), Open(nodes, above, added))
 
     def refresh(self) -> bool:
-        """Brings the states up to date with the trie's new edges and newly wanted values; whether any changed."""
+        """Updates the states for the trie's new edges and newly read values; whether any changed."""
         edges, valued = self.trie.new_edges, self.newly_valued
         if self.killed + self.trie.released + len(edges) > 1000 + (self.trie.live + len(self.all)) // 4:
             self.clear()  # renewing one by one would cost more, and the dead are in the way
@@ -209,7 +209,7 @@ class States:
     def _change(
         self, state: State, touched: NDArray[np.bool_], by_node: dict[int, list[NewEdge]], stale: set[int]
     ) -> bool:
-        """Drops the transitions that new edges change; True where the state itself is no more right."""
+        """Drops the transitions that new edges change; True if the state itself is no longer valid."""
         hit = state.nodes[touched[state.nodes]].tolist()
         if not hit and not stale:
             return False

@@ -1,4 +1,4 @@
-"""What the compiled walk knows of the automaton: transitions met so far, flags of states, names.
+"""What the compiled walk knows of the automaton: transitions so far, flags of states, names.
 
 In: transitions as they are missed. Out: the arrays that the kernel reads. The states stay the truth; this is a copy of
 what was asked of them, let go when they change.
@@ -30,7 +30,7 @@ class Steps:
         self.forget()
 
     def forget(self) -> None:
-        """For states that are no more what they were; names stay."""
+        """For states that have changed; names stay."""
         self.keys, self.targets = np.full(1024, -1, np.int64), np.zeros(1024, np.int64)
         self.flags = np.zeros(256, np.uint8)
         self._known = self._seen = 0

@@ -60,7 +60,7 @@ class Trie:
         return nodes
 
     def release(self, nodes: Sequence[int]) -> None:
-        """Gives nodes back; those that nobody uses any more are cut off."""
+        """Releases nodes; those no longer used are cut off."""
         for node in reversed(nodes):
             self.uses[node] -= 1
             if not self.uses[node]:

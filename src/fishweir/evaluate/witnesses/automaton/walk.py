@@ -1,7 +1,7 @@
 """The walk: one pass over each document of a batch, whatever the number of paths.
 
 In: the states and parsed documents. Out: rows in preorder, one per element or attribute that some path ends or
-passes: state and position (as one number), the row above, and the value where some path wants it. Which paths a state
+passes: state and position (as one number), the row above, and the value where some path reads it. Which paths a state
 stands for is left to the batch. Subtrees that no path can enter are passed over.
 
 Documents are serialized and read again by a kernel (elements.py): together that takes about half as long as parsing,

@@ -105,11 +105,11 @@ def walk_elements(
     zero: int,
 ) -> bool:
     """Goes on where `totals` say: document, element, rows, elements skipped, the row above the document element,
-    documents begun. False where a transition is missing.
+    documents started. False where a transition is missing.
 
     `starts`: for each document the state above its element; `passed` the rows of what stood above it before a split:
-    place and whether the value is wanted. `states`, `above`: the state and the row of each element entered.
-    A row: place, row above, name of an attribute or -1, where its value begins and ends; -1 where nobody wants it.
+    place and whether the value is read. `states`, `above`: the state and the row of each element entered.
+    A row: place, row above, name of an attribute or -1, where its value begins and ends; -1 if no path reads it.
     """
     document, element, row, skipped = totals[0], totals[1], totals[2], totals[3]
     while document < len(firsts) - 1:

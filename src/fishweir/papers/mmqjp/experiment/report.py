@@ -38,7 +38,7 @@ in the paper, and in brackets the first time, when nothing is known of the pair 
 In brackets at a stream: stopped after so many documents, as the patience of {patience:g} s was spent; with more of them
 retained its documents a second would fall further. What was run gave the same results.
 ~: extrapolated, Sequential from a sample of the queries. -: not run at that size (Spark SQL takes a second or two for
-each template). templates: with the sides told apart, and up to exchange of the sides in brackets, as section 6.1 of the
+each template). templates: with ordered sides, and up to exchange of the sides in brackets, as section 6.1 of the
 paper seems to count (it has 22 for 100,000 queries of the three-level schema). register: seconds for the first
 contestant, which the others partly share. stream: 100,000 queries as published, a row of RT each, in batches."""
 

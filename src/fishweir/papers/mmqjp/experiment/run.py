@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from fishweir.papers.experiment.closing import warn_if_missed
 from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads
 from fishweir.papers.mmqjp.experiment import paper, plot, report
 from fishweir.papers.mmqjp.experiment.contestants import Entry, entries
@@ -33,8 +34,7 @@ def main(out: Path, quick: bool = False) -> None:
         outcome = run(out, quick, Console(), session)
     finally:
         session.stop()
-    if any(target.met is False for target in outcome.targets):
-        Console().print("Not all targets were met.", style="yellow")
+    warn_if_missed(outcome.targets, Console())
 
 
 def run(

@@ -23,8 +23,8 @@ def stream_join(folder: Path, leaves: Sequence[str]) -> tuple[float, dict[str, i
     """Runs it; seconds and pairs."""
     out = folder / "out.json"
     subprocess.run([sys.executable, "-m", __name__, str(folder), str(out), *leaves], check=True)
-    told = json.loads(out.read_text())
-    return told["seconds"], told["pairs"]
+    measured = json.loads(out.read_text())
+    return measured["seconds"], measured["pairs"]
 
 
 def main(folder: Path, out: Path, leaves: Sequence[str]) -> None:

@@ -3,10 +3,10 @@
 Fishweir: items published to a stream, a hundred thousand join queries, the real job until it is idle; documents by the
 seconds of its micro-batches (reading, parsing, matching, joining, writing results and state). Spark: the same items as
 rows (time, leaf, value) in Parquet files, one file per micro-batch, joined with themselves on leaf and value, pairs
-counted. Spark finds the pairs with an equal value at an equal leaf; which queries want them nobody tells it. Among
-Fishweir's queries is one for each leaf that asks for just that: both must have found the same number of pairs.
+counted. Spark finds the pairs with an equal value at an equal leaf, but not the queries that they satisfy. Fishweir's
+queries include one for each leaf that asks for just these pairs: both must find the same number of pairs.
 
-Then the job again, over tuples each of which meets about one earlier one however many are retained: documents a second
+Then the job again, over tuples that each join about one earlier tuple however many are retained: documents per second
 while a tenth of them are retained, and while nearly all are.
 """
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from fishweir.papers.experiment.closing import warn_if_missed
 from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads
 from fishweir.papers.roses.experiment import report
 from fishweir.papers.roses.experiment.matching import measure_matching
@@ -23,8 +24,7 @@ ITEMS, QUICK_ITEMS = 20_000, 1_000
 def main(out: Path, quick: bool = False) -> None:
     """The whole experiment; `quick` has small sizes, to see that it works."""
     outcome = run(out, quick, Console())
-    if any(target.met is False for target in outcome.targets):
-        Console().print("Not all targets were met.", style="yellow")
+    warn_if_missed(outcome.targets, Console())
 
 
 def run(out: Path, quick: bool, console: Console) -> Outcome:

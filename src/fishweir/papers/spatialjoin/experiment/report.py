@@ -24,7 +24,7 @@ Microseconds a tuple until all pairs are listed in memory: processor time of one
 several repetitions; batches of 500 tuples (SJ-Batch: all), each batch's pairs let go before the next. Registration
 in seconds (s). ratio: IBS to chosen; x: to chosen. ~: extrapolated from fewer tuples, for it would have taken too long.
 50%: only half of the attributes have a condition; else all have. bitmaps: the factorized form, which lists nothing.
-Figure 18: a tuple that meets the full window of the other stream; ratio: IBS-JS to it. Fishweir: the join stage as the
+Figure 18: a tuple that probes the full window of the other stream; ratio: IBS-JS to it. Fishweir: the join stage as the
 engine runs it, from tuples to runs, pairs and the state after them."""
 
 

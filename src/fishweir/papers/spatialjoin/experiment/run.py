@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
+from fishweir.papers.experiment.closing import warn_if_missed
 from fishweir.papers.experiment.figures import about_run, pin_threads
 from fishweir.papers.spatialjoin.experiment import contest, joins, paper, plot, report
 from fishweir.papers.spatialjoin.experiment.measure import Outcome
@@ -44,8 +45,7 @@ def main(out: Path, quick: bool = False) -> None:
         outcome = run(out, quick, Console(), session)
     finally:
         session.stop()
-    if any(target.met is False for target in outcome.targets):
-        Console().print("Not all targets were met.", style="yellow")
+    warn_if_missed(outcome.targets, Console())
 
 
 def run(out: Path, quick: bool, console: Console, session: Any = None, sizes: Sizes | None = None) -> Outcome:

@@ -2,7 +2,7 @@
 
 In: window join queries, which are made into the algebra's form of SQL (`select * from R [rows n] as l, S [rows m] as r
 where l.a0 >= ... and l.a0 < r.a0`) and planned into join tables; batches of tuples. Out: (query, r, s). A batch of
-tuples becomes a run, what it meets is found by `find_pairs`, and runs are kept, merged and forgotten as the job does.
+tuples becomes a run, what it joins is found by `find_pairs`, and runs are kept, merged and dropped as in the job.
 """
 
 from __future__ import annotations

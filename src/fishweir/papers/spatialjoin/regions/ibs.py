@@ -5,7 +5,7 @@ root to a value is walked once for all queries with a condition on the attribute
 
 The tree of an attribute is balanced over the distinct ends of its ranges. A node has three lists of queries: for
 values less than its own, equal to it and greater; a range is entered where it covers all that lies on that side below
-the node, so that a value meets each range that holds it exactly once on its way down. The results of the trees are
+the node, so that a value finds each range that holds it exactly once on its way down. The results of the trees are
 merged by counting: a query is satisfied when as many trees gave it as it has conditions.
 
 Paper: Spatial Join CQ, section 3 and figure 3(b); the tree is Hanson's (the paper's [10]).

@@ -24,10 +24,10 @@ from fishweir.papers.spatialjoin.windows.kernels import (
     came_between,
     count_up,
     in_bands,
-    meets,
     value_range,
     widened,
     within_reach,
+    within_windows,
 )
 from fishweir.papers.spatialjoin.windows.queries import JoinQueries
 from fishweir.papers.spatialjoin.windows.side import Ints
@@ -148,7 +148,7 @@ def join_then_select(
                 for entry in range(before, written):
                     query = numbers[entry]
                     numbers[kept] = query
-                    kept += meets(apart, between, side, seconds, rows, query)
+                    kept += within_windows(apart, between, side, seconds, rows, query)
                 written = kept
             if written == before:
                 continue

@@ -4,12 +4,12 @@ In: batches of tuples of R and S with their times. Out: (query, r, s) for the pa
 retained tuples, by all queries, whatever their windows.
 
 A batch is inserted, then each of its tuples probes what the other side retains, then what no window can reach any more
-is invalidated. When r is older than s, they meet if s.t - r.t is at most the range of R, or if less than n tuples of R
-came between r and s, those of the time of s included; equal times always meet. Order is by (time, arrival), so the
-answer is the same however tuples in the order of time are cut into batches, if the tuples of both sides that belong to
-the same time are in one (`process_both`). A tuple that is late meets what is retained.
+is invalidated. When r is older than s, they can join if s.t - r.t is at most the range of R, or if fewer than n tuples
+of R lie between r and s, including those of the time of s; tuples of equal times can always join. Order is by (time,
+arrival), so the answer is the same however tuples in the order of time are cut into batches, if the tuples of both
+sides that belong to the same time are in one (`process_both`). A tuple that is late joins what is retained.
 
-Retained are tuples that a new one of the latest time (less `lateness` seconds), or the next row, could still meet.
+A tuple is retained if a new one of the latest time (less `lateness` seconds), or the next row, could still join it.
 Paper: Spatial Join CQ, section 6, figure 13.
 """
 

@@ -1,4 +1,4 @@
-"""What the strategies' inner loops share: who may meet whom, comparisons, writing results.
+"""What the strategies' inner loops share: windows, comparisons, writing results.
 
 In: arrays of the two sides (see `Side.arrays`). Out: places in the order of time; results written one after the other.
 """
@@ -70,7 +70,7 @@ def came_between(time: float, place: int, own_times: Floats, other_time: float, 
 
 
 @kernel
-def meets(apart: float, between: int, side: int, seconds: Floats, rows: Ints, of: int) -> bool:
+def within_windows(apart: float, between: int, side: int, seconds: Floats, rows: Ints, of: int) -> bool:
     """The window of the query `of`: `apart` is the time of the tuple of `side` less that of the other."""
     if apart > 0:
         return apart <= seconds[of, 1 - side] and between < rows[of, 1 - side]

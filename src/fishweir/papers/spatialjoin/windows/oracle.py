@@ -44,7 +44,7 @@ class NaiveJoin:
             for s in self.kept[1]
             if ((0, r.number) in new or (1, s.number) in new)
             if self.selected(query, 0, r) and self.selected(query, 1, s)
-            if self.compared(query, r, s) and self.meet(query, r, s)
+            if self.compared(query, r, s) and self.within_windows(query, r, s)
         ]
         self.invalidate()
         return sorted(found)
@@ -62,7 +62,7 @@ class NaiveJoin:
                 return False
         return True
 
-    def meet(self, query: int, r: Row, s: Row) -> bool:
+    def within_windows(self, query: int, r: Row, s: Row) -> bool:
         if r.time == s.time:
             return True
         side, older, newer = (0, r, s) if r.time < s.time else (1, s, r)

@@ -50,7 +50,7 @@ def join_clusters(
     comparisons: Any,
     counts: Ints,
 ) -> tuple[Ints, Ints, Ints, Numbers, int]:
-    """Of each new tuple: the regions near it, then the clusters it can meet, then the pairs of each cluster."""
+    """For each new tuple: the regions near it, then the clusters it can join, then the pairs of each cluster."""
     own_times, own_numbers, own_slots, _, own_columns = own
     times, tuple_numbers, _, position, columns = other
     run_low, run_high, page_low, page_high, low, high = index
