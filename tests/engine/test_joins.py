@@ -102,6 +102,8 @@ def test_state_is_freed_and_bounded(weir):
     weir.publish("S", ["<d k='1'/>"], timestamps=[100.0])
     weir.step()
     assert weir.status().retained == 0
+    weir.publish("S", ["<d k='1'/>"], timestamps=[101.0])
+    weir.step()
     assert not list(weir.home.state.glob("*.state"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -73,7 +72,7 @@ def _entries(log: StreamLog, numbers: Ints, names: list[str]) -> pa.Table:
     parts = []
     at = 0
     while at < len(numbers):
-        first, batch = next(log.read(int(numbers[at]) - 1, sys.maxsize))
+        first, batch = next(log.read(int(numbers[at]) - 1, int(numbers[-1])))
         upto = int(np.searchsorted(numbers, first + batch.num_rows))
         parts.append(batch.select(names).take(pa.array(numbers[at:upto] - first)))
         at = upto
