@@ -184,7 +184,7 @@ def test_nothing_is_put_among_the_results_of_a_query(quiet):
     quiet.execute("S//a publish P; create query Q as P; S publish R")
     with pytest.raises(QueryError, match="P holds the results of a query: nothing else can be published there"):
         quiet.publish("P", ["<a/>"])
-    with pytest.raises(QueryError, match="R is a query, not a stream: nothing is published there but its results"):
+    with pytest.raises(QueryError, match="R is a query, not a stream: only its results are published there"):
         quiet.publish("R", ["<a/>"])
 
 

@@ -42,8 +42,9 @@ class Administration(ABC):
     outputs: Outputs
     home: Home
 
+    @abstractmethod
     def execute(self, script: str) -> list[str]:
-        raise NotImplementedError
+        """Registers the statements of a script, all or nothing; the names of its queries."""
 
     @abstractmethod
     def _registration(self) -> AbstractContextManager[Registration]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from fishweir.intake import StreamLog
 
 
-class Publishing:
-    """A part of the weir."""
+class Publishing(ABC):
+    """The part of the weir that publishes documents."""
 
     home: Home
     clock: Callable[[], float]
@@ -23,8 +24,9 @@ class Publishing:
     backlog: int = AHEAD
     """Entries that may wait to be evaluated before publishing waits, while the job runs."""
 
+    @abstractmethod
     def _log(self, name: str) -> tuple[int, StreamLog]:
-        raise NotImplementedError
+        """The log of a stream that others may append to."""
 
     def publish(
         self,

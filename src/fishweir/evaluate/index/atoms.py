@@ -1,8 +1,8 @@
 """Atom groups: all distinct elementary conditions on a source's items, by signature.
 
 In: the atoms of many predicates; then the witnesses of a batch. Out: the atoms that hold, by document. Atoms
-of equal signature differ in their constant; these stand in the order of the group's index and are
-numbered that way, so a look-up gives ranges of atoms, and none is tried alone.
+of equal signature differ in their constants, which are sorted in the order of the group's index and
+numbered in that order, so a look-up gives ranges of atoms, and none is tried alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class AtomGroup:
         return index_for(s.op, s.type, s.part, self.constants)
 
     def look_up(self, witnesses: Mapping[Path, PathTable]) -> tuple[Ints, Ints]:
-        """Documents and the atoms that hold there; a pair may come twice."""
+        """Documents and the atoms that hold there; a pair may occur twice."""
         values = witnesses.get(self.signature.path)
         if values is None:
             return np.empty(0, np.int64), np.empty(0, np.int64)

@@ -1,8 +1,8 @@
 """Constant tables: which of a group's constants does a value satisfy? (NiagaraCQ 3.2.2 and 3.4)
 
 In: the constants of all queries of one signature. Out, for a batch of values, *slices* of the table:
-the queries a value fires stand together, so an answer is a few (from, to) pairs however many queries
-it names. The law that makes this right is order: constants sorted, `value > c` holds for a prefix,
+the queries a value fires are contiguous, so an answer is a few (from, to) pairs however many queries
+it names. This follows from the order: with sorted constants, `value > c` holds for a prefix,
 `value < c` for a suffix, `value = c` for a run. Two-sided ranges are stored in an interval tree whose
 nodes are sorted the same way. One look-up per value; no loop over queries.
 """
@@ -138,7 +138,7 @@ class Interval:
 
     A value's coordinate is 2i+1 on the i-th endpoint and 2i just below it, so strict and other bounds
     become closed integer intervals [a, b]. An interval lives at the highest bit in which a and b
-    differ; the nodes of that level that a coordinate can meet share its higher bits, so within one
+    differ; the nodes of that level that a coordinate can reach share its higher bits, so within one
     level the lists sorted by a (left half) and by b (right half) answer with one slice.
     """
 

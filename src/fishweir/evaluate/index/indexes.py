@@ -1,8 +1,8 @@
 """Indexes: which one serves a condition.
 
 In: a condition's operator, type and part, and a column of constants. Out: the order in which the constants
-must stand, and the index over them in that order. All answer with slices (constants.Slices). Comparisons have theirs
-here; those of conditions on texts come from the registry, which the modules of the built-in ones fill when imported.
+must be sorted, and the index over them in that order. All answer with slices (constants.Slices). The indexes of
+comparisons are here; those of conditions on texts are in the registry, which the built-in modules fill when imported.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class IndexFactory:
     """How the constants of one condition are indexed."""
 
     order: Callable[[Column], Ints]
-    """The order in which they must stand; equal constants side by side."""
+    """Their sort order; equal constants are adjacent."""
     build: Callable[[Column], Index]
     """The index of a column that is in that order. It must be cheap, or do its work at the first look-up."""
     unsure: Callable[[Column], Bools] | None = None

@@ -1,10 +1,10 @@
-"""Similarity: which of many texts have words in common with a value, to the share they ask for.
+"""Similarity: which of many texts share enough words with a value, each by its own threshold.
 
 In: constants `share<tab>text`. Out: slices of the table, exact. Prefix filtering (as set similarity joins
 do it): a constant of n words asking for a Jaccard similarity t must have at least k = ceil(t n) words in
 common, so one of its n - k + 1 rarest is among them, and it is listed under these alone. For a value only the
 constants listed under its words are tried, each once: its words are marked, and a constant's marked words
-counted. Constants with t <= 0 stand together at the end of the table: they are one slice for every value.
+counted. Constants with t <= 0 are together at the end of the table: they are one slice for every value.
 """
 
 from __future__ import annotations

@@ -20,11 +20,11 @@ class Piece:
     """Queries that were dropped up to this change are not in it."""
     size: int
     revision: int = 0
-    """Counts the plans made anew because the statistics had drifted."""
+    """The number of plans replaced because the statistics had drifted."""
     plan: str = ""
-    """The plan's own name: processes remember segments by their ids, and a home may be made anew in the same place."""
+    """The plan's own name: processes cache segments by their ids, and a home may be recreated in the same place."""
     asked: str = ""
-    """The strategies asked for by name when it was written."""
+    """The strategies requested by name when it was written."""
 
     @property
     def id(self) -> str:
@@ -41,7 +41,7 @@ class PieceList:
     name: str = ""
 
     def with_pieces(self, old: Sequence[Piece], new: Piece | None) -> PieceList | None:
-        """With one piece, or none, in the place of some neighbours; None where these are not in force any more."""
+        """With one piece, or none, in place of some neighbours; None if these are no longer in force."""
         at = next((i for i, piece in enumerate(self.pieces) if piece == old[0]), -1)
         if at < 0 or self.pieces[at : at + len(old)] != tuple(old):
             return None

@@ -25,7 +25,7 @@ from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 from fishweir.evaluate.witnesses.shared_paths import DocumentWalk, FoundTables, SharedPaths
 
 COUNTED = 256
-"""Paths of which statistics are taken in one chunk: the counting must stay a small part of the matching."""
+"""Paths whose statistics are taken in one chunk: counting must stay a small part of matching."""
 
 
 class Plan:
@@ -40,7 +40,7 @@ class Plan:
                 self.stages[name] = kind.stage(operators)
 
     def keeps(self, sources: Sequence[Source]) -> bool:
-        """Whether some query keeps something of these sources' documents."""
+        """Whether some query keeps anything of these sources' documents."""
         return any(stage.reads(sources) for stage in self.stages.values())
 
 
@@ -73,7 +73,7 @@ class SourcePlan:
             yield from stage.matches(self.sources, witnesses)
 
     def count(self, witnesses: Mapping[Path, PathTable], turn: int = 0) -> dict[str, PathStatistics]:
-        """Statistics of the paths that plans are made by; where there are many, of as many as a `turn` allows."""
+        """Statistics of the paths that planning depends on; if there are many, of as many as a `turn` allows."""
         every, worded = self._counted
         turns = -(-len(every) // COUNTED) or 1
         paths = every[turn % turns :: turns]

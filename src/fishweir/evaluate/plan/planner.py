@@ -1,10 +1,10 @@
 """The planner: keeps the list of segments in step with the catalog.
 
-Queries that were registered in bulk come with segments of their own; the others become a small segment at once, grouped
-by the statistics of the moment. Everything else is left to a rebuilder, which may be a process beside the job:
-neighbours of like size are merged, so there are few segments and a query is rewritten a logarithmic number of times (a
-merge keeps every query in its group); a segment most of whose queries are gone is written anew; plans that the
-statistics have left behind are made anew. What a rebuilder gives is adopted if what it was made of is still in force.
+Queries that were registered in bulk have segments of their own; the others become a small segment at once, grouped by
+the current statistics. Everything else is left to a rebuilder, which may be a process beside the job: neighbours of
+similar size are merged, so there are few segments and a query is rewritten a logarithmic number of times (a merge keeps
+every query in its group); a segment most of whose queries are gone is rewritten; plans are replaced when the statistics
+have drifted. A rebuilder's result is adopted if the segments it was made from are still in force.
 Dropped queries otherwise stay where they are: expanding a set leaves out the queries that were not alive at the version
 the micro-batch ran with.
 
@@ -57,7 +57,7 @@ class Registered(Protocol):
         """How many queries of (after, upto] were dropped after the change `since`."""
 
     def written(self, after: int) -> Sequence[Piece]:
-        """Segments that came with registrations whose changes are later, in their order."""
+        """Segments of registrations whose changes are later, in their order."""
 
 
 class Planner:
@@ -123,7 +123,7 @@ class Planner:
         return planned_segment("tail", groups, statistics, self.asked)
 
     def _written(self, version: int) -> Iterator[Piece]:
-        """The segments that came with registrations up to a version; they may have been written for another home."""
+        """The segments of registrations up to a version; they may have been written for another home."""
         for piece in self.registered.written(self.version):
             if piece.upto <= version and segment_path(self.folder, piece.id).exists():
                 yield piece

@@ -1,4 +1,4 @@
-"""A table: the queries of one template behind one anchor, laid out for look-up.
+"""A table: the queries of one template behind one anchor, ordered for look-up.
 
 In: the query numbers and constant columns of one template. Out: an index over the anchor's constants
 (constants.py), `members` (query number at each position of the index) and the other constants in

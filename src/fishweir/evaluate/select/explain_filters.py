@@ -1,4 +1,4 @@
-"""`explain` of a feed's filter: the way through its source's plan, and who else takes it."""
+"""`explain` of a feed's filter: its path through its source's plan, and the queries that share it."""
 
 from __future__ import annotations
 

@@ -161,14 +161,14 @@ def _planned(
 
 
 def atom_chances(source: Source, groups: Sequence[AtomGroup], statistics: Statistics) -> NDArray[np.float64]:
-    """The selectivity of each atom as far as it is known now."""
+    """The current estimate of each atom's selectivity."""
     known = (_known(source, group, statistics) for group in groups)
     found = [selectivities(g.signature, g.constants, k) for g, k in zip(groups, known, strict=True)]
     return np.concatenate([np.empty(0), *found])
 
 
 def seen(source: Source, groups: Sequence[AtomGroup], statistics: Statistics) -> int:
-    """How many values the statistics of the atoms' paths rest upon."""
+    """The number of values behind the statistics of the atoms' paths."""
     return sum(_known(source, group, statistics).count for group in groups)
 
 
@@ -177,7 +177,7 @@ def _known(source: Source, group: AtomGroup, statistics: Statistics) -> PathStat
 
 
 def replanned(table: FilterTable, statistics: Statistics) -> FilterTable | None:
-    """A better plan of the same queries, where the statistics have drifted; else None."""
+    """A better plan for the same queries if the statistics have drifted; else None."""
     if not seen(table.source, table.groups, statistics):
         return None
     then = table.cost(table.chances)

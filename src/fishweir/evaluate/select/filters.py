@@ -1,6 +1,6 @@
 """The filters of one source: atoms, clauses, conjunctions and queries as one plan (RoSeS 4.3).
 
-In: the witnesses of a batch. Out: Matches, one row a document with the queries that want it, and the sides that other
+In: the witnesses of a batch. Out: Matches, one row per document with the queries it satisfies, and the sides that other
 kinds of queries read. The four levels: atom groups find what holds, disjunctions follow from it, conjunctions are
 shared by the filter plan that VCA with VCB chose (filter_plan.py), and queries and sides with equal conjunctions end at
 one node. Immutable; written to and mapped from a segment file.
@@ -31,8 +31,8 @@ ROOT_PATH: Path = (ANY_ROOT,)
 
 @dataclass(frozen=True)
 class FilterTable:
-    """Queries and sides by the node they end at, sides first; `chances` are the atoms' selectivities that the plan was
-    chosen by, `seen` how many items of the source had been counted then."""
+    """Queries and sides by the node they end at, sides first; `chances` are the atoms' selectivities by which the plan
+    was chosen, `seen` the number of the source's items counted at that time."""
 
     kind: ClassVar[str] = "filters"
 
@@ -64,7 +64,7 @@ class FilterTable:
 
     @property
     def own_paths(self) -> dict[Path, bool]:
-        """The paths read, and whether for their values; all documents come by their root."""
+        """The paths read, and whether for their values; every document has a row for its root."""
         return _paths(group.signature for group in self.groups)
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
@@ -89,7 +89,7 @@ class FilterTable:
         return found.tolist()
 
     def cost(self, chances: NDArray[np.float64]) -> float:
-        """What the plan costs a unit of the source's items, if the atoms had these selectivities."""
+        """The cost of the plan per item of the source, if the atoms had these selectivities."""
         return self.layout.cost(self.layout.units.chances(chances))
 
 
@@ -105,7 +105,7 @@ def _paths(signatures: Iterable[AtomSignature]) -> dict[Path, bool]:
 
 
 def with_ends(layout: Layout, members: Ints) -> Layout:
-    """A layout whose ends are places in a list, with what stands there: at each node sides first, then queries."""
+    """A layout whose ends are places in a list, and the list: at each node sides first, then queries."""
     ends = np.asarray(members, np.int64)[layout.ends]
     if (ends < 0).any():
         nodes = np.repeat(np.arange(len(layout)), np.diff(layout.end_offsets))
@@ -137,13 +137,13 @@ def match_filters(table: FilterTable, witnesses: Mapping[Path, PathTable]) -> Ma
 
 
 def _of_sides(table: FilterTable, documents: Ints, ended: Ints) -> SideMatches:
-    """The sides that end at some nodes, each with the document that came there."""
+    """The sides that end at some nodes, each with the document that reached it."""
     source, positions = expand(table.layout.end_offsets[ended].astype(np.int64), table.first_queries[ended])
     return SideMatches(documents[source], to_sides(np.asarray(table.members)[positions]))
 
 
 def _of_queries(table: FilterTable, documents: Ints, counts: Ints, ended: Ints) -> Matches:
-    """The queries that end at some nodes: of each document as many as its count."""
+    """The queries that end at some nodes: for each document as many as its count."""
     bounds = np.append(0, np.cumsum(counts))
     lo, hi = table.first_queries[ended], table.layout.end_offsets[ended + 1].astype(np.int64)
     zeros, none = np.zeros(len(documents) + 1, np.int64), np.empty(0, np.int64)

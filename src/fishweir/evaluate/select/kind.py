@@ -1,7 +1,7 @@
 """Selections: groups are constant tables, each the queries of one template behind one anchor (constant_tables.py).
 
-How the tables of a segment are looked up is a matter of strategies (strategies.py): behind their anchors, as regions,
-or as twigs. Their operators are objects with `segment`, `source`, `matches` and `planned_by`.
+Strategies decide how the tables of a segment are looked up (strategies.py): behind their anchors, as regions, or as
+twigs. Their operators are objects with `segment`, `source`, `matches` and `planned_by`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Selections(Kind):
     name = "selections"
 
     def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]:
-        """One table per template, its anchor chosen by the statistics of the moment."""
+        """One table per template, its anchor chosen by the current statistics."""
         return [_table(template, *columns, statistics) for template, columns in by_template(rows).items()]
 
     def merge(self, groups: Sequence[Table], dropped: Ints, statistics: Statistics) -> list[Group]:
-        """Each query stays in the group it was put into at first."""
+        """Each query stays in its first group."""
         grouped: dict[tuple[Template, Anchor], list[Table]] = defaultdict(list)
         for table in groups:
             grouped[table.template, table.anchor].append(table)

@@ -1,7 +1,7 @@
 """Matching: one table against the witnesses of a batch of documents.
 
 In: a table and the path tables of a batch. Out: Matches, one row per binding of the output nodes,
-with the queries that want it as slices of the table, or as an explicit list where conditions were
+with the queries it satisfies as slices of the table, or as an explicit list where conditions were
 left to check. Nothing here loops over queries, documents or pairs: a look-up gives slices, joins on
 common ancestors are sorted look-ups, and the rest is checked on whole arrays.
 """
@@ -60,7 +60,7 @@ def _with_slices(table: Table, bindings: Bindings, hits: Slices) -> Matches:
 def _with_residual(
     table: Table, witnesses: Mapping[Path, PathTable], bindings: Bindings, hits: Slices
 ) -> Matches | None:
-    """Candidates (binding, position) from the slices, then each condition left over on all of them."""
+    """Candidates (binding, position) from the slices, then each remaining condition on all of them."""
     order = np.argsort(hits.row, kind="stable")
     starts = np.searchsorted(hits.row[order], bindings.anchor_rows, "left")
     ends = np.searchsorted(hits.row[order], bindings.anchor_rows, "right")
@@ -103,8 +103,8 @@ def with_members(documents: Ints, nodes: Ints, group: Ints, rows: Ints, members:
 
 
 def outputs(template: Template, bindings: Bindings) -> Ints:
-    """The output nodes; what stood above a split is represented by the document element. Of a variable that an
-    alternative does not bind there is none."""
+    """The output nodes; an element above a split is represented by the document element. A variable that an alternative
+    does not bind has none."""
     size = len(bindings.documents)
     columns = [
         np.maximum(bindings.nodes[node], 0) if node != ABSENT else np.full(size, ABSENT) for node in template.outputs

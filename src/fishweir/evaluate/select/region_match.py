@@ -2,11 +2,11 @@
 
 In: a pool and the path tables of a batch. Out: Matches with lists of queries, several where the pairs are many.
 First the pattern is bound (once for all tables of the pool), then the bindings' values are joined with the regions
-(boxes/), then what a query has besides its region is checked on the pairs that are left: the refinement of Spatial Join
-CQ 5.1, table by table on whole arrays.
+(boxes/), then the conditions of a query that are not part of its region are checked on the remaining pairs: the
+refinement of Spatial Join CQ 5.1, table by table on whole arrays.
 
-A tuple may satisfy a tenth of 100,000 queries, so the pairs of a batch are never all there: a block has about `PAIRS`,
-and no binding's row is torn.
+A tuple may satisfy a tenth of 100,000 queries, so the pairs of a batch are never all in memory: a block has about
+`PAIRS`, and no binding's row is split.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 PAIRS = 1 << 20
 FIRST = 1024
-"""Bindings of the first block; the next ones follow from what it has given."""
+"""Bindings of the first block; the size of the next ones follows from its result."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def match_regions(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Itera
 
 
 def _whole_groups(group: Ints, done: Ints) -> Ints:
-    """Rows of what was done whose whole group was; outputs are put out with all their queries at once."""
+    """The finished rows whose whole group is finished: an output is emitted with all its queries at once."""
     if len(done) == len(group):
         return np.arange(len(done))
     missing = np.ones(len(group), np.bool_)
@@ -114,7 +114,7 @@ def name_queries(positions: NDArray[np.int32], queries: NDArray[np.int32]) -> No
 
 
 def _refined(pool: RegionSet, bound: Bound, witnesses: Mapping[Path, PathTable], bindings: Ints, pairs: Pairs) -> Pairs:
-    """What a query has besides its region, for the tables that have something left over."""
+    """The conditions of queries that are not part of their regions, for the tables that have any."""
     if not pool.refined or not len(pairs.numbers):
         return pairs
     rows, keep = np.repeat(bindings, np.diff(pairs.offsets)), np.ones(len(pairs.numbers), np.bool_)
@@ -139,7 +139,7 @@ def _by_table(pool: RegionSet, pairs: Pairs) -> tuple[Ints, Ints]:
 def _satisfied(
     pool: RegionSet, i: int, bound: Bound, witnesses: Mapping[Path, PathTable], rows: Ints, positions: Ints
 ) -> NDArray[np.bool_]:
-    """For pairs (binding, query of table i): whether all that is left over holds."""
+    """For pairs (binding, query of table i): whether all remaining conditions hold."""
     table, template = pool.tables[i], pool.tables[i].template
     pair = np.arange(len(rows))
     if pool.flat:

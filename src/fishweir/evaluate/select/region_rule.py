@@ -6,7 +6,7 @@ all its queries on all attributes at once (regions.py, boxes/).
 
 The rule. A table can be among regions if it has sides of regions on at least two attributes. Flat templates of one
 source (tuples, and items without nesting) go into one set, whatever attributes and operators they have, since a region
-is free to have no condition on an attribute; any other template is a set of its own. Of those that can be,
+is free to have no condition on an attribute; any other template is a set of its own. Among the tables that qualify,
 
 - a table of `SMALL` queries or more stays behind its anchor if that lets through fewer than `FEW` queries a value, as
   equality with one of many constants does;
@@ -16,8 +16,8 @@ is free to have no condition on an attribute; any other template is a set of its
 
 How many an anchor lets through is estimated from the statistics; where there are none, equality from the number of
 different constants, the rest by operator. The kernel is then chosen by `boxes/choose.py`, with tuples drawn from the
-sampled values of each path, or from the constants where some path has not been seen. The choice is made anew whenever
-their segment is written, which changes how queries are evaluated and not in which group they are.
+sampled values of each path, or from the constants if some path has no sample. The choice is made again whenever the
+segment is written, which changes how queries are evaluated but not which group they are in.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def candidates(table: Table, statistics: Statistics) -> float:
 
 
 def kernel_detail(pool: RegionSet, statistics: Statistics) -> str:
-    """What the kernel has to add about itself, for a batch of sampled tuples; empty for most kernels."""
+    """Further information from the kernel, for a batch of sampled tuples; empty for most kernels."""
     if not isinstance(pool.index, Detailed):
         return ""
     values = sampled(pool, statistics)
@@ -102,7 +102,7 @@ def kernel_detail(pool: RegionSet, statistics: Statistics) -> str:
 
 
 def sampled(pool: RegionSet, statistics: Statistics) -> Floats | None:
-    """Tuples as they may come: of each path the sampled values, each drawn independently."""
+    """Plausible tuples: a sampled value for each path, drawn independently."""
     known = [statistics.get(path_key(pool.source, dotted(path)), PathStatistics()) for path in pool.paths]
     if not all(known[attribute.place].sample for attribute in pool.attributes):
         return None

@@ -6,9 +6,10 @@ no condition on an attribute that its own template does not mention. A position 
 after the other.
 
 A side of a region is `< <= = >= >` with a constant on a number, on a part of a date, or on a string by its
-order-preserving code; several on one attribute intersect. All else is left over and checked on the pairs that the
-regions let through (region_match.py). What is absent or no number is NaN and satisfies no side. Shared: everything is
-built when first used, once per process, from the columns of the tables; a segment keeps it as long as it is cached.
+order-preserving code; several on one attribute intersect. All other conditions are checked on the pairs that the
+regions let through (region_match.py). A value that is absent or not a number is NaN and satisfies no side. Shared:
+everything is built when first used, once per process, from the columns of the tables; a segment keeps it as long as it
+is cached.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ LEAST, MOST = (int(key) for key in float_keys([-np.inf, np.inf]))
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An axis of the regions: what is compared of the node at a place. Places are nodes of the pattern, or paths."""
+    """An axis of the regions: the value of the node at a place. Places are nodes of the pattern, or paths."""
 
     place: int
     type: str
@@ -49,7 +50,7 @@ def is_side(condition: ConstantCondition) -> bool:
 def is_flat(template: Template) -> bool:
     """Conditions on the document element and what is right below it, each path once: all tuples, most items.
 
-    Such templates are bound together: each path is joined if it is there, and the document is all that is put out.
+    Such templates are bound together: each path is joined if it is present, and the document is the only output.
     """
     paths = [template.path(node) for node in range(1, len(template.nodes))]
     below = all(node.parent == 0 for node in template.nodes[1:])
@@ -70,7 +71,7 @@ def attribute_count(template: Template) -> int:
 
 
 def required(template: Template) -> set[int]:
-    """Nodes that must be there though no side of a region is on them."""
+    """Nodes that must be present although no side of a region is on them."""
     return set(bound_nodes(template)) - {template.constants[i].node for i in sides(template)} - {0}
 
 
@@ -117,7 +118,7 @@ class RegionSet:
 
     @cached_property
     def refined(self) -> tuple[int, ...]:
-        """The tables whose queries ask for more than their regions say."""
+        """The tables whose queries have conditions besides their regions."""
         return tuple(i for i, table in enumerate(self.tables) if self._left_over(table.template))
 
     def _left_over(self, template: Template) -> bool:
@@ -135,7 +136,7 @@ class RegionSet:
 
     @cached_property
     def repeats(self) -> bool:
-        """Some query is there several times, by several of its conjunctions."""
+        """Whether some query occurs several times, by several of its conjunctions."""
         ordered = np.sort(self.numbers)
         return bool((ordered[1:] == ordered[:-1]).any())
 
@@ -198,7 +199,7 @@ class RegionSet:
 
 
 def cut(low: Keys, high: Keys, op: str, keys: Keys) -> None:
-    """Intersects ranges with `op constant`, in place; a value that is none lies above all ends."""
+    """Intersects ranges with `op constant`, in place; a missing value lies above all ends."""
     np.maximum(low, LEAST, out=low)
     np.minimum(high, MOST, out=high)
     if op in (">", ">=", "="):

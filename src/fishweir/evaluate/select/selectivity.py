@@ -1,6 +1,6 @@
 """Selectivities of atoms: the share of a source's values that satisfy each constant of a group.
 
-In: the constants of one signature and what is known of the path's values. Out: one number a constant.
+In: the constants of one signature and the statistics of the path's values. Out: one number per constant.
 Equality is 1 by the distinct values, order is read off the sample, and conditions on texts are estimated by their
 index; where nothing is known the operator decides.
 """

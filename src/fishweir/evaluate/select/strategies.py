@@ -34,7 +34,7 @@ class SelectionOperator(Protocol):
         """Matches with the place of the group that their slices refer to."""
 
     def planned_by(self) -> Iterator[Path]:
-        """The paths whose values its plan was chosen by."""
+        """The paths whose values its plan depends on."""
 
     def worded(self) -> Iterator[Path]:
         """Those of them whose words count."""
@@ -84,7 +84,7 @@ class Regions(_Tables):
         return RegionSet(self.tables, self.placed.bundle.groups, self.placed.bundle.parameter)
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
-        """Lists of queries, so any of the groups does."""
+        """Results are lists of queries, so any of the groups will do."""
         found = FirstValues(witnesses) if self.tables[0].template.columns else witnesses
         for matches in match_regions(self.pooled, found):
             yield self.placed.first, matches
@@ -105,7 +105,7 @@ class TwigProgram(_Tables):
             yield self.placed.first, matches
 
     def _twigs(self, shared: SharedPaths) -> Twigs:
-        """Made anew when the automaton has taken the segment's paths anew."""
+        """Rebuilt when the segment's paths have been added to the automaton again."""
         since = shared.held_since[self.segment]
         made = self._made.get(id(shared))
         if made is None or made[0] is not shared or made[1] != since:
@@ -143,7 +143,7 @@ class ByTwigs(Strategy):
 
 
 class ByRegions(Strategy):
-    """The bundle's parameter is the kernel (boxes/): the one asked for, else the one estimated to be faster."""
+    """The bundle's parameter is the kernel (boxes/): the one requested, else the one estimated to be faster."""
 
     kind = "selections"
 

@@ -128,19 +128,19 @@ def by_time(side: int, newest: Floats, reach: float, until: Floats) -> ByValue:
 class ByQuery(Lookup):
     """By the queries that remain for each combination: the rows that satisfy any of them, each once."""
 
-    def __init__(self, side: int, wanted: Lists) -> None:
+    def __init__(self, side: int, remaining: Lists) -> None:
         super().__init__(side, TIME)
-        self.wanted = wanted
+        self.remaining = remaining
 
     def counts(self, view: SideView) -> Ints:
-        lo, hi, members = self.wanted
+        lo, hi, members = self.remaining
         source, at = expand(lo, hi)
         starts, _ = view.by_member
         queries = members[at]
         return np.bincount(source, starts[queries + 1] - starts[queries], len(lo)).astype(np.int64)
 
     def found(self, view: SideView, some: slice) -> tuple[Ints, Ints]:
-        lo, hi, members = self.wanted
+        lo, hi, members = self.remaining
         starts, rows = view.by_member
         combination, at = expand(lo[some], hi[some])
         queries = members[at]

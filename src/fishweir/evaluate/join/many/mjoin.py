@@ -137,8 +137,8 @@ class _Growth:
             return
         edges = {side: self._edges(partial, side) for side in range(len(self.pools)) if side not in partial.rows}
         probe, hits = self._chosen(partial, edges)
-        if partial.wanted is not None:
-            hits = hits * (1 + (partial.wanted[1] - partial.wanted[0]) // MEMBERS_A_STEP)
+        if partial.remaining is not None:
+            hits = hits * (1 + (partial.remaining[1] - partial.remaining[0]) // MEMBERS_A_STEP)
         for some in portions(hits):
             more = self._joined(partial, some, probe, edges[probe.side])
             if more is not None:
@@ -158,9 +158,9 @@ class _Growth:
             if not best[0]:
                 break
         assert best is not None, "a side is left"
-        if partial.wanted is not None and int((partial.wanted[1] - partial.wanted[0]).sum()) < best[0]:
+        if partial.remaining is not None and int((partial.remaining[1] - partial.remaining[0]).sum()) < best[0]:
             for side in (side for side in edges if self.join.template.sides[side].conditions):
-                best = self._fewer(best, ByQuery(side, partial.wanted))
+                best = self._fewer(best, ByQuery(side, partial.remaining))
         return best[1], best[2]
 
     def _fewer(self, best: tuple[int, Lookup, Ints] | None, probe: Lookup) -> tuple[int, Lookup, Ints]:
@@ -226,13 +226,13 @@ class _Growth:
                 keep &= times != time
         kept = np.flatnonzero(keep)
         found, rows = partial.take(source[kept]), rows[kept]
-        return self._wanted(
+        return self._with_queries(
             Partial(
                 found.rows | {side: rows + start},
                 found.documents | {side: document[kept]},
                 found.times | {side: time[kept]},
                 newest[kept],
-                found.wanted,
+                found.remaining,
             ),
             self._lists(side, view, rows),
         )
@@ -240,26 +240,26 @@ class _Growth:
     def _range(self, side: int) -> float:
         return np.inf if self.counted[side] else float(self.join.longest[side])
 
-    def _wanted(self, found: Partial, more: Lists | None) -> Partial:
+    def _with_queries(self, found: Partial, more: Lists | None) -> Partial:
         """Those that some query admits, by its constants and windows."""
         far = self._far(found) if self.differ or any(self.counted[side] for side in found.rows) else None
         keep = np.ones(len(found), np.bool_)
         if far is not None:
             keep &= (far <= self.join.longest).all(axis=1)
-        last, wanted = len(found.rows) == len(self.pools), found.wanted
-        if last and wanted is None and more is None:
+        last, remaining = len(found.rows) == len(self.pools), found.remaining
+        if last and remaining is None and more is None:
             every = np.arange(self.join.table.size)
-            wanted = np.zeros(len(found), np.int64), np.full(len(found), len(every)), every
+            remaining = np.zeros(len(found), np.int64), np.full(len(found), len(every)), every
         checked, reaches = (far, self.join.reaches) if far is not None and self.differ else _no_windows(len(found))
-        if wanted is not None and more is not None:
-            wanted = in_both(wanted, more, checked, reaches)
-        elif more is not None or (wanted is not None and checked.shape[1]):
-            own = more or wanted
+        if remaining is not None and more is not None:
+            remaining = in_both(remaining, more, checked, reaches)
+        elif more is not None or (remaining is not None and checked.shape[1]):
+            own = more or remaining
             assert own is not None
-            wanted = within(own, checked, reaches) if checked.shape[1] else own
-        if wanted is not None:
-            keep &= wanted[1] > wanted[0]
-        return replace(found, wanted=wanted).take(keep)
+            remaining = within(own, checked, reaches) if checked.shape[1] else own
+        if remaining is not None:
+            keep &= remaining[1] > remaining[0]
+        return replace(found, remaining=remaining).take(keep)
 
     def _far(self, found: Partial) -> Floats:
         """How far the window of each side must reach, in seconds or rows; 0 for sides not joined, and the newest."""
@@ -289,8 +289,8 @@ class _Growth:
             found = found.take(self._in_force(found))
         if self.passed_on:
             found = found.take(self._different(found))
-        assert found.wanted is not None
-        lo, hi, members = found.wanted
+        assert found.remaining is not None
+        lo, hi, members = found.remaining
         for some in portions(hi - lo):
             documents = [found.documents[side][some] for side in range(len(self.pools))]
             streams, numbers, since = (

@@ -46,7 +46,7 @@ class Partial:
     documents: dict[int, Ints]
     times: dict[int, Floats]
     newest: Floats
-    wanted: Lists | None
+    remaining: Lists | None
 
     def __len__(self) -> int:
         return len(self.newest)
@@ -57,7 +57,7 @@ class Partial:
             _each(self.documents, rows),
             _each(self.times, rows),
             self.newest[rows],
-            None if self.wanted is None else (self.wanted[0][rows], self.wanted[1][rows], self.wanted[2]),
+            None if self.remaining is None else (self.remaining[0][rows], self.remaining[1][rows], self.remaining[2]),
         )
 
 
@@ -69,20 +69,20 @@ def together(parts: Sequence[Partial]) -> Partial:
     """Several, with the same sides joined, as one."""
     if len(parts) == 1:
         return parts[0]
-    lists = [part.wanted for part in parts if part.wanted is not None]
-    wanted: Lists | None = None
+    lists = [part.remaining for part in parts if part.remaining is not None]
+    remaining: Lists | None = None
     if lists and all(own[2] is lists[0][2] for own in lists):
-        wanted = np.concatenate([own[0] for own in lists]), np.concatenate([own[1] for own in lists]), lists[0][2]
+        remaining = np.concatenate([own[0] for own in lists]), np.concatenate([own[1] for own in lists]), lists[0][2]
     elif lists:
         shifts = np.append(0, np.cumsum([len(members) for _, _, members in lists]))[:-1].tolist()
         lo, hi = (np.concatenate([own[i] + shift for own, shift in zip(lists, shifts, strict=True)]) for i in (0, 1))
-        wanted = lo, hi, np.concatenate([members for _, _, members in lists])
+        remaining = lo, hi, np.concatenate([members for _, _, members in lists])
     return Partial(
         _all([p.rows for p in parts]),
         _all([p.documents for p in parts]),
         _all([p.times for p in parts]),
         np.concatenate([part.newest for part in parts]),
-        wanted,
+        remaining,
     )
 
 
