@@ -232,7 +232,8 @@ def test_windows_share_the_state_of_other_joins(weir):
         weir.publish("B", [item(title) for title in titles], [float(at) for at in range(start, start + 10)])
         weir.publish("A", [item("nothing")], [float(start + 9)])
         weir.run(until_idle=True)
-    files = [cached_states(path) for path in weir.home.state.glob("*.state")]
+    newest = {file["name"] for file in weir.table.newest().states}
+    files = [cached_states(weir.home.state / name) for name in newest]
     assert {kind for states in files for kind in states} == {"joins"}
     needed = {100.0, 150.0, *map(float, range(194, 200))}
     kept = {time for states in files for time in states["joins"].times.tolist()}

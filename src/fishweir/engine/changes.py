@@ -22,7 +22,7 @@ def with_changes(query: Shape | Selection | FeedQuery, streams: Streams) -> Shap
     """The query over changes, where it asks for them; the same query where it does not."""
     if isinstance(query, Shape):
         return _shape(query, streams)
-    if isinstance(query, FeedQuery):
+    if not isinstance(query, Selection):
         return query
     shown = [path for _, path in query.output.columns] if query.output else []
     filters = tuple(_filter(one, shown, streams) for one in query.filters)
