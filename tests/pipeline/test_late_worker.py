@@ -17,15 +17,24 @@ import os
 from pathlib import Path
 
 import fishweir
-from fishweir.algebra.operators import Condition
 
-mark = Path("died")
+MARK = Path("{mark}")
+
 
 def dies(value, constant):
-    if not mark.exists():
-        mark.touch()
+    if not MARK.exists():
+        MARK.touch()
         os._exit(9)
     return value == constant
+
+
+if __name__ == "__main__":
+    fishweir.register_condition(fishweir.Condition("dies", dies))
+    with fishweir.open("home") as weir:
+        weir.execute("create stream R (s string); create query q as select s from R where s dies 'x'")
+        weir.publish("R", [{{"s": s}} for s in "xyx"])
+        weir.run(until_idle=True)
+        print([result.documents for result in weir.results("q")])
 """
 
 
@@ -43,3 +52,13 @@ def test_a_process_that_does_not_start(tmp_path: Path) -> None:
     assert "starting others" in ran.stderr
     found = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
     assert [row["documents"] for row in found] == [["S-1"], ["S-2"]]
+
+
+def test_a_process_that_dies_in_the_middle(tmp_path: Path) -> None:
+    mark, program = tmp_path / "died", tmp_path / "program.py"
+    program.write_text(DYING_ONCE.format(mark=mark))
+    ran = subprocess.run([sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert mark.exists()
+    assert "starting others" in ran.stderr
+    assert ran.stdout.strip() == "[['R-1'], ['R-3']]"
