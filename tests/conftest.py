@@ -13,7 +13,7 @@ from hypothesis import settings
 import fishweir
 from fishweir import testing
 from fishweir.engine.weir import Weir
-from fishweir.evaluate.plan.plan import cached_plan, cached_segment, cached_source_plan
+from fishweir.evaluate.plan.plan import forget_plans
 from fishweir.intake.log import _open_segment
 from fishweir.pipeline.states import _states
 
@@ -65,7 +65,8 @@ def pytest_unconfigure() -> None:
 def few_open_files() -> None:
     """Files of earlier homes are mapped by what is kept per process; Spark's callbacks need numbers below 1,024."""
     if OPEN_FILES.exists() and len(os.listdir(OPEN_FILES)) > 400:
-        for kept in (cached_source_plan, cached_plan, cached_segment, _states, _open_segment):
+        forget_plans()
+        for kept in (_states, _open_segment):
             kept.cache_clear()
         gc.collect()
 

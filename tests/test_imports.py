@@ -58,7 +58,18 @@ EVALUATOR: dict[str, set[str]] = {
         "select",
         "watermarks",
     },
-    "plan": {"arrays", "matches", "results", "witnesses", "statistics", "index", "group", "select", "join"},
+    "distinct": {
+        "arrays",
+        "jit",
+        "matches",
+        "results",
+        "witnesses",
+        "statistics",
+        "group",
+        "select",
+        "watermarks",
+    },
+    "plan": {"arrays", "matches", "results", "witnesses", "statistics", "index", "group", "select", "join", "distinct"},
 }
 """What the parts of the evaluator may import of each other."""
 

@@ -124,7 +124,7 @@ def test_private_home_serves_a_process_that_inherits_it(monkeypatch: pytest.Monk
 def test_processes_may_make_it_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from fishweir.java import main; main()"]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    homes = {process.communicate(timeout=120)[0].strip() for process in started}
+    homes = {process.communicate(timeout=600)[0].strip() for process in started}
     assert [process.returncode for process in started] == [0, 0, 0]
     assert len(homes) == 1
     assert [path.name for path in Path(homes.pop(), "bin").iterdir()] == ["java"]
@@ -165,7 +165,7 @@ spark.stop()
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

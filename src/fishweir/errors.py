@@ -29,6 +29,10 @@ class SourceError(FishweirError):
     """A source cannot be read: missing file or folder, unreadable format."""
 
 
+class SourceRefused(QueryError, SourceError):
+    """A statement declares a source that cannot be read."""
+
+
 class HomeError(FishweirError):
     """The home folder is in use by another job, was written by another version, or has lost or damaged files."""
 

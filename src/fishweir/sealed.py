@@ -29,6 +29,10 @@ logger = logging.getLogger("fishweir.home")
 TO_DO = "restore it from a backup; `fishweir check` lists what else is wrong, `fishweir repair` what can be rebuilt"
 OPENING, CONTENT, CLOSING = '{"xxh3": "', '", "content": ', "}\n"
 DIGITS = 16
+SMALL = 1 << 18
+
+Stamp = tuple[int, int, int]
+"""Size, time of change and inode of a file."""
 
 
 def damaged(path: Path, wrong: str, to_do: str = TO_DO) -> HomeError:
@@ -72,24 +76,36 @@ def digest(data: bytes | memoryview) -> str:
 
 def seal_of(path: Path, start: int = 0) -> str:
     """The seal of a file as it is on disk: its length, and the checksum of what is behind `start`."""
-    with reading(path), path.open("rb") as file:
+    with reading(path), open(path, "rb", buffering=0) as file:
         length = os.fstat(file.fileno()).st_size
-        if not length:
-            return f"0:{digest(b'')}"
+        if length <= SMALL:  # cheaper than to map it
+            content = file.read()
+            return f"{len(content)}:{digest(memoryview(content)[start:])}"
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data)[start:] as rest:
             return f"{length}:{digest(rest)}"
 
 
-def verify(path: Path, seal: str, start: int = 0) -> None:
-    """Raises what is wrong with a file that was written once; reads it the first time only."""
-    with reading(path):
-        now = path.stat()
-    _verify(path, seal, start, now.st_size, now.st_mtime_ns, now.st_ino)
+def verify(path: Path, seal: str, start: int = 0) -> Stamp:
+    """Raises what is wrong with a file that was written once; reads it the first time only. Its stamp."""
+    now = stamp(path)
+    _verify(path, seal, start, now)
+    return now
+
+
+def stamp(path: Path) -> Stamp:
+    """What tells a file from what was there before: whatever is kept of one by its stamp is read again when the file
+    has changed. A file that is mapped and then cut off would end the process."""
+    try:
+        now = os.stat(path)
+    except OSError:
+        with reading(path):
+            raise
+    return now.st_size, now.st_mtime_ns, now.st_ino
 
 
 @lru_cache(maxsize=1 << 17)
-def _verify(path: Path, seal: str, start: int, size: int, _written: int, _file: int) -> None:
-    length = int(seal.partition(":")[0])
+def _verify(path: Path, seal: str, start: int, now: Stamp) -> None:
+    size, length = now[0], int(seal.partition(":")[0])
     if size != length:
         raise damaged(path, f"has {size:,} bytes instead of {length:,}")
     if seal_of(path, start) != seal:
@@ -115,8 +131,10 @@ def read_json(path: Path, default: Any = None, rebuilt: str = "") -> Any:
     """What a JSON file contains, the default where there is none. Where it is damaged and `rebuilt` says by what it
     comes back by itself, the log says so and it is the default too."""
     try:
-        return read_sealed(path)[0] if path.exists() else default
+        return read_sealed(path)[0]
     except HomeError as error:
+        if isinstance(error.__cause__, FileNotFoundError) and not path.is_symlink():
+            return default
         if not rebuilt:
             raise
         logger.warning("%s; it is rebuilt by %s", str(error).partition(":")[0], rebuilt)

@@ -264,7 +264,7 @@ def test_two_processes_register_at_once(path: Path) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(timeout=300)
+        worker.join(timeout=600)
     assert [worker.exitcode for worker in workers] == [0, 0]
     catalog = Catalog(path)
     assert catalog.version() == 1_000
@@ -276,7 +276,7 @@ def test_two_processes_register_at_once(path: Path) -> None:
 
 def open_new(folder: Path, count: int, ready) -> None:  # type: ignore[no-untyped-def]
     for i in range(count):
-        ready.wait(30)
+        ready.wait(600)
         assert Catalog(folder / f"{i}.sqlite").version() == 0
 
 
@@ -288,7 +288,7 @@ def test_many_processes_open_a_new_catalog_at_once(tmp_path: Path) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(timeout=300)
+        worker.join(timeout=600)
     assert [worker.exitcode for worker in workers] == [0] * 4
 
 

@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -59,7 +59,7 @@ def hook_server(port: int = 0) -> Iterator[Hooks]:
             one.status = hooks.answer(one)
             hooks.posted.append(one)
             if one.status == "hang":
-                hooks.released.wait(60)
+                hooks.released.wait(600)
             if isinstance(one.status, str):
                 self.close_connection = True
                 self.connection.shutdown(socket.SHUT_RDWR)
@@ -125,3 +125,28 @@ def mail_server(**options: Any) -> Iterator[tuple[Mailbox, str]]:
         yield box, f"127.0.0.1:{port}"
     finally:
         controller.stop()
+
+
+@contextmanager
+def dripping_server() -> Iterator[str]:
+    """A web server that answers with a byte every 50 ms, for ever."""
+    ended = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\n")
+            while not ended.wait(0.05):
+                connection.sendall(b"X")
+
+    def accept() -> None:
+        with suppress(OSError):
+            while not ended.is_set():
+                threading.Thread(target=drip, args=(listening.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=accept, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            ended.set()
+            listening.shutdown(socket.SHUT_RDWR)

@@ -157,7 +157,7 @@ def test_call_by_name(weir: Weir) -> None:
         ("json:no_such", "no attribute"),
         ("json", "module:function"),
         ("", "module:function"),
-        (f"{__name__}:not_callable", "it is no function"),
+        (f"{__name__}:not_callable", "it is not a function"),
     ],
 )
 def test_unknown_functions(target: str, reason: str) -> None:
@@ -171,6 +171,8 @@ REFUSED = [
     ("append 'a' 'b'", "append", "append does not take"),
     ("append 'https://h.org/'", "'https://h.org/'", "is a URL"),
     ("append 'home'", "'home'", "is a folder"),
+    ("append 'home/catalog.db/x'", "'home/catalog.db/x'", "catalog.db is no folder"),
+    ("parquet 'home/catalog.db/x'", "'home/catalog.db/x'", "catalog.db is no folder"),
     ("http 'ftp://h.org/x'", "'ftp://h.org/x'", "no URL of a web server"),
     ("http 'http://'", "'http://'", "no URL of a web server"),
     ("http 'http://h.org:99999/'", "'http://h.org:99999/'", "no URL of a web server"),

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from fishweir import testing
+from fishweir.delivery import office
+from fishweir.delivery.outputs import http
+from fishweir.delivery.retries import PER_HOST, Breaker
 from fishweir.testing import Clock, Weir
-from tests.delivery.servers import Hooks
+from tests.delivery.servers import Hooks, dripping_server, hook_server
 from tests.engine.helpers import wait_for
 
 
@@ -200,3 +203,50 @@ def test_until_idle_waits_for_a_server_that_fails_at_first(tmp_path: Path, hooks
         weir.publish("R", [{"x": 1}])
         weir.run(until_idle=True)
         assert values(hooks) == [1]
+
+
+def test_many_targets_that_hang_delay_nobody(tmp_path: Path, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are more than the senders, more than are looked at together, and due before the others."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(office, "SENDERS", 16)
+    hooks.answer = lambda one: "hang" if one.path.startswith("/hangs") else 200
+    with testing.open(tmp_path / "home") as weir, hook_server() as other:
+        weir.execute("create stream R (x int); create query big as select x from R where x > 5")
+        weir.execute(";".join(f"subscribe to big output http '{hooks.url}/hangs/{i}'" for i in range(100)))
+        weir.start()
+        weir.publish("R", [{"x": 6}])
+        wait_for(lambda: len(hooks.posted) == PER_HOST)
+        weir.execute(f"subscribe to big output http '{other.url}'; subscribe to big output append 'box'")
+        weir.publish("R", [{"x": 7}])
+        wait_for(lambda: values(other) == [7] and Path("box").exists())
+        assert len(hooks.posted) == PER_HOST
+        hooks.answer = lambda one: 200
+        hooks.released.set()
+        weir.stop()
+
+
+def test_a_server_that_drips_is_given_up(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its bytes comes in time, its answer never does."""
+    monkeypatch.setattr(http, "LONGEST", 0.5)
+    with dripping_server() as url:
+        weir.execute(f"subscribe to big output http '{url}'")
+        weir.publish("R", [{"x": 7}])
+        weir.step()
+        (letter,) = weir.letters()
+        assert str(letter.error).startswith("ReadTimeout")
+
+
+def test_hosts_that_fail_leave_senders_to_others() -> None:
+    breaker = Breaker(16)
+    for number in range(30):
+        breaker.begun(f"h{number}")
+        breaker.ended(f"h{number}", False, 0.0)
+    begun = [host for host in breaker.hosts if breaker.has_room(host) and breaker.begun(host) is None]
+    assert len(begun) == 8
+    assert breaker.has_room("new")
+    assert not breaker.has_room("h29")
+    assert set(breaker.full()) == set(begun)
+    for number in range(4):
+        breaker.begun(f"new{number}")
+    assert not breaker.has_room("newer"), "four are left to files"
+    assert breaker.has_room("")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from dataclasses import dataclass
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 import trustme
 from aiosmtpd.smtp import AuthResult
 
+from fishweir.delivery.outbox import LONGEST
+from fishweir.shedding.overload import Overload
 from fishweir.testing import Clock, Weir
 from tests.delivery.servers import Mailbox, mail_server
 
@@ -130,3 +133,41 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(
         publish(weir, 7)
         assert "CERTIFICATE_VERIFY_FAILED" in str(weir.letters()[0].error)
         assert box.mails == []
+
+
+@dataclass
+class Busy(Overload):
+    """As if each document took a millisecond."""
+
+    def took(self, documents: int, seconds: float, shed: int = 0, part: float = 1.0) -> None:
+        self._costs.append(1e-3)
+
+
+def test_under_overload_a_digest_instead_of_single_mails(weir: Weir, clock: Clock, mailbox: Mailbox) -> None:
+    weir.execute("subscribe to big output mail 'me@example.org'")
+    weir.overload = overload = Busy(5.0, shedding=True)
+    overload.took(1, 1.0)
+    for value in (7, 8, 9):
+        weir.publish("R", [{"x": value}, *[{"x": 1}] * 4_000])  # more than four seconds: the overload goes on
+        weir.step()
+    assert mailbox.mails == []
+    weir.run(until_idle=True)
+    assert not overload.shedding
+    (mail,) = mailbox.mails
+    assert mail["Subject"] == "big: 3 results"
+    publish(weir, 10)
+    assert [mail["Subject"] for mail in mailbox.mails[1:]] == ["big: x: 10"]
+
+
+def test_no_mail_waits_for_the_end_of_an_overload_for_long(weir: Weir, clock: Clock, mailbox: Mailbox) -> None:
+    weir.execute("subscribe to big output mail 'me@example.org'")
+    weir.overload = overload = Busy(5.0, shedding=True)
+    overload.took(1, 1.0)
+    weir.publish("R", [{"x": 7}, *[{"x": 1}] * 4_000])
+    weir.step()
+    assert mailbox.mails == []
+    clock.advance(LONGEST)
+    overload.shedding = True
+    weir.publish("R", [{"x": 8}, *[{"x": 1}] * 4_000])
+    weir.step()
+    assert [mail["Subject"] for mail in mailbox.mails] == ["big: 2 results"]

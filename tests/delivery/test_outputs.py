@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import feedparser
 import pyarrow.parquet as pq
 import pytest
+from lxml import etree
 
+from fishweir.delivery import bounded
 from fishweir.testing import Clock, Weir
 from tests.delivery.servers import Hooks
 
@@ -54,6 +58,29 @@ def test_a_json_feed(feed: Weir) -> None:
         ("b & more", "https://e.org/b"),
         ("a & more", "https://e.org/a"),
     ]
+
+
+def test_feeds_have_what_their_specifications_ask_for(weir: Weir) -> None:
+    """Also of results without a title and a link, in a second delivery that reads what the first has written."""
+    weir.execute("; ".join(f"subscribe to big output {name} 'f.{name}'" for name in ("rss", "atom", "jsonfeed")))
+    for value in (7, 8):
+        weir.publish("R", [{"x": value}])
+        weir.step()
+    channel = etree.parse("f.rss").getroot().find("channel")
+    assert [channel.findtext(name) for name in ("title", "description")] == ["big", "Results of big"]
+    assert channel.findtext("link")
+    assert [item.findtext("description") for item in channel.iter("item")] == ["x: 8", "x: 7"]
+    assert all(parsedate_to_datetime(item.findtext("pubDate")) for item in channel.iter("item"))
+    atom = etree.parse("f.atom").getroot()
+    for element in (atom, *atom.iter("{*}entry")):
+        assert all(element.findtext(f"{{*}}{name}") for name in ("id", "title", "updated"))
+        assert datetime.fromisoformat(element.findtext("{*}updated")).tzinfo is not None
+    assert atom.findtext("{*}author/{*}name")
+    assert [entry.findtext("{*}content") for entry in atom.iter("{*}entry")] == ["x: 8", "x: 7"], "without a link"
+    for item in json.loads(Path("f.jsonfeed").read_text())["items"]:
+        assert item["id"]
+        assert item["content_text"]
+        assert datetime.fromisoformat(item["date_published"]).tzinfo is not None
 
 
 @pytest.mark.parametrize("output", ["rss", "atom", "jsonfeed"])
@@ -104,6 +131,31 @@ def test_a_stylesheet_reaches_no_file(feed: Weir, hooks: Hooks) -> None:
     feed.execute(f"subscribe to F apply 'x.xsl' output http '{hooks.url}'")
     items(feed, "a")
     assert "42" not in "".join(one.body.decode() for one in hooks.posted)
+
+
+SLOW = """<xsl:call-template name="f"><xsl:with-param name="n" select="60"/></xsl:call-template></xsl:template>
+<xsl:template name="f"><xsl:param name="n"/><xsl:if test="$n > 0">
+<xsl:call-template name="f"><xsl:with-param name="n" select="$n - 1"/></xsl:call-template>
+<xsl:call-template name="f"><xsl:with-param name="n" select="$n - 1"/></xsl:call-template></xsl:if>"""
+
+
+def test_a_stylesheet_that_takes_too_long_is_ended(feed: Weir, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would run for thousands of years; what it was for can be inspected, and others go on."""
+    monkeypatch.setattr(bounded, "LONGEST", 0.5)
+    Path("slow.xsl").write_text(SHEET.format(method="text", body=SLOW))
+    feed.execute(f"""
+        subscribe to F apply 'slow.xsl' output file 'slow';
+        subscribe to F output http '{hooks.url}';
+        register feed F apply 'slow.xsl' as Slow;
+        create query read as Slow//*;
+    """)
+    items(feed, "a")
+    assert not Path("slow").exists()
+    (letter,) = feed.letters()
+    assert "slow.xsl takes longer than 0.5 s" in str(letter.error)
+    assert len(hooks.taken) == 1
+    feed.run(until_idle=True)
+    assert ["slow.xsl takes longer" in one.reason for one in feed.set_aside()] == [True]
 
 
 def test_tuples_go_through_stylesheets_too(weir: Weir) -> None:

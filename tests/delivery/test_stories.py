@@ -1,4 +1,5 @@
-"""RoSeS' own story (section 3.1), from statements to the mailbox: concerts by mail and as a feed, photos too."""
+"""The papers' own stories, from statements to the mailbox: RoSeS' concerts by mail and as a feed with photos (section
+3.1), NiagaraCQ's falling stocks (section 1)."""
 
 from __future__ import annotations
 
@@ -79,3 +80,37 @@ def test_bobs_social_event(weir: Weir, clock: Clock, mailbox: Mailbox) -> None:
     (entry,) = feedparser.parse(Path("with-photos.rss").read_bytes()).entries
     assert entry.title == "Muse live in Paris"
     assert "https://p.org/1" in entry.summary
+
+
+DAY = 24 * HOUR
+DROPS = Path(__file__).parents[2] / "examples" / "drops.fw"
+
+
+def test_dell_or_micron_drops_while_intel_stays(weir: Weir, clock: Clock, mailbox: Mailbox) -> None:
+    def quotes(day: float, **prices: float) -> None:
+        rows = "".join(f"<Quote><Symbol>{s}</Symbol><Price>{p:g}</Price></Quote>" for s, p in prices.items())
+        Path("quotes.xml").write_text(f"<Quotes>{rows}</Quotes>")
+        clock.now = 1000 + day * DAY
+        while weir.step():
+            pass
+
+    def texts() -> list[str]:
+        return [mail.get_body(("plain",)).get_content().strip() for mail in mailbox.mails]  # type: ignore[union-attr]
+
+    Path("quotes.xml").write_text("<Quotes/>")
+    weir.execute(DROPS.read_text())
+    quotes(0, DELL=100, MU=50, INTC=20)
+    quotes(1, DELL=94, MU=50, INTC=20)
+    assert len(mailbox.mails) == 1, "a drop at once"
+    assert texts()[0].split() == ["DELL", "100", "94"]
+    quotes(10, DELL=94, MU=50, INTC=21)  # Intel does not stay
+    quotes(20, DELL=94, MU=40, INTC=21)
+    quotes(30, DELL=93, MU=40, INTC=21)  # less than 5%
+    assert len(mailbox.mails) == 2
+    quotes(130, DELL=93, MU=40, INTC=22)  # too late to matter
+    quotes(131, DELL=93, MU=40, INTC=22)
+    (last,) = texts()[2:]
+    assert "MU" in last
+    assert "DELL" not in last
+    assert mailbox.mails[-1]["Subject"].startswith("notify_me: MU 40")
+    assert set(mailbox.recipients) == {"me@example.org"}

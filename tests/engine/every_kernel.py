@@ -36,6 +36,7 @@ create feed f1 from news as $n where $n[title contains 'w1' or contains 'w2'] an
 create feed f2 from news as $n where $n[title similar 'w1 w2 w3'];
 create feed f3 from news as $m join last 1 hour on books with $m[title = window.title];
 create feed f4 from news as $m join last 1 hour on news with $m[title similar(0.3) window.title];
+create feed f5 from news | books distinct on link, title within 1 hour;
 """
 
 

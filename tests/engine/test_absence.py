@@ -83,6 +83,31 @@ def test_a_prompt_stream_needs_no_later_item(tmp_path: Path) -> None:
         assert found(weir, "down") == [(["beats-2"], 1030.0), (["beats-3"], 1050.0)]
 
 
+def test_an_idle_stream_holds_it_up_no_longer_than_that(tmp_path: Path) -> None:
+    """B is never prompt and goes quiet: what it may still bring is known once it counts as idle."""
+    clock = testing.Clock(10_000.0)
+    with testing.open(tmp_path / "home", clock=clock, idle_after=500.0) as weir:
+        weir.execute("create stream A (k int, t double) timestamp t; create stream B (k int, t double) timestamp t")
+        weir.execute("create query gone as A->x NOT FOLLOWED BY{x/k = y/k, 100} B->y")
+        weir.publish("B", [{"k": n, "t": 9_000.0 + 10 * n} for n in range(90)])
+        weir.publish("A", [{"k": 1_000, "t": 9_950.0}])
+        weir.run(until_idle=True)
+        clock.advance(400)
+        weir.run(until_idle=True)
+        assert found(weir, "gone") == []
+        clock.advance(3_000)
+        weir.run(until_idle=True)
+        assert found(weir, "gone") == [(["A-1"], 10_050.0)]
+
+
+def test_explain_says_what_must_not_follow(weir: Weir) -> None:
+    declare(weir)
+    weir.execute(f"create query gone as {SAME_KEY}")
+    shown = weir.explain("gone")
+    assert "documents whose window of 5 seconds has passed" in shown
+    assert SAME_KEY in shown
+
+
 def test_chains_before_and_behind(weir: Weir) -> None:
     declare(weir)
     weir.execute("""

@@ -77,12 +77,86 @@ def test_a_paused_query_gives_nothing_and_goes_on(weir: Weir) -> None:
     publish(weir, 9)
     assert values(weir, "big") == [6, 9]
     assert (lines("big"), lines("box")) == (2, 2)
-    with pytest.raises(QueryError, match="no query big that is paused"):
+    with pytest.raises(QueryError, match="the query big is not paused"):
         weir.resume("big")
     weir.pause("big")
+    for attempt, reason in [
+        (lambda: weir.pause("big"), "the query big is paused already"),
+        (lambda: weir.act("big", "do append 'x'"), "the query big is paused: resume it first"),
+        (lambda: weir.replace("create query big as select x from R"), "the query big is paused: resume it first"),
+    ]:
+        with pytest.raises(QueryError, match=reason):
+            attempt()  # type: ignore[no-untyped-call]
     weir.drop("big")
     assert [one.name for one in weir.queries()] == ["small", "F"]
     weir.execute("create query big as select x from R")
+
+
+def test_a_query_that_waits_may_be_paused(weir: Weir, clock: Clock) -> None:
+    weir.pause("small")
+    weir.resume("small")
+    publish(weir, 1)
+    weir.pause("small")
+    clock.advance(3600)
+    publish(weir, 2)
+    assert values(weir, "small") == []
+    weir.resume("small")
+    publish(weir, 0)
+    assert values(weir, "small") == [0]
+
+
+@pytest.mark.parametrize("call", ["pause", "resume", "drop", "act", "status", "explain"])
+def test_unknown_names(weir: Weir, call: str) -> None:
+    more = ["do append 'x'"] if call == "act" else []
+    with pytest.raises(QueryError, match="there is no query none"):
+        getattr(weir, call)("none", *more)
+    if call in ("pause", "resume", "drop"):
+        with pytest.raises(QueryError, match="there is no subscription 99"):
+            getattr(weir, call)(99)
+
+
+def test_replacing_and_dropping_a_subscription(weir: Weir, clock: Clock) -> None:
+    publish(weir, 6)
+    (timed,) = weir.subscriptions("feed")
+    with pytest.raises(QueryError, match="one statement 'subscribe to"):
+        weir.replace("create query big as select x from R", timed.id)
+    with pytest.raises(QueryError, match="there is no feed 'none'"):
+        weir.replace("subscribe to none output jsonl 'other'", timed.id)
+    assert weir.replace("subscribe to F output jsonl 'other' every 2 hours", timed.id) == "F"
+    weir.step()
+    assert lines("feed") == 1, "what waited is delivered"
+    publish(weir, 7)
+    clock.advance(7200)
+    weir.step()
+    assert (lines("feed"), lines("other")) == (1, 1)
+    (other,) = weir.subscriptions("other")
+    weir.drop(other.id)
+    assert weir.subscriptions("other") == []
+
+
+def test_other_times_with_other_actions(weir: Weir, clock: Clock) -> None:
+    weir.act("big", "do append 'one' every 1 hour expire in 2 hours")
+    with pytest.raises(QueryError, match="when it starts cannot be changed"):
+        weir.act("big", "do append 'one' start in 1 hour")
+    publish(weir, 6)
+    clock.advance(7300)
+    publish(weir, 7)
+    assert (values(weir, "big"), lines("one")) == ([6], 1)
+
+
+def test_an_administrators_times_are_not_those_of_queries_that_others_share(tmp_path: Path, clock: Clock) -> None:
+    chain = "S//a->x FOLLOWED BY{x = y, 5} S//b->y FOLLOWED BY{x = z, 5} S//c->z"
+    with testing.open(tmp_path / "home", clock=clock, defaults="expire in 1 day") as weir:
+        weir.execute(f"create stream S; create query one as {chain}")
+        clock.advance(80_000)
+        weir.execute(f"create query two as {chain}")
+        clock.advance(80_000)
+        for tag in "abc":
+            weir.publish("S", [f"<{tag}>1</{tag}>"])
+            clock.advance(1)
+            weir.run(until_idle=True)
+        assert [one.name for one in weir.queries()] == ["two"]
+        assert len(list(weir.results("two"))) == 1
 
 
 def test_a_paused_subscription(weir: Weir, clock: Clock) -> None:
@@ -167,6 +241,18 @@ def test_on_the_command_line(weir: Weir, tmp_path: Path) -> None:
     run("act", "big", "do append 'x'")
     assert "append" in run("list", "-s", "big")
     assert run("replace", "create query big as select x from R where x > 9") == "big\n"
+    (box,) = run("list", "-s", "box").splitlines()
+    number = box.split("\t")[0]
+    run("pause", number)
+    assert "paused" in run("list", "-s", "box")
+    run("resume", number)
+    (box,) = run("list", "-s", "box").splitlines()
+    run("replace", "subscribe to big output jsonl 'crate'", "-s", box.split("\t")[0])
+    (crate,) = run("list", "-s", "crate").splitlines()
+    run("drop", crate.split("\t")[0])
+    wrong = CliRunner().invoke(app, ["pause", "none", "--home", str(tmp_path / "home")])
+    assert wrong.exit_code == 1
+    assert "there is no query none" in wrong.output
     run("drop", "big")
     run("drop", "--stream", "Idle")
     assert run("letters") == ""

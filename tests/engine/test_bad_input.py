@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 import fishweir
-from fishweir.errors import SourceError
+from fishweir.engine.weir import Weir
+from fishweir.errors import QueryError, SourceError
 from tests.engine.helpers import all_outputs, aside, outputs, write_files
 
 LAUGHS = "<!DOCTYPE a [<!ENTITY l0 'lol'>{}]><a>&l9;</a>".format(
@@ -273,3 +274,12 @@ def test_an_id_that_occurs_twice_is_well_formed(weir, tmp_path):
     weir.run(until_idle=True)
     assert [entry.document for entry in weir.set_aside()] == ["S-4"], "what is broken beside that is broken"
     assert (len(outputs(weir, "both")), len(outputs(weir, "parts"))) == (3, 2)
+
+
+def test_a_source_that_cannot_be_read_is_refused_with_its_place(weir: Weir) -> None:
+    with pytest.raises(SourceError, match=r"missing\.xml does not exist") as caught:
+        weir.execute("create stream A;\ncreate stream M from 'missing.xml' format xml;")
+    assert isinstance(caught.value, QueryError)
+    assert (caught.value.line, caught.value.column) == (2, 22)
+    with pytest.raises(QueryError, match="it has white space"):
+        weir.execute("register feed 'https://example.org/a b' as F")

@@ -80,6 +80,46 @@ def test_niagaracq(weir: Weir, where: str) -> None:
     assert [result.output for result in weir.results("drops")] == ['<drop of="DELL" was="100"/>']
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "create feed found from quotes where [ratio/Price < 0.95]",
+        "create feed found from quotes.changes where [old/Price = 100] and [Price = 94]",
+        "create query found as for $q in stream('quotes')/Quote where $q/ratio/Price < 0.95 return $q",
+        "create query found as quotes//Quote[Price < 95][old/Price > 95]",
+    ],
+)
+def test_roses_xquery_and_xscl(weir: Weir, statement: str) -> None:
+    write({})
+    weir.execute(f"{STREAM} {statement}")
+    versions(weir, {"DELL": 100, "MU": 100}, {"DELL": 94, "MU": 96})
+    (result,) = weir.results("found")
+    assert "<Symbol>DELL</Symbol>" in str(result.output)
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "create feed F from quotes.changes where [change = '{}']",
+        "create query F as select * from quotes.changes where change = '{}'",
+        "create query F as quotes.changes//Quote[change = '{}']",
+        "create query F as for $q in stream('quotes.changes')/Quote where $q/change = '{}' return $q",
+        'create F where <Quote><change>"{}"</></> element_as $q in "quotes.changes" construct $q',
+    ],
+)
+def test_what_happened_in_every_language(weir: Weir, begin: str) -> None:
+    write({})
+    what = ("inserted", "updated", "deleted")
+    weir.execute(STREAM + ";".join(begin.format(one).replace("F", one, 1) for one in what))
+    versions(weir, {"DELL": 1, "MU": 2}, {"DELL": 3, "MU": 2}, {"DELL": 4})
+    counts = {one: sorted(result.documents[0] for result in weir.results(one)) for one in what}
+    assert counts == {
+        "inserted": ["quotes.changes-1", "quotes.changes-2"],
+        "updated": ["quotes.changes-3", "quotes.changes-4"],
+        "deleted": ["quotes.changes-5"],
+    }
+
+
 def test_many_thresholds_share_one_group(weir: Weir) -> None:
     write({})
     weir.execute(STREAM)

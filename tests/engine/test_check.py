@@ -6,9 +6,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import fishweir
 from fishweir import HomeError, testing
+from fishweir.cli import app
 from fishweir.sealed import write_json
 
 SCRIPT = """
@@ -84,6 +86,91 @@ def test_another_format_and_another_catalog_are_refused(home: Path, tmp_path: Pa
     (home / "catalog.db").unlink()
     with pytest.raises(HomeError, match="is missing or empty"):
         testing.open(home)
+    assert not (home / "catalog.db").exists(), "nobody makes an empty one"
+    assert "catalog.db" in str(fishweir.repair(home).left)
+    assert not (home / "catalog.db").exists()
     write_json(tmp_path / "other" / "home.json", {"format": 99, "id": "x"})
     with pytest.raises(HomeError, match="format 99"):
         testing.open(tmp_path / "other")
+
+
+def test_an_older_catalog_is_refused_and_accepted_only_when_told(home: Path, tmp_path: Path) -> None:
+    catalog, older = home / "catalog.db", tmp_path / "older.db"
+    older.write_bytes(catalog.read_bytes())
+    with testing.open(home) as weir:
+        weir.execute("create query lost as select x from R where x = 1")
+    catalog.write_bytes(older.read_bytes())
+    with pytest.raises(HomeError, match=r"catalog\.db is older than its home \(change 3 of 4.*accept-older-catalog"):
+        testing.open(home)
+    assert "older than its home" in str(fishweir.repair(home).left)
+    repaired = fishweir.repair(home, accept_older_catalog=True)
+    assert "the changes 4 to 4 are lost for good" in str(repaired)
+    assert repaired.left.is_whole
+    assert published(home, 18)
+
+
+def test_a_catalog_without_queries_that_results_name_is_not_accepted(home: Path, tmp_path: Path) -> None:
+    older = (home / "catalog.db").read_bytes()
+    with testing.open(home) as weir:
+        weir.execute("create query more as select x from R where x = 1")
+        weir.publish("R", [{"k": 1, "x": 1}])
+        weir.run(until_idle=True)
+    (home / "catalog.db").write_bytes(older)
+    with pytest.raises(HomeError, match="results were found with 4"):
+        fishweir.repair(home, accept_older_catalog=True)
+
+
+def test_a_last_segment_that_was_not_committed_is_set_aside(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A power cut: the link is there, the content and the line of the list are not."""
+    (home / "streams/1/log/000000000000019.arrow").write_bytes(b"ARROW1")
+    wanted = published(home, 18)
+    assert "was not written completely when the machine stopped: it is set aside" in caplog.text
+    assert fishweir.check(home).is_whole
+    assert len(list((home / "streams/1/log").glob("*.incomplete"))) == 1
+    assert wanted["big", "R-27"] == 1
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, arguments)
+    return done.exit_code, done.output
+
+
+def test_the_commands(home: Path) -> None:
+    code, said = run("check", "--home", str(home))
+    assert code == 0, said
+    assert "nothing is missing or damaged" in said
+    assert "verifying" in said, "a progress bar"
+    path = max(home.glob("results/*/match-*.parquet"))
+    (home / "statistics.json").write_bytes(b"")
+    kept = path.read_bytes()
+    path.unlink()
+    files = {one for one in home.rglob("*") if one.is_file()}
+    code, said = run("check", "--home", str(home))
+    assert code == 1
+    assert f"{path} is missing" in said
+    assert "statistics.json is empty" in said
+    code, said = run("repair", "--home", str(home))
+    assert code == 1
+    assert "rebuilt:" in said
+    assert "statistics.json is set aside as damaged/" in said
+    assert f"lost for good, unless a backup has it:\n  {path} is missing" in said
+    gone = files - {one for one in home.rglob("*") if one.is_file()}
+    assert gone == {home / "statistics.json"}, "it is in the folder `damaged` now"
+    path.write_bytes(kept)
+    assert run("check", "--home", str(home))[0] == 0
+    code, said = run("check", "--home", str(home / "nothing"))
+    assert (code, "there is no home at" in said) == (1, True)
+
+
+def test_checking_while_the_job_runs(home: Path) -> None:
+    """Documents come, micro-batches are committed and states removed meanwhile; nothing of it is damage."""
+    with testing.open(home, documents_per_batch=5) as weir:
+        weir.start()
+        for first in range(100, 600, 50):
+            weir.publish("R", [{"k": n % 3, "x": n} for n in range(first, first + 50)], [float(n) for n in range(50)])
+            assert run("check", "--home", str(home))[0] == 0
+            with pytest.raises(HomeError, match="another process is running the job"):
+                fishweir.repair(home)
+        weir.wait_idle()
+        weir.stop()
+    assert fishweir.check(home).is_whole

@@ -32,6 +32,7 @@ def bulk(weir, monkeypatch):
     monkeypatch.setattr(segments, "BULK", 10)
     monkeypatch.setattr(segments, "MOST", 50)
     monkeypatch.setattr("fishweir.catalog.change.CHUNK", 50)
+    monkeypatch.setattr("fishweir.languages.many.CHUNK", 50)
     weir.execute("create stream R (x int)")
     return weir
 
@@ -72,8 +73,23 @@ class Watched:
         return getattr(self.registered, name)
 
 
+def test_words_that_many_queries_look_for(weir, monkeypatch):
+    monkeypatch.setattr("fishweir.evaluate.select.anchors.MANY", 3)
+    weir.execute("create stream S")
+    words = [("fish", "weir"), ("fish", "trap"), ("net", "fish"), ("trap", "net")]
+    both = [{"name": f"{a}-{b}", "a": a, "b": b} for a, b in words]
+    weir.register_many("create query $name as select t from S where t contains $a and t contains $b", both)
+    texts = ["fish trap", "a net, a trap", "fish weir trap", "fish"]
+    weir.publish("S", [f"<i><t>{text}</t></i>" for text in texts])
+    weir.run(until_idle=True)
+    found = {(r.query, r.documents[0]) for r in weir.results()}
+    wanted = {(f"{a}-{b}", f"S-{n}") for n, t in enumerate(texts, 1) for a, b in words if a in t and b in t}
+    assert found == wanted
+    assert len(wanted) == 4
+
+
 def until_done(planner: Planner, version: int) -> None:
-    ends = time.monotonic() + 120
+    ends = time.monotonic() + 600
     while planner.rebuilder.busy:
         assert time.monotonic() < ends
         time.sleep(0.01)

@@ -22,7 +22,7 @@ from fishweir.shedding.overload import Overload
 class Slow(Overload):
     """As if each document took a tenth of a second, whatever it took."""
 
-    def took(self, documents: int, seconds: float, shed: int = 0) -> None:
+    def took(self, documents: int, seconds: float, shed: int = 0, part: float = 1.0) -> None:
         self._costs.append(0.1)
 
 

@@ -65,6 +65,7 @@ def fired(table: Table, texts: Sequence[str]) -> list[tuple[int, int]]:
 def expanded(table: Table, matches: Matches) -> list[tuple[int, int, tuple[int, ...]]]:
     """(query, document, output nodes) of some matches."""
     found = []
+    matches = matches.listed()
     for row in range(len(matches)):
         spans = matches.slices[matches.slice_offsets[row] : matches.slice_offsets[row + 1]].reshape(-1, 2)
         numbers = [int(n) for lo, hi in spans for n in table.members[lo:hi]]

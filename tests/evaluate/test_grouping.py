@@ -127,3 +127,15 @@ def test_the_group_does_not_change_the_matches() -> None:
     plain, overturned = (planned_segment("1", tables(BOTH, statistics=s), s) for s in ({}, rare))
     assert group(plain.groups[0]) != group(overturned.groups[0])
     assert evaluated([plain], documents) == evaluated([overturned], documents) == [(1, 1, (2,))]
+
+
+def test_many_queries_for_words_have_their_rarest_words_as_anchors(monkeypatch) -> None:
+    monkeypatch.setattr("fishweir.evaluate.select.anchors.MANY", 3)
+    pairs = [("fish", "weir"), ("fish", "trap"), ("net", "fish")]
+    both = [f"s/r[t contains '{a}' and t contains '{b}']" for a, b in pairs]
+    found = tables(*both)
+    assert sorted(table.size for table in found) == [1, 2]
+    assert {constant for table in found for (constant,) in table.anchor_constants} == {"weir", "trap", "net"}
+    known = PathStatistics(count=10, words=(("fish", 1), ("weir", 9), ("trap", 9), ("net", 9)), worded=10)
+    by_count = tables(*both, statistics={path_key(SOURCE, "r.t"): known})
+    assert {constant for table in by_count for (constant,) in table.anchor_constants} == {"fish"}

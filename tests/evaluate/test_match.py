@@ -15,6 +15,7 @@ from fishweir.algebra.oracle import evaluate
 from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.plan.segments import build_groups, planned_segment, read_segment, write_segment
 from fishweir.evaluate.select.strategies import ByRegions
+from tests.evaluate.support import expanded
 from tests.evaluate.support import queries as parsed
 from tests.generators import NAMES, documents, shapes
 
@@ -40,12 +41,7 @@ def matched(segments, docs):
     by_id = {s.id: s for s in segments}
     found = []
     for segment, index, matches in plan.match(walk.tables()):
-        members = by_id[segment].groups[index].members
-        for row in range(len(matches)):
-            spans = matches.slices[matches.slice_offsets[row] : matches.slice_offsets[row + 1]].reshape(-1, 2)
-            numbers = [int(n) for lo, hi in spans for n in members[lo:hi]]
-            numbers += matches.members[matches.member_offsets[row] : matches.member_offsets[row + 1]].tolist()
-            found += [(n, int(matches.documents[row]), tuple(matches.nodes[row].tolist())) for n in numbers]
+        found += expanded(by_id[segment].groups[index], matches)
     assert len(found) == len(set(found)), "a result came twice"
     return set(found)
 

@@ -45,7 +45,7 @@ def problems(found: list[Entry]) -> list[str]:
 
 def fetched(source: Any, now: float) -> int:
     """One fetch to its end; the number of new entries."""
-    ends = time.monotonic() + 300
+    ends = time.monotonic() + 600
     while time.monotonic() < ends:
         count = next(source.poll(now), 0)
         if count or source._fetching is None:

@@ -73,7 +73,7 @@ def test_atom_and_rdf() -> None:
 def test_broken_feeds() -> None:
     cut = rss("a", "b", "c")[:-60]
     assert len(parse_feed(cut).items) == 3, "not well-formed, and yet three items"
-    assert "no feed" in str(parse_feed(b"<html><body>Hello</body></html>").problem)
+    assert "not a feed" in str(parse_feed(b"<html><body>Hello</body></html>").problem)
     assert parse_feed(b"").problem is not None
     assert parse_feed(rss()).problem is None, "an empty feed is a feed"
     odd = rss("a").replace(b"About a", b"x&#1;y \xff z")
@@ -180,7 +180,7 @@ def test_retry_after_may_be_a_date(tmp_path: Path, server: FeedServer) -> None:
     [
         ((404, {}, b""), "the server answers 404 Not Found"),
         ((500, {}, b""), "the server answers 500"),
-        (b"<html><p>hello", "it is no feed"),
+        (b"<html><p>hello", "it is not a feed"),
         ((302, {"Location": "/feed"}, b""), "more than 5 redirects"),
         ((302, {"Location": "file:///etc/passwd"}, b""), "which is neither http nor https"),
     ],

@@ -213,7 +213,7 @@ def test_a_page_that_names_its_feed(tmp_path: Path, server: FeedServer) -> None:
     assert (fetched(source, 2), titles(log)) == (1, ["a", "b", "c"])
     server.pages["/"] = server.pages["/blog/new.xml"] = PAGE.replace("feed.xml", "new.xml").encode()
     assert fetched(source, 3) == 0
-    assert "it is no feed" in str(source.trouble), "a page that names a page"
+    assert "it is not a feed" in str(source.trouble), "a page that names a page"
 
 
 def test_json_feed(tmp_path: Path, server: FeedServer) -> None:
@@ -238,7 +238,7 @@ def test_json_feed(tmp_path: Path, server: FeedServer) -> None:
     (found,) = parse_feed(json.dumps(odd).encode()).items
     assert fields(found.body)["description"] == ["x < y"]
     for text in (b'{"version": 1}', b'{"version": "https://jsonfeed.org/version/1"', b'{"a":' * 10_000):
-        assert "no feed" in str(parse_feed(text).problem)
+        assert "not a feed" in str(parse_feed(text).problem)
 
 
 def test_changed_items_are_updates(tmp_path: Path, server: FeedServer) -> None:

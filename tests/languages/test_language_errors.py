@@ -34,7 +34,7 @@ CASES = [
     ("create q where <a>$x</a> in s construct $x start 100 expire 50", "expire", QueryError, "expires before it starts"),
     ("create q where <a>$x</a> in s construct $x start in 2 days expire in 1 day", "expire", QueryError, "before it starts"),
     ("create q where <a>$x</a> in s construct $x every 5 every 6", "every 6", QuerySyntaxError, "'every' is given twice"),
-    ("create q where <a>$x</a> in s construct $x stop", "stop", QuerySyntaxError, "expected ',', 'do', 'every', 'expire', 'old', 'pref', 'publish', 'start', a $variable"),
+    ("create q where <a>$x</a> in s construct $x stop", "stop", QuerySyntaxError, "expected ',', 'distinct on', 'do', 'every', 'expire', 'old', 'pref', 'publish', 'start', a $variable"),
     ("create q where <a>$x</a> in s construct $x do", "", QuerySyntaxError, "expected a name, found the end"),
     ("create q where <a>$x</a> in s construct $x do f('a'", "", QuerySyntaxError, "expected ')' or ',', found the end"),
     ("create q where <a>$x</a> in s construct $x every", "", QuerySyntaxError, "expected a number, a unit of time or quoted text"),

@@ -139,7 +139,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
         kill_after(tmp_path, pick.randint(0, 2), pick.uniform(0, 1.5))
     assert committed(tmp_path) < FILES * ROWS / 80, "the kills came too late to test anything"
     final = start(tmp_path, "--results", "results.jsonl")
-    assert final.wait(timeout=300) == 0, (tmp_path / "run.log").read_text()[-2000:]
+    assert final.wait(timeout=600) == 0, (tmp_path / "run.log").read_text()[-2000:]
     wanted = expected(documents)
     assert counted((tmp_path / "results.jsonl").read_text()) == wanted
     above = Counter({key: n for key, n in wanted.items() if key[0] == "above"})

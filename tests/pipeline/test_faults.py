@@ -7,103 +7,38 @@ job runs, results and status are read, and results are delivered. There are neve
 from __future__ import annotations
 
 import os
-import resource
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fishweir import HomeError, testing
+import fishweir
+from fishweir import HomeError
 from fishweir.pipeline.batch import InlineExecutor
-
-SCRIPT = """
-create stream R (k int, x int); create stream S (k int, y int); create stream D;
-create query big as select x from R where x > 5 do note;
-create query pairs as select R.x as x, S.y as y from R [range 1000], S [range 1000] where R.k = S.k and R.x > 2;
-create query blogs as D//blog[title->t][author->a] FOLLOWED BY{a = a2, 1000} D//blog[title->t2][author->a2];
-"""
-Found = Counter[tuple[Any, ...]]
-
-
-def publish(weir: testing.Weir, first: int) -> None:
-    numbers = range(first, first + 12)
-    times = [float(n) for n in numbers]
-    weir.publish("R", [{"k": n % 5, "x": n % 11} for n in numbers], times)
-    weir.publish("S", [{"k": n % 3, "y": n} for n in numbers], times)
-    texts = [f"<blog><title>{n}</title><author>{n % 4}</author></blog>" for n in numbers]
-    weir.publish("D", [*texts, "<broken>"], [*times, times[-1]])
-
-
-def results(weir: testing.Weir) -> Found:
-    return Counter((r.query, *r.documents) for r in weir.results())
-
-
-class Desk:
-    """A weir and what it delivered."""
-
-    def __init__(self, home: Path) -> None:
-        self.delivered: Found = Counter()
-        self.weir = testing.open(home, documents_per_batch=20)
-        self.weir.action("note", lambda result: self.delivered.update([(result.query, *result.documents)]))
-
-    def numbers(self) -> tuple[int, ...]:
-        status = self.weir.status()
-        return status.documents, status.set_aside, *(s.arrived for s in status.streams.values())
-
-
-@contextmanager
-def opened(home: Path) -> Iterator[Desk]:
-    desk = Desk(home)
-    try:
-        yield desk
-    finally:
-        desk.weir.close()
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home in which something was evaluated and something waits."""
-    home = tmp_path_factory.mktemp("faults") / "home"
-    with opened(home) as desk:
-        desk.weir.execute(SCRIPT)
-        for first in (0, 12):
-            publish(desk.weir, first)
-            desk.weir.run(until_idle=True)
-        publish(desk.weir, 24)
-    return home
-
-
-@pytest.fixture(scope="module")
-def right(template: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What an undamaged home says, before and after it runs."""
-    home = tmp_path_factory.mktemp("undamaged") / "home"
-    shutil.copytree(template, home)
-    with opened(home) as desk:
-        before, status = results(desk.weir), desk.numbers()
-        publish(desk.weir, 36)
-        desk.weir.run(until_idle=True)
-        assert 0 < len(before) < len(results(desk.weir))
-        assert desk.delivered
-        return {
-            "before": before, "status before": status, "results": results(desk.weir), "status": desk.numbers(),
-            "delivered": desk.delivered,
-        }  # fmt: skip
-
+from tests.delivery.servers import Hooks, Mailbox, hook_server, mail_server
+from tests.pipeline.damage import Desk, Place, build, forget, opened
 
 KINDS = {
     "home": "home.json",
     "catalog": "catalog.db",
+    "catalog's newest changes": "catalog.db-wal",
+    "catalog's index of them": "catalog.db-shm",
+    "note of the catalog": "catalog.json",
+    "lock of the job": "job.lock",
     "definition of a stream": "streams/1/stream.json",
     "evaluated segment": "streams/1/log/000000000000001.arrow",
     "waiting segment": "streams/1/log/000000000000025.arrow",
     "waiting documents": "streams/3/log/000000000000027.arrow",
+    "published documents": "streams/1[01]/log/*.arrow",
+    "rows of a changing file": "streams/7/log/*.arrow",
     "list of segments": "streams/1/log/segments.list",
-    "lateness": "streams/1/lateness.json",
-    "counters": "streams/3/walked.json",
+    "snapshot of a changing file": "streams/7/log/snapshot.json",
+    "progress without entries": "streams/*/log/*.cursor",
+    "lateness": "streams/*/lateness.json",
+    "counters": "streams/*/walked.json",
     "statistics": "statistics.json",
     "plan": "plan/current.json",
     "segment of the plan": "plan/segment-*.bin",
@@ -116,153 +51,245 @@ KINDS = {
     "set aside": "results/*/aside-*.parquet",
     "sets": "results/sets/*.bin",
     "state": "state/*.state",
+    "published so far": "delivery/materialized.json",
 }
 
 
-def emptied(path: Path) -> None:
+@pytest.fixture(scope="module")
+def hooks() -> Iterator[Hooks]:
+    with hook_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def mailbox() -> Iterator[Mailbox]:
+    with mail_server() as (box, place), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FISHWEIR_SMTP", f"smtp://{place}")
+        yield box
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, hooks: Hooks, mailbox: Mailbox) -> Place:
+    place = Place(tmp_path_factory.mktemp("faults"), hooks, mailbox)
+    with pytest.MonkeyPatch.context() as patch:
+        build(place, patch)
+    return place
+
+
+@pytest.fixture(scope="module")
+def right(built: Place) -> dict[str, Any]:
+    """What an undamaged home says and does, before and after it runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        built.fresh(patch)
+        with opened(built.folder) as desk:
+            before, status = desk.results(), desk.status()
+            desk.round(3)
+            desk.run()
+            assert 0 < before.total() < desk.results().total()
+            done = {"results": desk.results(), "status": desk.status(), **built.sent(desk)}
+    assert all(done.values())
+    return {"before": before, "status before": status, **done}
+
+
+@pytest.fixture
+def place(built: Place, monkeypatch: pytest.MonkeyPatch, right: dict[str, Any]) -> Place:
+    """A copy of the home, in the place where it was made: its sources and targets are beside it."""
+    built.fresh(monkeypatch)
+    return built
+
+
+def deleted(path: Path, _: Path) -> None:
+    path.unlink()
+
+
+def emptied(path: Path, _: Path) -> None:
     path.write_bytes(b"")
 
 
-def cut_off(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+def cut_off(path: Path, _: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
 
 
-def flipped(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    for place in range(min(20, len(content) - 1), len(content), max(1, len(content) // 7)):
-        content[place] ^= 0x10
-    path.write_bytes(bytes(content))
+def flipped(share: float) -> Callable[[Path, Path], None]:
+    def flip(path: Path, _: Path) -> None:
+        content = bytearray(path.read_bytes())
+        if content:
+            content[int(share * len(content))] ^= 0x10
+        path.write_bytes(bytes(content))
+
+    flip.__name__ = f"flipped at {share}"
+    return flip
 
 
-def unreadable(path: Path) -> None:
+def unreadable(path: Path, _: Path) -> None:
     """Also for root, who may read everything."""
     path.unlink()
-    path.symlink_to(path)
+    path.mkdir()
 
 
-def forbidden(path: Path) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root may read everything")
-    path.chmod(0)
+def older(path: Path, before: Path) -> None:
+    if not before.exists() or before.read_bytes() == path.read_bytes():
+        pytest.skip("it is not older")
+    shutil.copy(before, path)
 
 
-DAMAGES: list[Callable[[Path], None]] = [Path.unlink, emptied, cut_off, flipped, unreadable, forbidden]
+FLIPS = [flipped(share) for share in (0.02, 0.45, 0.98)]
+DAMAGES = [deleted, cut_off, FLIPS[1], unreadable, older]
 
 
-def damaged(home: Path, kind: str, damage: Callable[[Path], None]) -> Path:
-    path = max(home.glob(KINDS[kind]), default=None)
+def damaged(place: Place, kind: str, damage: Callable[[Path, Path], None]) -> Path:
+    path = max((place.folder / "home").glob(KINDS[kind]), default=None)
     assert path is not None, f"the home has no {kind}"
-    damage(path)
+    damage(path, place.older / path.relative_to(place.folder))
     return path
+
+
+def named(path: Path, message: str) -> bool:
+    """Whether a message says which file is meant: itself, its folder, or the catalog for what SQLite adds to it."""
+    return path.name.removesuffix("-wal").removesuffix("-shm") in message or f"{path.parent} " in message
+
+
+class Attempts:
+    """Calls that may raise a HomeError which names a file, and nothing else."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.errors: list[str] = []
+
+    def __call__(self, call: Callable[[], Any]) -> Any:
+        said = None
+        try:
+            return call()
+        except HomeError as error:
+            said = str(error)
+        self.errors.append(said)
+        assert named(self.path, said), said
+        assert ": " in said, "the message says what to do"
+        return None
+
+
+def test_every_kind_of_file_is_in_the_table(place: Place) -> None:
+    home = place.folder / "home"
+    files = [str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()]
+    kinds = [kind.replace("/1/", "/*/").replace("/3/", "/*/").replace("/7/", "/*/") for kind in KINDS.values()]
+    assert [name for name in files if not any(fnmatch(name, kind) for kind in kinds)] == []
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("kind", KINDS)
 def test_at_rest(
-    kind: str, damage: Callable[[Path], None], template: Path, right: dict[str, Any], tmp_path: Path
+    kind: str,
+    damage: Callable[[Path, Path], None],
+    place: Place,
+    right: dict[str, Any],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    if kind == "catalog" and damage is flipped:
-        pytest.skip("SQLite has no checksums: what a flipped bit of the catalog does depends on where it is")
-    home = tmp_path / "home"
-    shutil.copytree(template, home)
-    path = damaged(home, kind, damage)
-    errors: list[str] = []
-
-    def attempt(call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        except HomeError as error:
-            errors.append(str(error))
-            return None
-
-    desk = attempt(lambda: Desk(home))
+    path = damaged(place, kind, damage)
+    attempt = Attempts(path)
+    desk = attempt(lambda: Desk(place.folder))
     if desk is not None:
-        assert attempt(lambda: results(desk.weir)) in (None, right["before"])
-        assert attempt(desk.numbers) in (None, right["status before"])
-        published = len(errors)
-        attempt(lambda: publish(desk.weir, 36))
-        published = len(errors) == published
-        attempt(lambda: desk.weir.run(until_idle=True))
-        if not errors and published:
-            assert (results(desk.weir), desk.numbers()) == (right["results"], right["status"])
-            assert desk.delivered == right["delivered"]
+        assert attempt(desk.results) in (None, right["before"])
+        assert attempt(desk.status) in (None, right["status before"])
+        published = attempt(lambda: desk.round(3) or True)
+        ran = attempt(lambda: desk.run() or True)
+        if published and ran:
+            assert attempt(desk.results) in (None, right["results"])
+            assert attempt(desk.status) in (None, right["status"])
         else:
-            found = attempt(lambda: results(desk.weir))
+            found = attempt(desk.results)
             assert found is None or found <= right["results"]
-            assert desk.delivered <= right["delivered"]
+        for what, sent in place.sent(desk).items():
+            said = attempt.errors or named(path, caplog.text)
+            assert sent == right[what] or (said and sent <= right[what]), what
         desk.weir.close()
-    for message in errors:
-        assert path.name in message or f"{path.parent} " in message, message
 
 
-IN_THE_MIDDLE = ("selections", "state", "pairs")
+@pytest.mark.parametrize("damage", [emptied, *FLIPS], ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith(("catalog", "lock"))])
+def test_the_check_finds_it(kind: str, damage: Callable[[Path, Path], None], place: Place) -> None:
+    path = damaged(place, kind, damage)
+    findings = fishweir.check(place.folder / "home").findings
+    assert [finding for finding in findings if named(path, str(finding))]
 
 
-@pytest.mark.parametrize("damage", [d for d in DAMAGES if d is not forbidden], ids=lambda damage: damage.__name__)
-@pytest.mark.parametrize("kind", IN_THE_MIDDLE)
-def test_in_the_middle(
-    kind: str, damage: Callable[[Path], None], template: Path, right: dict[str, Any], tmp_path: Path, monkeypatch: Any
+NEW = ("selections", "state", "pairs")
+
+
+@pytest.mark.parametrize("damage", [deleted, emptied, cut_off, FLIPS[1], unreadable], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("kind", NEW)
+def test_what_tasks_wrote(
+    kind: str,
+    damage: Callable[[Path, Path], None],
+    place: Place,
+    right: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What a task wrote is gone or damaged before the commit: there is none, and the next run makes it good."""
-    home = tmp_path / "home"
-    shutil.copytree(template, home)
-    before = set(home.rglob("*"))
-    run, hit = InlineExecutor.run, []
+    home = place.folder / "home"
+    before, run, hit = set(home.rglob("*")), InlineExecutor.run, list[Path]()
 
     def damaging(self: InlineExecutor, calls: Any) -> Any:
         done = list(run(self, calls))
         new = [path for path in home.glob(KINDS[kind]) if path not in before]
         if new and not hit:
             hit.append(max(new))
-            damage(hit[0])
+            damage(hit[0], hit[0])
         return done
 
-    with opened(home) as desk:
-        publish(desk.weir, 36)
+    with opened(place.folder) as desk:
+        desk.round(3)
         with monkeypatch.context() as patch:
             patch.setattr(InlineExecutor, "run", damaging)
             with pytest.raises(HomeError) as raised:
-                desk.weir.run(until_idle=True)
+                desk.run()
         assert hit[0].name in str(raised.value)
         assert "--home" in str(raised.value), "the message names the setting"
-        if hit[0].is_symlink():
-            hit[0].unlink()
-        desk.weir.run(until_idle=True)
-        assert (results(desk.weir), desk.delivered) == (right["results"], right["delivered"])
+        if hit[0].is_dir():
+            hit[0].rmdir()
+        desk.run()
+        assert (desk.results(), place.sent(desk)["delivered"]) == (right["results"], right["delivered"])
 
 
-@contextmanager
-def full(bytes: int) -> Iterator[None]:
-    """No file can grow beyond so many bytes: what a full file system does to those who write."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+RUNNING = (
+    "definition of a stream", "evaluated segment", "waiting segment", "list of segments", "lateness", "plan",
+    "segment of the plan", "middle commit", "newest commit", "selections", "pairs", "sets", "state",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [0, 50, 400, 1500, 4000])
-def test_a_full_disk_that_is_freed_again(size: int, template: Path, right: dict[str, Any], tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    shutil.copytree(template, home)
-    with opened(home) as desk:
-        with full(size), suppress(HomeError):  # or delivery waits for space, for as long as it may
-            desk.weir.run(until_idle=True, timeout=3.0)
-        assert results(desk.weir) <= right["results"]
-        publish(desk.weir, 36)
-        desk.weir.run(until_idle=True)
-        assert (results(desk.weir), desk.numbers()) == (right["results"], right["status"])
-        assert desk.delivered == right["delivered"]
+@pytest.mark.parametrize("damage", [deleted, cut_off], ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("kind", RUNNING)
+def test_in_the_middle(
+    kind: str,
+    damage: Callable[[Path, Path], None],
+    place: Place,
+    right: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A file is damaged between two tasks, while it may be mapped. Once it is restored, the job goes on."""
+    path = max((place.folder / "home").glob(KINDS[kind]))
+    kept, run, hit = place.folder / "kept", InlineExecutor.run, list[Path]()
+    shutil.copy2(path, kept)
 
+    def damaging(self: InlineExecutor, calls: Any) -> Any:
+        done = list(run(self, calls))
+        if not hit:
+            hit.append(path)
+            damage(path, path)
+        return done
 
-def test_publishing_on_a_full_disk(template: Path, right: dict[str, Any], tmp_path: Path) -> None:
-    """What is refused is not there, and the log goes on."""
-    home = tmp_path / "home"
-    shutil.copytree(template, home)
-    with opened(home) as desk:
-        with full(100), pytest.raises(HomeError, match="streams/1/log"):
-            publish(desk.weir, 36)
-        publish(desk.weir, 36)
-        desk.weir.run(until_idle=True)
-        assert results(desk.weir) == right["results"]
+    attempt = Attempts(path)
+    with opened(place.folder) as desk:
+        assert desk.results() == right["before"]
+        desk.round(3)
+        with monkeypatch.context() as patch:
+            patch.setattr(InlineExecutor, "run", damaging)
+            ran = attempt(lambda: desk.run() or True)
+        found = attempt(desk.results)
+        assert hit
+        assert found is None or (found == right["results"] if ran else found <= right["results"])
+        if attempt.errors:
+            shutil.copy2(kept, path)
+            forget()
+            desk.run()
+            assert (desk.results(), desk.status()) == (right["results"], right["status"])
+        assert place.sent(desk) == {what: right[what] for what in place.sent(desk)}

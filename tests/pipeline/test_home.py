@@ -16,7 +16,7 @@ def test_threads_add_a_stream_at_once(tmp_path):
 
     def add(_: int) -> None:
         for id in range(1, 101):
-            together.wait(30)
+            together.wait(600)
             home.add_stream(id, StreamDefinition(f"S{id}"))
 
     with ThreadPoolExecutor(4) as threads:

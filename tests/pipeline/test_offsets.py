@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
+import platform
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -10,13 +14,14 @@ import pytest
 
 import fishweir
 from fishweir import HomeError, testing
+from fishweir.pipeline.batch import InlineExecutor, InlineJob
 
 SCRIPT = """
 create stream R (k int, x int); create stream S (k int, y int);
 create query big as select x from R where x > 5 do append 'big.jsonl';
 create query pairs as select R.x as x, S.y as y from R [range 1000], S [range 1000] where R.k = S.k;
 """
-DAMAGES = ("nothing", "checkpoint", "newest offset", "newest commit of Spark", "half of it")
+DAMAGES = ("nothing", "checkpoint", "newest offset", "newest commit of Spark", "half of it", "all but the first half")
 
 
 def rows(first: int) -> tuple[list[dict[str, int]], list[dict[str, int]], list[float]]:
@@ -55,10 +60,12 @@ def wanted(tmp_path_factory):
         return found(weir), lines(folder / "big.jsonl")
 
 
-def damage(checkpoint: Path, how: str) -> None:
+def damage(checkpoint: Path, before: Path, how: str) -> None:
     newest = max(int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*"))
-    if how == "checkpoint":
+    if how in ("checkpoint", "all but the first half"):
         shutil.rmtree(checkpoint)
+    if how == "all but the first half":  # behind: as it was before the last run
+        shutil.copytree(before, checkpoint)
     if how in ("newest offset", "half of it"):
         (checkpoint / "offsets" / str(newest)).unlink()
     if how in ("newest commit of Spark", "half of it"):
@@ -72,9 +79,11 @@ def test_a_lost_checkpoint_loses_and_doubles_nothing(how, tmp_path, spark, monke
     monkeypatch.chdir(tmp_path)
     with fishweir.open("home", spark=spark, documents_per_batch=16) as weir:
         weir.execute(SCRIPT)
+        weir.run(until_idle=True)
+        shutil.copytree(weir.home.checkpoint, tmp_path / "before")
         publish(weir, 0)
         weir.run(until_idle=True)
-        damage(weir.home.checkpoint, how)
+        damage(weir.home.checkpoint, tmp_path / "before", how)
         publish(weir, 20)
         weir.run(until_idle=True)
         assert (found(weir), lines(tmp_path / "big.jsonl")) == wanted
@@ -93,11 +102,81 @@ def test_a_home_is_taken_over_from_the_weir_without_spark(tmp_path, spark, monke
 
 
 def test_a_checkpoint_ahead_of_the_commits_stops_the_job(tmp_path, spark, monkeypatch):
+    """Also where nothing else tells that commits are missing."""
     monkeypatch.chdir(tmp_path)
     with fishweir.open("home", spark=spark, documents_per_batch=16) as weir:
         weir.execute(SCRIPT)
         publish(weir, 0)
         weir.run(until_idle=True)
-        max((tmp_path / "home/results/commits").glob("*.json")).unlink()
+    commits = tmp_path / "home/results/commits"
+    max(commits.glob("*.json")).unlink()
     with fishweir.open("home", spark=spark) as weir, pytest.raises(HomeError, match="results/commits"):
         weir.run(until_idle=True)
+    (commits / "last").unlink()
+    with (
+        fishweir.open("home", spark=spark) as weir,
+        pytest.raises(HomeError, match=r"checkpoint is ahead of the commits \(stream .* delete .*checkpoint"),
+    ):
+        weir.run(until_idle=True)
+
+
+@pytest.mark.parametrize("place", ["streams/*/log/*21.arrow", "state/*.state", "plan/segment-*.bin"])
+def test_damage_in_the_tasks_of_spark(place, tmp_path, spark, monkeypatch, wanted):
+    """The error of a worker names the file; once that is restored, the job goes on."""
+    monkeypatch.chdir(tmp_path)
+    with testing.open("home") as weir:
+        weir.execute(SCRIPT)
+        publish(weir, 0)
+        weir.run(until_idle=True)
+        publish(weir, 20)
+    path = max((tmp_path / "home").glob(place))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with fishweir.open("home", spark=spark) as weir:
+        with pytest.raises(HomeError, match=path.name):
+            weir.run(until_idle=True)
+        path.write_bytes(whole)
+        weir.run(until_idle=True)
+        assert (found(weir), lines(tmp_path / "big.jsonl")) == wanted
+
+
+ELSEWHERE = 'mount -t tmpfs none "$0" && exec "$1" -c "$2"'
+CALL = "import pickle, sys; pickle.dump(pickle.load(sys.stdin.buffer)(), sys.stdout.buffer)"
+
+
+class Elsewhere(InlineExecutor):
+    """Runs tasks in processes for which a folder is another one, as on a host with a disk of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def run(self, calls):
+        command = ["unshare", "-m", "sh", "-c", ELSEWHERE, str(self.folder), sys.executable, CALL]
+        done = [subprocess.run(command, input=pickle.dumps(call), capture_output=True, check=True) for call in calls]
+        return [pickle.loads(one.stdout) for one in done]
+
+
+@pytest.mark.skipif(
+    subprocess.run(
+        ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False
+    ).returncode
+    != 0,
+    reason="only root may mount",
+)
+@pytest.mark.parametrize("folder", ["results", "state"])
+def test_a_worker_that_does_not_see_the_drivers_files(folder, tmp_path, monkeypatch, wanted):
+    monkeypatch.chdir(tmp_path)
+    with testing.open("home") as weir:
+        weir.execute(SCRIPT)
+        publish(weir, 0)
+        (tmp_path / "home" / folder).mkdir(exist_ok=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(InlineJob, "executor", Elsewhere(tmp_path / "home" / folder), raising=False)
+            patch.setattr(InlineJob, "__init__", lambda job, batches, _: setattr(job, "batches", batches))
+            with pytest.raises(HomeError, match=rf"host {platform.node()} wrote .*/{folder}/.*--home"):
+                weir.run(until_idle=True)
+        weir.run(until_idle=True)
+        publish(weir, 20)
+        weir.run(until_idle=True)
+        assert (found(weir), lines(tmp_path / "big.jsonl")) == wanted

@@ -7,7 +7,8 @@ template (columns.py), of its joins a join (column_joins.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache, singledispatch
 from typing import Any
 
@@ -15,6 +16,7 @@ from fishweir.algebra.alternatives import to_alternatives, to_join_alternatives
 from fishweir.algebra.annotations import AnnotationNormal, to_annotation
 from fishweir.algebra.column_joins import to_column_joins
 from fishweir.algebra.columns import column_template
+from fishweir.algebra.distinct import DistinctTemplate
 from fishweir.algebra.feeds import Filter, Selection
 from fishweir.algebra.formula import Clause, to_dnf
 from fishweir.algebra.joins import JoinNormal, to_join
@@ -28,7 +30,15 @@ AnyNormal = Normal | JoinNormal | AnnotationNormal
 @lru_cache(maxsize=100_000)
 def to_normals(shape: Any) -> tuple[AnyNormal, ...]:
     """The normal forms of a query: it fires where any of them holds."""
-    return tuple(dict.fromkeys(normals_of(shape)))
+    normals = tuple(dict.fromkeys(normals_of(shape)))
+    distinct = getattr(shape, "distinct", None)
+    if distinct is None:
+        return normals
+    sources = tuple(dict.fromkeys(shape.sources))
+    return tuple(
+        replace(one, template=DistinctTemplate(one.template, distinct, sources))  # type: ignore[arg-type]
+        for one in normals
+    )
 
 
 @singledispatch
@@ -66,6 +76,14 @@ def has_several(shape: Shape) -> bool:
 def constants_of(normal: AnyNormal, constants: tuple[Constant, ...]) -> list[Constant]:
     """A query's constants in the order of a template; a share and its text become one."""
     return [constant_at(place, constants) for place in normal.slots]
+
+
+def constants_in_order(normal: AnyNormal) -> Callable[[tuple[Constant, ...]], Sequence[Constant]]:
+    """`constants_of` for many queries of a shape: most have their constants in the order of the template already."""
+    if normal.slots == tuple(range(len(normal.slots))):
+        size = len(normal.slots)
+        return lambda constants: constants[:size]
+    return lambda constants: constants_of(normal, constants)
 
 
 def _normal(part: Filter, clause: Clause) -> Normal:

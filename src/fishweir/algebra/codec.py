@@ -7,17 +7,21 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 from fishweir.algebra import annotations as annotation
-from fishweir.algebra import feeds, formula, joins, nodes, normal, predicates, preferences, returns
+from fishweir.algebra import distinct, feeds, formula, joins, nodes, normal, predicates, preferences, returns
 
 CLASSES: dict[str, type] = {
     name: cls
-    for module in (nodes, formula, feeds, normal, predicates, joins, annotation, returns, preferences)
+    for module in (nodes, formula, feeds, normal, predicates, joins, annotation, returns, preferences, distinct)
     for name, cls in vars(module).items()
     if isinstance(cls, type) and is_dataclass(cls)
 }
+
+
+_PLAIN = {str, int, float, bool, type(None)}
 
 
 def register_nodes(*classes: type) -> None:
@@ -26,12 +30,25 @@ def register_nodes(*classes: type) -> None:
 
 
 def to_json(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        kind = type(value).__name__
-        return {"!": kind} | {f.name: to_json(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, tuple | list):
+    kind: Any = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is tuple or kind is list:
         return [to_json(item) for item in value]
-    return value
+    names = _names(kind)
+    if not names:
+        return value
+    found = {"!": kind.__name__}
+    for name in names:
+        part = getattr(value, name)
+        found[name] = part if type(part) in _PLAIN else to_json(part)
+    return found
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    """The fields of a node, in their order; none of anything else."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
 
 
 def from_json(value: Any) -> Any:

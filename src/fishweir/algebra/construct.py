@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
-from fishweir.algebra.documents import Element, attributes_named, local_name, values_at
+from fishweir.algebra.documents import Element, attributes_named, local_name, string_value, values_at
 from fishweir.algebra.feeds import ColumnsOutput
 from fishweir.algebra.formula import RelativePath
 from fishweir.algebra.nodes import (
@@ -50,7 +50,7 @@ def select_columns(output: ColumnsOutput, root: Element, values: Mapping[str, An
             return dict(values)
         first: dict[str, Any] = {}
         for child in root.iterchildren(etree.Element):
-            first.setdefault(local_name(child.tag), str(child.xpath("string()")))
+            first.setdefault(local_name(child.tag), string_value(child))
         return first
     return {name: _column(path, root, values) for name, path in output.columns}
 
@@ -87,8 +87,7 @@ def _part(part: Output, bound: Mapping[str, Bound]) -> str:
         case VariableOutput(name, content):
             return _variable(bound[name], content) if name in bound else ""
         case ElementOutput(tag, attributes, children):
-            given = ((key, _plain(value, bound)) for key, value in attributes)
-            shown = "".join(f" {key}={quoteattr(text)}" for key, text in given if text is not None)
+            shown = "".join(attribute_text(key, value, bound) for key, value in attributes)
             inner = construct(children, bound)
             return f"<{tag}{shown}>{inner}</{tag}>" if inner else f"<{tag}{shown}/>"
         case PathOutput(_, _, text):
@@ -118,6 +117,12 @@ def _own_text(node: Bound) -> str:
     return escape("".join(map(str, [element.text or "", *(child.tail or "" for child in element)])), NOT_AS_IT_IS)
 
 
+def attribute_text(key: str, value: AttributeOutput, bound: Mapping[str, Bound]) -> str:
+    """An attribute of a literal tag with the space before it; nothing where its variable is not bound."""
+    text = _plain(value, bound)
+    return "" if text is None else f" {key}={quoteattr(text)}"
+
+
 def _plain(part: AttributeOutput, bound: Mapping[str, Bound]) -> str | None:
     if isinstance(part, TextOutput):
         return part.text
@@ -130,6 +135,6 @@ def value_of(node: Bound) -> str:
     """The string value of a bound node; XPath's own, since outputs keep comments."""
     element, attribute = node
     if attribute is None:
-        return str(element.xpath("string()"))
+        return string_value(element)
     key = next(iter(attributes_named(element, attribute)), attribute) if attribute[0] != "{" else attribute
     return element.get(key, "")

@@ -93,6 +93,8 @@ def syntax_reason(error: Exception) -> str:
 
 def text_to_body(text: str) -> bytes:
     """UTF-8 bytes of an XML text; an encoding that its declaration names no longer holds."""
+    if text.startswith("<") and not text.startswith("<?"):
+        return text.encode()
     return re.sub(r"^(\ufeff?\s*<\?xml[^>]*?)\s+encoding=(\"[^\"]*\"|'[^']*')", r"\1", text, count=1).encode()
 
 

@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fishweir.algebra.formula import And, Formula, RelativePath
-from fishweir.algebra.nodes import ON_CHANGE, Action, Constant, Schedule, Slot, Source
+from fishweir.algebra.nodes import ON_CHANGE, Action, Constant, CreateQuery, Schedule, Slot, Source
+from fishweir.algebra.preferences import Preference
 from fishweir.errors import QueryError
+
+if TYPE_CHECKING:
+    from fishweir.algebra.distinct import Distinct
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,7 @@ class FeedQuery:
     joins: tuple[FeedJoin, ...] = ()
     where: tuple[VariableCondition, ...] = ()
     slots: tuple[Slot, ...] = ()
+    distinct: Distinct | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,8 @@ class Selection:
     columns: bool = False
     """Whether each path is a column: of several nodes in a document only the first counts. Otherwise any may do."""
     joins: tuple[Annotation, ...] = ()
+    distinct: Distinct | None = None
+    """Which of the items give results; of those that a join annotates, all do."""
 
     @property
     def sources(self) -> list[Source]:
@@ -124,6 +132,7 @@ class CreateFeed:
     line: int = 1
     replace: bool = False
     """`create or replace feed`: whoever reads the feed reads the new definition."""
+    preference: Preference | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,3 +245,18 @@ def _pushed(
 def conjunction(parts: tuple[Formula, ...]) -> Formula:
     flat = [p for part in parts for p in (part.parts if isinstance(part, And) else (part,))]
     return flat[0] if len(flat) == 1 else And(tuple(flat))
+
+
+def to_query(statement: CreateQuery | CreateFeed) -> CreateQuery:
+    """A feed is a query that others may read by its name."""
+    if isinstance(statement, CreateQuery):
+        return statement
+    return CreateQuery(
+        statement.query,
+        statement.constants,
+        statement.name,
+        text=statement.text,
+        line=statement.line,
+        preference=statement.preference,
+        published=True,
+    )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
 
 if TYPE_CHECKING:
+    from fishweir.algebra.distinct import Distinct
     from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe, Unsubscribe
     from fishweir.algebra.formula import Formula
     from fishweir.algebra.preferences import Preference
@@ -229,6 +230,8 @@ class Shape:
     """Shapes with the same sources, output and windows: the query also holds where one of them does."""
     unless: Unless | None = None
     """Of the first block of `NOT FOLLOWED BY`: its documents are published once they are known to have no match."""
+    distinct: Distinct | None = None
+    """Of a query over one document: which of the documents it selects give results."""
 
     @property
     def sources(self) -> list[Source]:

@@ -3,7 +3,8 @@
 In come definitions by name, out come the filters on the sources with one list of constants. Views are
 resolved from the sources up, each once, without recursion: they may be stacked to any depth. A feed
 that joins keeps its items too, and annotations cannot be filtered by: its joins go along with its filters. A window
-holds what arrives: of a feed that joins, these are its published items, so there the feed stands as a source.
+holds what arrives: of a feed that joins, these are its published items, so there the feed stands as a source. So does
+a feed with `distinct`: which items it has is decided before its readers' conditions.
 """
 
 from __future__ import annotations
@@ -139,7 +140,8 @@ def _resolved(name: str, publication: Publication, find: Definitions, known: Mut
     moved: dict[str, tuple[Filter, ...]] = {}
 
     def views(read: str) -> tuple[Filter, ...] | None:
-        if find(read) is None:
+        inner_query = find(read)
+        if inner_query is None or inner_query.query.distinct is not None:
             return None
         if read not in moved:
             by, after = len(constants), len(query.joins) + len(inner)

@@ -7,6 +7,7 @@ A change number belongs to one row: the version says how many changes there have
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 import time
@@ -24,17 +25,22 @@ from fishweir.algebra.codec import from_json
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Constant, Schedule, Shape, StreamDefinition
 from fishweir.catalog.change import Change
-from fishweir.catalog.deliveries import subscriptions
-from fishweir.catalog.schema import NOT_YET, counters, metadata, queries, segments, shapes, streams
+from fishweir.catalog.deliveries import WAITED, facts, subscriptions
+from fishweir.catalog.schema import NOT_YET, counters, for_postgresql, metadata, queries, segments, shapes, streams
 from fishweir.catalog.schema import home as home_table
 from fishweir.catalog.subscribers import Subscription, standing
-from fishweir.errors import HomeError
+from fishweir.catalog.sums import RESTORE, add_functions, verified, verify_rows, whole
+from fishweir.errors import CannotWrite, HomeError
 
 if TYPE_CHECKING:
     from fishweir.catalog.increments import Increments, Tombstones
 
 PATIENCE = 60  # seconds to wait for another process's write
-RESTORE = "restore catalog.db (with its -wal file) from a backup of this home, together with the rest of it"
+DAMAGE = (sqlite3.DatabaseError, sqlite3.OperationalError, UnicodeDecodeError)
+"""What SQLite raises over a damaged file, whose names and messages may be no texts any more."""
+NOT_WRITTEN = ("full", "readonly", "disk I/O error")
+GENERATION = "generation"
+"""The fact that counts the runs of the job: a catalog with fewer than the home knows of is an older one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,8 @@ class Query:
     paused: bool = False
     numbers: tuple[int, ...] = ()
     """Its own number and those it had before it was replaced."""
+    preferred: bool = False
+    """Whether it has a preference."""
 
 
 class Catalog:
@@ -60,37 +68,45 @@ class Catalog:
         Where the home is not new, there must be a catalog already."""
         address = f"sqlite:///{url}" if isinstance(url, Path) else url
         self.engine = sa.create_engine(address)
+        self._streams: tuple[int, dict[str, tuple[int, StreamDefinition]]] | None = None
         self.place = str(url) if isinstance(url, Path) else self.engine.url.render_as_string()
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", self._tune)
         sa.event.listen(self.engine, "handle_error", self._blame)
+        if not is_new and isinstance(url, Path) and not url.exists():  # SQLite would make an empty one
+            raise self._lost()
         try:
             is_made = sa.inspect(self.engine).has_table(home_table.name)
-        except sa.exc.DBAPIError as error:
-            raise self._damaged(error.orig or error) from error
+        except (sa.exc.SQLAlchemyError, UnicodeDecodeError) as error:
+            raise self._damaged(getattr(error, "orig", None) or error) from error
         if not is_made:
             if not is_new:
-                raise HomeError(f"the catalog {self.place} is missing or empty, but the home has streams: {RESTORE}")
+                raise self._lost()
             self._create(home)
         elif home and self._home() != home:
             raise HomeError(f"the catalog {self.place} is that of another home: {RESTORE}")
 
     def _tune(self, connection: Any, _: Any) -> None:
         try:
+            add_functions(connection)
             _tune_sqlite(connection)
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise self._damaged(error) from error
 
-    def _blame(self, context: Any) -> None:
+    def _blame(self, context: Any) -> HomeError | None:
         """What is wrong with the database, not with a statement, concerns the home."""
         error = context.original_exception
-        if type(error) in (sqlite3.DatabaseError, sqlite3.OperationalError) and "locked" not in str(error):
-            context.chained_exception = self._damaged(error)
+        is_its_own = type(error) in DAMAGE and "locked" not in str(error)
+        return self._damaged(error) if is_its_own else None
+
+    def _lost(self) -> HomeError:
+        return HomeError(f"the catalog {self.place} is missing or empty, but the home has streams: {RESTORE}")
 
     def _damaged(self, error: BaseException) -> HomeError:
-        return HomeError(
-            f"the catalog {self.place} cannot be used ({error}): free space if there is none, or {RESTORE}"
-        )
+        if any(words in str(error) for words in NOT_WRITTEN):
+            to_do = "free some space, or give the user of the job the right to write it; nothing is lost"
+            return CannotWrite(errno.ENOSPC, f"the catalog {self.place} cannot be written ({error}): {to_do}")
+        return HomeError(f"the catalog {self.place} cannot be used ({error}): {RESTORE}")
 
     def _home(self) -> str | None:
         with self.engine.connect() as connection:
@@ -101,14 +117,33 @@ class Catalog:
         with self.engine.begin() as connection:
             if self.engine.dialect.name == "sqlite":
                 connection.exec_driver_sql("begin immediate")
+            elif self.engine.dialect.name == "postgresql":
+                for table in metadata.tables.values():
+                    for_postgresql(table)
             metadata.create_all(connection)
             if connection.scalar(sa.select(counters.c.value)) is None:
                 connection.execute(sa.insert(counters).values(name="version", value=0))
                 connection.execute(sa.insert(home_table).values(id=home))
 
     def version(self) -> int:
+        with self.engine.connect() as connection:  # asked for all the time: not worth the building of a statement
+            return int(connection.exec_driver_sql(f"select value from {counters.name}").scalar() or 0)
+
+    def generation(self) -> int:
+        """How many runs of the job have begun and ended."""
         with self.engine.connect() as connection:
-            return int(connection.scalar(sa.select(counters.c.value)) or 0)
+            return int(connection.scalar(sa.select(facts.c.value).where(facts.c.name == GENERATION)) or 0)
+
+    def next_generation(self) -> int:
+        new = self.generation() + 1
+        with self.engine.begin() as connection:
+            connection.execute(sa.delete(facts).where(facts.c.name == GENERATION))
+            connection.execute(sa.insert(facts).values(name=GENERATION, value=str(new)))
+        return new
+
+    def verify(self) -> None:
+        """Raises what is damaged; reads all of it."""
+        verify_rows(self.engine, metadata)
 
     @contextmanager
     def change(self) -> Iterator[Change]:
@@ -117,11 +152,17 @@ class Catalog:
             yield Change(connection)
 
     def streams(self) -> dict[str, tuple[int, StreamDefinition]]:
-        """All streams by name, with their ids."""
+        """All streams by name, with their ids; read when something has changed."""
+        version = self.version()
+        if self._streams is None or self._streams[0] != version:
+            self._streams = version, self._read_streams()
+        return dict(self._streams[1])
+
+    def _read_streams(self) -> dict[str, tuple[int, StreamDefinition]]:
         with self.engine.connect() as connection:
-            chosen = sa.select(streams.c.id, streams.c.definition).where(streams.c.dropped.is_(None))
-            rows = connection.execute(chosen.order_by(streams.c.id))
-            found = [(id, from_json(json.loads(definition))) for id, definition in rows]
+            chosen = sa.select(streams.c.id, streams.c.definition, whole(streams)).where(streams.c.dropped.is_(None))
+            rows = verified(connection.execute(chosen.order_by(streams.c.id)).all(), streams, self.engine)
+            found = [(row.id, from_json(json.loads(row.definition))) for row in rows]
         return {stream.name: (id, stream) for id, stream in found}
 
     def stream_names(self) -> dict[int, str]:
@@ -154,19 +195,24 @@ class Catalog:
             yield from self._rows(queries.c.number.in_(numbers[i : i + 10_000]))
 
     def starting(self, after: int, upto: int) -> list[tuple[int, int, float]]:
-        """Living queries in (after, upto] that say when they start and replace no others: number, change, start."""
+        """Living queries in (after, upto] whose start had passed when they were registered and that replace no others:
+        number, change, start."""
         chosen = queries.c.added.between(after + 1, upto) & queries.c.start.is_not(None)
         chosen &= queries.c.dropped.is_(None) & queries.c.replaces.is_(None)
+        waited = sa.literal(WAITED) + sa.cast(queries.c.number, sa.String)
+        chosen &= ~sa.exists().where(facts.c.name == waited)
         with self.engine.connect() as connection:
             found = connection.execute(sa.select(queries.c.number, queries.c.added, queries.c.start).where(chosen))
             return [(row.number, row.added, row.start) for row in found]
 
     def _rows(self, chosen: sa.ColumnElement[bool]) -> Iterator[tuple[int, Any, list[Constant]]]:
-        wanted = sa.select(queries.c.number, queries.c.shape, queries.c.constants)
+        wanted = sa.select(queries.c.number, queries.c.shape, queries.c.constants, whole(queries))
         wanted = wanted.where(chosen, queries.c.dropped.is_(None))
         with self.engine.connect() as connection:
             result = connection.execution_options(yield_per=10_000).execute(wanted.order_by(queries.c.added))
-            for number, shape, constants in result:
+            for row in result:
+                number, shape, constants, _ = row
+                verified([row], queries, self.engine)
                 values = tuple(json.loads(constants))
                 for normal in _normals(self.engine, shape):
                     yield number, normal.template, constants_of(normal, values)
@@ -181,7 +227,8 @@ class Catalog:
         """The living query of that name, else the one dropped last."""
         newest = queries.c.dropped.is_(None).desc(), queries.c.number.desc()
         with self.engine.connect() as connection:
-            row = connection.execute(sa.select(queries).where(queries.c.name == name).order_by(*newest)).first()
+            chosen = sa.select(queries, whole(queries)).where(queries.c.name == name)
+            row = connection.execute(chosen.order_by(*newest)).first()
             if row is None:
                 return None
             numbers, before = [row.number], row.replaces
@@ -195,8 +242,10 @@ class Catalog:
         with self.engine.connect() as connection:
             for i in range(0, len(numbers), 10_000):
                 some = [int(n) for n in numbers[i : i + 10_000]]
-                rows = connection.execute(sa.select(queries).where(queries.c.number.in_(some)))
+                rows = connection.execute(sa.select(queries, whole(queries)).where(queries.c.number.in_(some)))
                 found |= {row.number: self._query(row) for row in rows}
+        if lost := set(numbers) - found.keys():
+            raise HomeError(f"the catalog {self.place} has lost query {min(lost)}, which results name: {RESTORE}")
         return found
 
     @cached_property
@@ -233,10 +282,15 @@ class Catalog:
         with self.engine.connect() as connection:
             return standing(connection, chosen)
 
+    def subscription(self, id: int) -> Subscription | None:
+        with self.engine.connect() as connection:
+            return next(iter(standing(connection, subscriptions.c.id == id)), None)
+
     def close(self) -> None:
         self.engine.dispose()
 
     def _query(self, row: Any) -> Query:
+        verified([row], queries, self.engine)
         return Query(
             row.number,
             row.name,
@@ -248,6 +302,7 @@ class Catalog:
             row.dropped,
             row.paused,
             (row.number,),
+            row.preference is not None,
         )
 
 
@@ -269,8 +324,10 @@ def _tune_sqlite(connection: Any) -> None:
 @lru_cache(maxsize=100_000)
 def _shape(engine: sa.Engine, id: int) -> Shape | Selection:
     with engine.connect() as connection:
-        text = connection.scalar(sa.select(shapes.c.shape).where(shapes.c.id == id))
-    return from_json(json.loads(str(text)))  # type: ignore[no-any-return]
+        rows = connection.execute(sa.select(shapes.c.id, shapes.c.shape, whole(shapes)).where(shapes.c.id == id)).all()
+    if not rows:
+        raise HomeError(f"the catalog {engine.url.database} has lost the shape {id}: {RESTORE}")
+    return from_json(json.loads(verified(rows, shapes, engine)[0].shape))  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=100_000)

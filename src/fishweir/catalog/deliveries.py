@@ -13,6 +13,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, Text, text
 
 from fishweir.catalog.schema import metadata
+from fishweir.catalog.sums import add_sums
 
 targets = Table(
     "targets", metadata,
@@ -20,7 +21,7 @@ targets = Table(
     Column("address", Text, nullable=False, unique=True),
     Column("host", Text, nullable=False),
     Column("due", Float),
-    Index("targets_due", "due", sqlite_where=text("due is not null"), postgresql_where=text("due is not null")),
+    Index("targets_due", "due", sqlite_where=text("due is not null")),
 )  # fmt: skip
 
 channels = Table(
@@ -54,7 +55,7 @@ subscriptions = Table(
     Index("subscriptions_of", "query", "timed"),
     Index("subscriptions_to", "channel"),
     Index("subscriptions_by", "text", sqlite_where=text("not by_query")),
-    Index("subscriptions_expire", "expire", sqlite_where=text("expire is not null")),
+    Index("subscriptions_expire", "expire", sqlite_where=text("expire is not null and dropped is null")),
 )  # fmt: skip
 
 timers = Table(
@@ -88,8 +89,13 @@ outbox = Table(
     sqlite_autoincrement=True,  # an id is never given again: it is what receivers know a delivery by
 )  # fmt: skip
 
+WAITED = "waited "
+"""How facts begin that say of a query, by its number, that its start was to come when it was registered."""
+
 facts = Table(
     "facts", metadata,
     Column("name", String, primary_key=True),
     Column("value", Text, nullable=False),
 )  # fmt: skip
+
+add_sums(metadata)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from fishweir.catalog.schema import queries
+from fishweir.catalog.sums import verified, whole
 
 Ints = NDArray[np.int64]
 
@@ -56,14 +58,14 @@ class Increments:
         with self._lock:
             known = self._tombstones
             last = int(known.changes[-1]) if len(known.changes) else 0
-            chosen = sa.select(queries.c.dropped, queries.c.number, queries.c.added).where(queries.c.dropped > last)
-            new = self._rows(chosen.order_by(queries.c.dropped, queries.c.number), 3)
+            wanted = sa.select(queries.c.dropped, queries.c.number, queries.c.added, whole(queries))
+            new = self._rows(wanted.where(queries.c.dropped > last).order_by(queries.c.dropped, queries.c.number))
             if len(new):
                 parts = zip((known.changes, known.numbers, known.added), new.T, strict=True)
                 self._tombstones = Tombstones(*(np.append(old, more) for old, more in parts))
             return self._tombstones
 
-    def _rows(self, chosen: sa.Select[tuple[int, ...]], columns: int) -> Ints:
+    def _rows(self, chosen: sa.Select[Any]) -> Ints:
         with self.engine.connect() as connection:
-            found = [tuple(row) for row in connection.execute(chosen)]
-        return np.array(found, np.int64).reshape(-1, columns)
+            found = [tuple(row)[:3] for row in verified(connection.execute(chosen).all(), queries, self.engine)]
+        return np.array(found, np.int64).reshape(-1, 3)

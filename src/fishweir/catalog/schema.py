@@ -30,8 +30,7 @@ streams = Table(
     Column("text", Text, nullable=False),
     Column("added", Integer, nullable=False),
     Column("dropped", Integer),
-    Index("living_streams", "name", unique=True, sqlite_where=text("dropped is null"),
-          postgresql_where=text("dropped is null")),
+    Index("living_streams", "name", unique=True, sqlite_where=text("dropped is null")),
 )  # fmt: skip
 
 shapes = Table(
@@ -60,14 +59,13 @@ queries = Table(
     Column("replaces", Integer),
     Column("added", Integer, nullable=False),
     Column("dropped", Integer),
-    Index("living_names", "name", unique=True, sqlite_where=text("dropped is null"),
-          postgresql_where=text("dropped is null")),
+    Index("living_names", "name", unique=True, sqlite_where=text("dropped is null")),
     Index("queries_by_name", "name"),
     Index("queries_added", "added"),
     Index("queries_over_feeds", "publication", sqlite_where=text("publication is not null")),
     Index("queries_dropped", "dropped", sqlite_where=text("dropped is not null")),
-    Index("queries_expire", "expire", sqlite_where=text("expire is not null")),
-    Index("queries_start", "start", sqlite_where=text("start is not null")),
+    Index("queries_expire", "expire", sqlite_where=text("expire is not null and dropped is null")),
+    Index("queries_start", "added", "start", sqlite_where=text("start is not null and dropped is null")),
 )  # fmt: skip
 
 segments = Table(
@@ -91,3 +89,10 @@ reads = Table(
     Column("feed", String, primary_key=True),
     Index("reads_of", "feed"),
 )  # fmt: skip
+
+
+def for_postgresql(table: Table) -> None:
+    """PostgreSQL's indexes have the same conditions as SQLite's. They are given when they are needed: to name them in a
+    definition loads all of SQLAlchemy's PostgreSQL, in each command."""
+    for index in table.indexes:
+        index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]

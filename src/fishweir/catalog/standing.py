@@ -9,9 +9,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from fishweir.algebra.nodes import DERIVED, CreateQuery
-from fishweir.catalog.change import Change, insert_rows
+from fishweir.catalog.adding import insert_rows
+from fishweir.catalog.change import Change
 from fishweir.catalog.deliveries import subscriptions
 from fishweir.catalog.schema import NOT_YET, queries
+from fishweir.catalog.sums import SUM
 from fishweir.errors import QueryError
 
 
@@ -50,33 +52,41 @@ def _standing(row: Any) -> Standing:
 
 def pause(change: Change, name: str) -> None:
     """The query gives no results from the next micro-batch on; its name stays taken."""
-    living = (queries.c.name == name) & queries.c.dropped.is_(None) & (queries.c.added != NOT_YET)
+    living = (queries.c.name == name) & queries.c.dropped.is_(None)
     paused = sa.update(queries).where(living).values(dropped=change.take(1), paused=True)
     if change.connection.execute(paused).rowcount == 0:
-        raise QueryError(f"there is no query {name} that runs")
+        is_paused = change.is_paused(name)
+        raise QueryError(f"the query {name} is paused already" if is_paused else f"there is no query {name}")
 
 
 def resume(change: Change, name: str) -> None:
-    """The query goes on as a new row: it sees what comes from now on, and its earlier results stay."""
+    """The query goes on as a new row: it sees what comes from now on, or from its start on if that is to come, and its
+    earlier results stay."""
     chosen = (queries.c.name == name) & queries.c.paused
     row = change.connection.execute(sa.select(queries).where(chosen)).mappings().first()
     if row is None:
-        raise QueryError(f"there is no query {name} that is paused")
+        is_alive = change.shape(name) is not None
+        raise QueryError(f"the query {name} is not paused" if is_alive else f"there is no query {name}")
     change.connection.execute(sa.update(queries).where(chosen).values(paused=False))
     added = change.take(1)
+    if row["added"] == NOT_YET and row["start"] > change.subscribers.now:
+        added = NOT_YET
     number = int(change.connection.scalar(sa.select(sa.func.max(queries.c.number))) or 0) + 1
     again = {**row, "number": number, "replaces": row["number"], "paused": False, "dropped": None, "added": added}
+    del again[SUM]
     change.connection.execute(sa.insert(queries).values(**again))
 
 
 def act(change: Change, statement: CreateQuery) -> None:
     """What a query does from now on, and when, in place of what it did."""
     name, schedule = str(statement.name), statement.schedule
-    change.subscribers.end((subscriptions.c.query == name) & subscriptions.c.by_query)
+    own = (subscriptions.c.query == name) & subscriptions.c.by_query
+    change.subscribers.expire(own, change.take(1), change.subscribers.now)
     rows = [
         change.subscribers.row(name, name, one, schedule, statement.text, None, by_query=True)
         for one in statement.actions
     ]
     insert_rows(change.connection, subscriptions, [{**row, "added": change.take(1)} for row in rows])
     living = (queries.c.name == name) & (queries.c.dropped.is_(None) | queries.c.paused)
-    change.connection.execute(sa.update(queries).where(living).values(every=schedule.every or 0.0))
+    expire = queries.c.expire if schedule.expire is None else schedule.expire
+    change.connection.execute(sa.update(queries).where(living).values(every=schedule.every or 0.0, expire=expire))

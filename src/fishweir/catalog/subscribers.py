@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from fishweir.algebra.intervals import interval_text
 from fishweir.algebra.nodes import Action, Schedule
 from fishweir.catalog.deliveries import channels, facts, subscriptions, targets, timers
+from fishweir.catalog.sums import SUM, verified, whole
 
 COLLECTED = "collected"
 """The fact that says up to which micro-batch results have been handed to the outbox."""
@@ -55,6 +56,21 @@ class Subscription:
         return f"{self.action}, {when}{by}{', paused' if self.paused else ''}"
 
 
+# Made once: a script may have a hundred thousand subscriptions, and making a statement takes longer than executing it.
+_LIVING = subscriptions.c.dropped.is_(None) | subscriptions.c.paused
+_SAME = (
+    sa.select(subscriptions.c.id)
+    .where(subscriptions.c.text == sa.bindparam("same_text"), subscriptions.c.query == sa.bindparam("same_query"))
+    .where(_LIVING, ~subscriptions.c.by_query)
+    .limit(1)
+)
+_CHANNEL = sa.select(channels.c.id).where(channels.c.key == sa.bindparam("own"))
+_TARGET = sa.select(targets.c.id).where(targets.c.address == sa.bindparam("own"))
+_TIMER = sa.select(timers.c.channel).where(timers.c.channel == sa.bindparam("own"))
+_ADD, _ADD_TIMER = sa.insert(subscriptions), sa.insert(timers)
+_ADD_TO = {table.name: sa.insert(table) for table in (channels, targets)}
+
+
 class Subscribers:
     """Adds and ends subscriptions within one change; `take` gives change numbers."""
 
@@ -62,6 +78,7 @@ class Subscribers:
         self.connection, self.take = connection, take
         self.now = time.time()
         self._channels: dict[str, int] = {}
+        self._collected: int | None = None
 
     def row(
         self,
@@ -89,12 +106,9 @@ class Subscribers:
 
     def add(self, row: dict[str, Any]) -> None:
         """Stores a subscription; one that stands word for word is passed over."""
-        living = subscriptions.c.dropped.is_(None) | subscriptions.c.paused
-        same = (subscriptions.c.text == row["text"]) & (subscriptions.c.query == row["query"]) & living
-        same &= ~subscriptions.c.by_query
-        if self.connection.scalar(sa.select(subscriptions.c.id).where(same).limit(1)) is not None:
+        if self.connection.scalar(_SAME, {"same_text": row["text"], "same_query": row["query"]}) is not None:
             return
-        self.connection.execute(sa.insert(subscriptions).values(**row, added=self.take(1)))
+        self.connection.execute(_ADD, {**row, "added": self.take(1)})
 
     def of(self, query: str) -> list[Subscription]:
         return standing(self.connection, subscriptions.c.query == query)
@@ -146,11 +160,14 @@ class Subscribers:
         return names
 
     def expire(self, chosen: sa.ColumnElement[bool], change: int, now: float) -> None:
-        """Ends subscriptions whose time is over; what came before is delivered now, not at the next due time."""
+        """Ends subscriptions whose time is over. What came before is delivered now, not at the next due time, unless
+        others use the same channel: then it goes with what they get."""
         living = chosen & subscriptions.c.dropped.is_(None)
-        ended = sa.select(subscriptions.c.channel).where(living)
-        self.connection.execute(sa.update(timers).where(timers.c.channel.in_(ended)).values(due=now))
-        self.connection.execute(sa.update(subscriptions).where(living).values(dropped=change))
+        done = sa.update(subscriptions).where(living).values(dropped=change)
+        self.connection.execute(done)
+        ended = sa.select(subscriptions.c.channel).where(subscriptions.c.dropped == change)
+        others = sa.exists().where(subscriptions.c.channel == timers.c.channel, subscriptions.c.dropped.is_(None))
+        self.connection.execute(sa.update(timers).where(timers.c.channel.in_(ended), ~others).values(due=now))
 
     def pause(self, id: int) -> None:
         values = {"dropped": self.take(1), "paused": True}
@@ -165,7 +182,7 @@ class Subscribers:
             return
         self.connection.execute(sa.update(subscriptions).where(chosen).values(paused=False))
         again = {**row, "paused": False, "dropped": None, "added": self.take(1)}
-        del again["id"]
+        del again["id"], again[SUM]
         self.connection.execute(sa.insert(subscriptions).values(**again))
         every = self.connection.execute(sa.select(channels).where(channels.c.id == row["channel"])).one()
         self._set_timer(every.id, every.every, every.anchor)
@@ -176,7 +193,7 @@ class Subscribers:
         own = feed if action.own else None
         key = json.dumps([action.name, action.arguments, action.address, stylesheet, every, anchor, own])
         if key not in self._channels:
-            found = self.connection.scalar(sa.select(channels.c.id).where(channels.c.key == key))
+            found = self.connection.scalar(_CHANNEL, {"own": key})
             if found is None:
                 values = {
                     "key": key,
@@ -197,13 +214,15 @@ class Subscribers:
         """In the event list from now on, unless it is there."""
         if not every or anchor is None:
             return
-        if self.connection.scalar(sa.select(timers.c.channel).where(timers.c.channel == channel)) is None:
-            values = {"channel": channel, "due": next_due(anchor, every, self.now), "batch": collected(self.connection)}
-            self.connection.execute(sa.insert(timers).values(**values))
+        if self.connection.scalar(_TIMER, {"own": channel}) is None:
+            if self._collected is None:
+                self._collected = collected(self.connection)
+            values = {"channel": channel, "due": next_due(anchor, every, self.now), "batch": self._collected}
+            self.connection.execute(_ADD_TIMER, values)
 
     def _target(self, action: Action) -> int:
         address = action.address or json.dumps([action.name, *action.arguments])
-        found = self.connection.scalar(sa.select(targets.c.id).where(targets.c.address == address))
+        found = self.connection.scalar(_TARGET, {"own": address})
         if found is None:
             found = _inserted(self.connection, targets, {"address": address, "host": action.host})
         return int(found)
@@ -227,17 +246,19 @@ def standing(connection: sa.Connection, chosen: Any = None) -> list[Subscription
     own = (subscriptions.c[name] for name in ("id", "query", "feed"))
     way = (channels.c[name] for name in ("output", "arguments", "stylesheet", "every"))
     rest = (subscriptions.c[name] for name in ("start", "expire", "text", "by_query", "paused"))
-    wanted = sa.select(*own, *way, *rest, channels.c.token).join(channels, channels.c.id == subscriptions.c.channel)
+    wanted = sa.select(*own, *way, *rest, channels.c.token, whole(subscriptions, channels))
+    wanted = wanted.join(channels, channels.c.id == subscriptions.c.channel)
     rows = connection.execute(wanted.where(living if chosen is None else living & chosen).order_by(subscriptions.c.id))
-    return [_subscription(row) for row in rows]
+    return [_subscription(row) for row in verified(rows.all(), subscriptions, connection)]
 
 
 def _subscription(row: Any) -> Subscription:
     values = dict(row._mapping)
+    del values["whole"]
     return Subscription(**{**values, "arguments": tuple(json.loads(values["arguments"]))})
 
 
 def _inserted(connection: sa.Connection, table: sa.Table, values: dict[str, Any]) -> int:
-    key = connection.execute(sa.insert(table).values(**values)).inserted_primary_key
+    key = connection.execute(_ADD_TO[table.name], values).inserted_primary_key
     assert key is not None
     return int(key[0])

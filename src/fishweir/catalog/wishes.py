@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -12,15 +15,22 @@ from fishweir.algebra.preferences import Preference
 from fishweir.catalog.deliveries import subscriptions
 from fishweir.catalog.schema import queries, shapes
 
+FEW = 500
 
-def preferences(engine: sa.Engine) -> list[tuple[Shape, Preference | None, int]]:
-    """Each shape with each preference that queries of it have, and their subscribers: a query counts as one, or by its
-    subscriptions if it has several."""
+
+def preferences(
+    engine: sa.Engine, read: Collection[str] = ()
+) -> list[tuple[Shape, Preference | None, int, bool, bool]]:
+    """Each shape with each preference that queries of it have, their subscribers, whether there are subscriptions, and
+    whether some of the queries are among those that are `read`. A query counts as one, or by its subscriptions if it
+    has several."""
+    delivered = sa.func.count(subscriptions.c.id)
+    passed_on = queries.c.name.in_(list(read)) if len(read) <= FEW else sa.true()
     counted = (
-        sa.select(shapes.c.shape, queries.c.preference, sa.func.count())
+        sa.select(shapes.c.shape, queries.c.preference, sa.func.count(), delivered, sa.func.max(passed_on))
         .select_from(
             queries.join(shapes, queries.c.shape == shapes.c.id).outerjoin(
-                subscriptions, subscriptions.c.query == queries.c.name
+                subscriptions, (subscriptions.c.query == queries.c.name) & subscriptions.c.dropped.is_(None)
             )
         )
         .where(queries.c.dropped.is_(None))
@@ -29,6 +39,12 @@ def preferences(engine: sa.Engine) -> list[tuple[Shape, Preference | None, int]]
     with engine.connect() as connection:
         rows = connection.execute(counted).all()
     return [
-        (from_json(json.loads(shape)), None if preference is None else from_json(json.loads(preference)), count)
-        for shape, preference, count in rows
+        (_decoded(shape), _decoded(preference), count, bool(sent), bool(passed))
+        for shape, preference, count, sent, passed in rows
     ]
+
+
+@lru_cache(maxsize=100_000)
+def _decoded(text: str | None) -> Any:
+    """Few of the texts are new when the catalog changes."""
+    return None if text is None else from_json(json.loads(text))

@@ -43,10 +43,13 @@ def resume(what: What, home: Home = DEFAULT_HOME) -> None:
 def replace(
     statement: Annotated[str, typer.Argument(help="The new definition, with the name of the query.")],
     home: Home = DEFAULT_HOME,
+    subscription: Annotated[
+        int | None, typer.Option("--subscription", "-s", help="The number of the subscription to replace.")
+    ] = None,
 ) -> None:
-    """Give a query another definition; its results and subscriptions stay."""
+    """Give a query another definition, or subscribe in place of a subscription. Results stay."""
     with opened(home, must_exist=True) as weir:
-        typer.echo(weir.replace(statement))
+        typer.echo(weir.replace(statement, subscription))
 
 
 def act(
@@ -60,16 +63,16 @@ def act(
 
 
 def drop(
-    name: Name,
+    what: What,
     home: Home = DEFAULT_HOME,
     stream: Annotated[bool, typer.Option("--stream", help="A declared stream, not a query.")] = False,
 ) -> None:
-    """Remove a query, or a stream that no query reads."""
+    """Remove a query or a subscription, or a stream that no query reads."""
     with opened(home, must_exist=True) as weir:
         if stream:
-            weir.drop_stream(name)
+            weir.drop_stream(what)
         else:
-            weir.drop(name)
+            weir.drop(int(what) if what.isdecimal() else what)
 
 
 def letters(

@@ -17,6 +17,7 @@ EXPERIMENTS = {
     "mmqjp": "fishweir.papers.mmqjp.experiment.run",
     "niagaracq": "fishweir.papers.niagaracq.run",
     "paths": "fishweir.papers.paths.run",
+    "reading": "fishweir.papers.paths.reading",
     "refresh": "fishweir.papers.refresh.run",
     "roses": "fishweir.papers.roses.experiment.run",
     "shedding": "fishweir.papers.shedding.run",
@@ -32,6 +33,7 @@ def bench(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(EXPERIMENTS)}.")],
     out: Annotated[Path, typer.Option(help="Folder for table and plot.")] = Path("bench-results"),
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes, to see that it works.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Only this part of the experiment; repeatable.")] = None,
 ) -> None:
     """Run an experiment: checks that all contestants agree, then measures them in one run."""
     if name not in EXPERIMENTS:
@@ -43,4 +45,14 @@ def bench(
         )
         raise typer.Exit(1)
     out.mkdir(parents=True, exist_ok=True)
-    import_module(EXPERIMENTS[name]).main(out, quick)
+    experiment = import_module(EXPERIMENTS[name])
+    if only:
+        parts: tuple[str, ...] = getattr(experiment, "ONLY", ())
+        for part in only:
+            if part not in parts:
+                raise typer.BadParameter(
+                    f"{name} has no part {part}; it has: {', '.join(parts) or 'none'}", param_hint="--only"
+                )
+        experiment.main(out, quick, only)
+    else:
+        experiment.main(out, quick)

@@ -32,12 +32,16 @@ def repair(
         bool,
         typer.Option(help="Give up the newest micro-batch if it is damaged; the next run evaluates it again."),
     ] = False,
+    accept_older_catalog: Annotated[
+        bool,
+        typer.Option(help="Go on with a catalog that has lost its newest changes, as after a power cut."),
+    ] = False,
 ) -> None:
     """Rebuild what can be rebuilt and print what is lost for good. Nothing is deleted."""
     from fishweir.engine.repair import repair as rebuild
 
     with _bar("verifying") as progress:
-        repaired = rebuild(home, discard_newest, progress)
+        repaired = rebuild(home, discard_newest, progress, accept_older_catalog)
     typer.echo(str(repaired))
     if not repaired.left.is_whole:
         raise typer.Exit(1)

@@ -8,28 +8,46 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from fishweir.delivery.fired import Fired
+from fishweir.evaluate.arrays import Ints, expand
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.result import Result
 from fishweir.pipeline.results import ResultReader
 
-KEPT = 50_000
+KEPT = 200_000
 """Results that are kept in memory."""
 
-Numbered = tuple[int, Result]
-"""A result and its place among those of its micro-batch."""
+
+class _Read:
+    """The results of some queries in a micro-batch, in order, with an index by query."""
+
+    def __init__(self, wanted: Ints, found: Iterable[tuple[int, Result]]) -> None:
+        pairs = list(found)
+        self.wanted, self.results = wanted, [result for _, result in pairs]
+        numbers = np.array([number for number, _ in pairs], np.int64)
+        self._order = np.argsort(numbers, kind="stable")
+        self._numbers = numbers[self._order]
+        self._of = numbers
+
+    def has(self, numbers: Ints) -> bool:
+        return bool(np.isin(numbers, self.wanted, assume_unique=True).all())
+
+    def of(self, numbers: Ints) -> Iterator[tuple[int, Result]]:
+        """The results of some of the queries, with the number of each one's query."""
+        ends = (np.searchsorted(self._numbers, numbers, side) for side in ("left", "right"))
+        places = np.sort(self._order[expand(*ends)[1]])
+        return zip(self._of[places].tolist(), map(self.results.__getitem__, places.tolist()), strict=True)
 
 
 class Contents:
     def __init__(self, table: ResultsTable, reader: ResultReader, fired: Fired) -> None:
         self.table, self.reader, self.fired = table, reader, fired
-        self._kept: OrderedDict[tuple[int, int], list[Numbered]] = OrderedDict()
-        self._count = 0
+        self._kept: OrderedDict[int, _Read] = OrderedDict()
         self._lock = threading.Lock()
 
     def commits(self, after: int, upto: int) -> list[Commit]:
@@ -50,30 +68,24 @@ class Contents:
     def keep(self, commit: Commit, numbers: Iterable[int]) -> None:
         """Reads what is about to be sent, in one pass."""
         with self._lock:
-            self._read(commit, [number for number in numbers if (commit.batch, number) not in self._kept])
+            self._read(commit, np.array(sorted(numbers), np.int64))
 
     def _results(self, commit: Commit, feeds: Mapping[int, str]) -> list[Result]:
+        wanted = np.array(sorted(feeds), np.int64)
         with self._lock:
-            missing = [number for number in feeds if (commit.batch, number) not in self._kept]
-            read = self._read(commit, missing) if missing else {}
-            found = [
-                (place, result, feeds[number])
-                for number in feeds
-                for place, result in (read[number] if number in read else self._kept[commit.batch, number])
-            ]
-        found.sort(key=lambda one: one[0])
-        return [result if result.query == feed else replace(result, query=feed) for _, result, feed in found]
+            found = self._read(commit, wanted).of(wanted)
+        return [
+            result if result.query == feeds[number] else replace(result, query=feeds[number])
+            for number, result in found
+        ]
 
-    def _read(self, commit: Commit, numbers: list[int]) -> dict[int, list[Numbered]]:
-        wanted = np.array(sorted(numbers), dtype=np.int64)
-        found: dict[int, list[Numbered]] = {number: [] for number in numbers}
-        if len(wanted):
-            for place, (number, result) in enumerate(self.reader.read(self.table, commit, wanted)):
-                found[number].append((place, result))
-        for number, results in found.items():
-            self._kept[commit.batch, number] = results
-            self._count += 1 + len(results)
-        while self._count > KEPT and self._kept:
-            _, dropped = self._kept.popitem(last=False)
-            self._count -= 1 + len(dropped)
+    def _read(self, commit: Commit, wanted: Ints) -> _Read:
+        """The results of some queries, and perhaps of more."""
+        found = self._kept.get(commit.batch)
+        if found is None or not found.has(wanted):
+            read = self.reader.read(self.table, commit, wanted) if len(wanted) else ()
+            with self.reader.spent.counting():
+                self._kept[commit.batch] = found = _Read(wanted, read)
+            while sum(len(kept.results) + 1 for kept in self._kept.values()) > KEPT and len(self._kept) > 1:
+                self._kept.popitem(last=False)
         return found

@@ -6,8 +6,9 @@ there are. Where only a few queries have subscribers, only those are looked for 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,26 @@ from fishweir.pipeline.results import ResultReader
 
 FEW = 1_000
 CHUNK = 10_000
+REMEMBERED = 200_000
+"""Queries, with the names that they were subscribed to by, of the newest micro-batches."""
+
+
+_SUBSCRIBED = sa.select(
+    queries.c.number,
+    subscriptions.c.feed,
+    *(subscriptions.c[name] for name in ("added", "dropped", "start")),
+).join(subscriptions, subscriptions.c.query == queries.c.name)
+_FEW_OF_CHANNEL = _SUBSCRIBED.where(subscriptions.c.channel == sa.bindparam("own")).limit(FEW + 1)
+_OF_MANY = _SUBSCRIBED.where(subscriptions.c.channel + 0 == sa.bindparam("own"))
+"""The sum keeps the database from going through all subscriptions of the channel for each query that is asked for."""
 
 
 class Fired:
     def __init__(self, engine: sa.Engine, table: ResultsTable, reader: ResultReader) -> None:
         self.engine, self.table, self.reader = engine, table, reader
+        self._recent: OrderedDict[tuple[int, int], dict[int, str]] = OrderedDict()
+        """By micro-batch and channel, what was found last: the names that queries were subscribed to by."""
+        self._remembered = 0
 
     def numbers(self, commit: Commit) -> Ints:
         """The queries with results that may have subscribers."""
@@ -44,16 +60,25 @@ class Fired:
 
     def on_change(self, commit: Commit, numbers: Ints) -> dict[int, list[int]]:
         """By channel, the queries whose results go out at once."""
-        found: dict[int, list[int]] = defaultdict(list)
+        found: dict[int, dict[int, str]] = defaultdict(dict)
         chosen = in_force(commit) & ~subscriptions.c.timed
-        wanted = sa.select(queries.c.number, subscriptions.c.channel).join(
+        wanted = sa.select(queries.c.number, subscriptions.c.channel, subscriptions.c.feed).join(
             subscriptions, subscriptions.c.query == queries.c.name
         )
         with self.engine.connect() as connection:
             for some in _chunks(numbers):
-                for number, channel in connection.execute(wanted.where(chosen, queries.c.number.in_(some))):
-                    found[channel].append(number)
-        return found
+                for number, channel, feed in connection.execute(wanted.where(chosen, queries.c.number.in_(some))):
+                    found[channel][number] = feed
+        for channel, feeds in found.items():
+            self._remember((commit.batch, channel), feeds)
+        return {channel: list(feeds) for channel, feeds in found.items()}
+
+    def _remember(self, key: tuple[int, int], feeds: dict[int, str]) -> None:
+        """What is about to be sent needs it again."""
+        self._recent[key] = feeds
+        self._remembered += len(feeds)
+        while self._remembered > REMEMBERED and self._recent:
+            self._remembered -= len(self._recent.popitem(last=False)[1])
 
     def timed(self, commit: Commit, numbers: Ints) -> list[str]:
         """The queries whose results somebody gets at a time of their own."""
@@ -67,15 +92,14 @@ class Fired:
 
     def of_channel(self, channel: int) -> Callable[[Commit], dict[int, str]]:
         """Says of a micro-batch which queries' results go through a channel, with the names that were subscribed to."""
-        times = (subscriptions.c[name] for name in ("added", "dropped", "start"))
-        wanted = sa.select(queries.c.number, subscriptions.c.feed, *times).join(
-            subscriptions, subscriptions.c.query == queries.c.name
-        )
-        wanted = wanted.where(subscriptions.c.channel == channel)
+        looked_up = cache(lambda: self._looked_up(channel))
+        return lambda commit: self._recent.get((commit.batch, channel)) or looked_up()(commit)
+
+    def _looked_up(self, channel: int) -> Callable[[Commit], dict[int, str]]:
         with self.engine.connect() as connection:
-            rows = connection.execute(wanted.limit(FEW + 1)).all()
+            rows = connection.execute(_FEW_OF_CHANNEL, {"own": channel}).all()
         if len(rows) > FEW:
-            return lambda commit: self._of_many(commit, wanted.where(in_force(commit)))
+            return lambda commit: self._of_many(commit, _OF_MANY.where(in_force(commit)).params(own=channel))
         return lambda commit: {row.number: row.feed for row in rows if _sees(row, commit)}
 
     def _of_many(self, commit: Commit, wanted: Any) -> dict[int, str]:

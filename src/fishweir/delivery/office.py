@@ -30,7 +30,9 @@ from fishweir.pipeline.results import ResultReader
 
 logger = logging.getLogger("fishweir.delivery")
 
-SENDERS = 32
+SENDERS = 128
+BEHIND = 0.2
+"""Seconds after which due targets are looked for behind those of hosts that have no room."""
 LOOK = 1.0
 """Seconds after which the threads look again, whatever the clock and other processes did meanwhile."""
 HOPEFUL = 6
@@ -51,7 +53,7 @@ class Office:
         fired = Fired(engine, table, reader)
         contents = Contents(table, reader, fired)
         self.collector, self.timers = Collector(engine, table, fired, contents), Timers(engine)
-        self.outbox, self.breaker = Outbox(engine), Breaker()
+        self.outbox, self.breaker = Outbox(engine), Breaker(SENDERS)
         self.sender = Sender(self.outbox, contents, outputs, clock)
         self.delivered = 0
         self._busy: set[int] = set()
@@ -61,6 +63,7 @@ class Office:
         self._threads: list[threading.Thread] = []
         self._senders = 0
         self._looking = threading.Lock()
+        self._looked_behind = 0.0
         self._quiet_since = time.monotonic()
         self._damage: HomeError | None = None
         """Why results cannot be read any more."""
@@ -85,6 +88,7 @@ class Office:
 
     def start(self) -> None:
         self._stopped.clear()
+        self._damage = None
         self.collector.catch_up()
         self.outbox.restart(self.clock())
         for loop in (self._collecting, self._dispatching):
@@ -107,7 +111,7 @@ class Office:
         self._collect.set()
         self._dispatch.set()
         for thread in self._threads:
-            thread.join(patience)
+            thread.join()  # it ends with what it is doing; left alone, it would go on with the next run
         for _ in range(self._senders):
             self._work.put(None)
         self._threads, self._senders = [], 0
@@ -128,6 +132,7 @@ class Office:
             self._busy
             or (due is not None and due <= now)
             or (timer is not None and timer <= now)
+            or self.outbox.gathering
             or self.collector.waiting()
         )
         if busy:
@@ -142,6 +147,7 @@ class Office:
 
     def _look_once(self) -> None:
         now = self.clock()
+        self.outbox.release(now)
         self.collector.collect(now)
         self.timers.fire(now)
 
@@ -196,6 +202,9 @@ class Office:
             return None
 
         claimed = self.outbox.claim(now, most, may, self._busy)
+        if not claimed and time.monotonic() > self._looked_behind + BEHIND and (full := self.breaker.full()):
+            self._looked_behind = time.monotonic()
+            claimed = self.outbox.claim(now, most, may, self._busy, full)
         for delivery in claimed:
             room[delivery.host] -= 1
         for host, left in room.items():

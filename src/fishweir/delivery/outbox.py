@@ -21,6 +21,18 @@ from fishweir.delivery.options import Options, split_options
 
 MERGED = 200
 """Rows that are merged into one delivery."""
+GATHERED = frozenset({"mail", "notify"})
+"""Outputs whose deliveries are gathered to digests under overload."""
+LONGEST = 600.0
+"""Seconds for which a delivery is gathered at most."""
+
+
+_NOTE = (
+    sa.update(outbox)
+    .where(outbox.c.id == sa.bindparam("own"))
+    .values(sent=sa.bindparam("so_far"), position=sa.bindparam("at"))
+)
+"""Made once: making a statement takes longer than executing it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +77,9 @@ class Outbox:
         self.engine = engine
         self._channels: dict[int, Channel] = {}
         self.home = self._home()
+        self.is_overloaded: Callable[[], bool] = lambda: False
+        self.gathering: set[int] = set()
+        """Targets whose deliveries wait for the end of the overload."""
 
     def _home(self) -> str:
         """What tells this home's deliveries from those of others."""
@@ -82,12 +97,19 @@ class Outbox:
             connection.execute(sa.update(targets).where(targets.c.id.in_(waiting)).values(due=now))
 
     def claim(
-        self, now: float, most: int, may: Callable[[str], float | None], busy: Collection[int] = ()
+        self,
+        now: float,
+        most: int,
+        may: Callable[[str], float | None],
+        busy: Collection[int] = (),
+        without: Collection[str] = (),
     ) -> list[Delivery]:
         """Takes the first row of some due targets; `may` says of a host until when it has to wait, 0 for not now.
-        Targets that are `busy` become due again when their outcome is settled."""
+        Targets that are `busy` become due again when their outcome is settled. Those of the hosts `without` stay."""
         with self.engine.begin() as connection:
             due = sa.select(targets.c.id, targets.c.host).where(targets.c.due <= now).order_by(targets.c.due)
+            if without:
+                due = due.where(targets.c.host.not_in(list(without)))
             rows = connection.execute(due.limit(most * 4)).all()
             hosts: dict[int, str] = {}
             for row in rows:
@@ -109,7 +131,7 @@ class Outbox:
         taken, idle = [], set(hosts) - {row.target for row in rows}
         for row in rows:
             channel = self.channel(connection, row.channel)
-            held = self._held(connection, channel, now)
+            held = self._held(connection, channel, now) or self._gathered(row, channel, now)
             if held is not None:
                 connection.execute(sa.update(targets).where(targets.c.id == row.target).values(due=held))
                 continue
@@ -132,6 +154,22 @@ class Outbox:
         recent = self._recent(connection, channel, now)
         return recent[-options.per_hour] + 3600.0 if len(recent) >= options.per_hour else None
 
+    def _gathered(self, row: Any, channel: Channel, now: float) -> float | None:
+        """Until when a delivery waits under overload: one digest takes the time of one mail."""
+        until = row.made + LONGEST
+        if channel.output not in GATHERED or row.attempts or now >= until or not self.is_overloaded():
+            return None
+        self.gathering.add(row.target)
+        return float(until)
+
+    def release(self, now: float) -> None:
+        """Sends what was gathered, once the overload has ended."""
+        if self.gathering and not self.is_overloaded():
+            with self.engine.begin() as connection:
+                waiting = targets.c.id.in_(sorted(self.gathering)) & targets.c.due.is_not(None)
+                connection.execute(sa.update(targets).where(waiting).values(due=now))
+            self.gathering.clear()
+
     def _recent(self, connection: sa.Connection, channel: Channel, now: float) -> list[float]:
         text = connection.scalar(sa.select(channels.c.recent).where(channels.c.id == channel.id))
         return [at for at in json.loads(text or "[]") if at > now - 3600.0]
@@ -153,9 +191,8 @@ class Outbox:
 
     def note(self, delivery: Delivery, sent: int, position: int | None) -> None:
         """How far a delivery is, and where its target stood then."""
-        done = sa.update(outbox).where(outbox.c.id == delivery.id).values(sent=sent, position=position)
         with self.engine.begin() as connection:
-            connection.execute(done)
+            connection.execute(_NOTE, {"own": delivery.id, "so_far": sent, "at": position})
 
     def settle(self, outcomes: Sequence[Outcome], now: float) -> None:
         """Records what became of deliveries; the next ones of their targets may go."""

@@ -16,6 +16,8 @@ TRIPS = 5
 """Failures in a row that open the breaker of a host."""
 PER_HOST = 8
 """Deliveries to one host at a time."""
+LOCAL = 4
+"""Senders that are left to this machine's files."""
 
 
 def pause(attempts: int, after: float | None = None) -> float:
@@ -38,8 +40,11 @@ class _Host:
 class Breaker:
     """What is known of hosts; the empty name is this machine, which is never left alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, senders: int) -> None:
+        self.senders = senders
         self.hosts: dict[str, _Host] = {}
+        self.busy: dict[str, _Host] = {}
+        """Those that something is being sent to."""
 
     def closed_until(self, host: str, now: float) -> float | None:
         """Until when a host is left alone, or None."""
@@ -47,25 +52,39 @@ class Breaker:
         return known.until if known is not None and known.until > now else None
 
     def has_room(self, host: str) -> bool:
-        known = self.hosts.get(host)
-        if not host or known is None:
+        """The more a host has failed in a row, the fewer deliveries to it are tried at a time. All hosts together leave
+        some senders to this machine's files, and those that fail leave half of them to the others."""
+        if not host:
             return True
-        return known.in_flight < (1 if known.failures >= TRIPS else PER_HOST)
+        known = self.hosts.get(host, _Host())
+        in_flight = sum(one.in_flight for one in self.busy.values())
+        failing = sum(one.in_flight for one in self.busy.values() if one.failures)
+        if in_flight >= self.senders - LOCAL or (known.failures and failing >= self.senders // 2):
+            return False
+        return known.in_flight < max(1, PER_HOST >> known.failures)
+
+    def full(self) -> list[str]:
+        """The hosts that have no room for more."""
+        return [host for host in self.busy if not self.has_room(host)]
 
     def begun(self, host: str) -> None:
         if host:
-            self.hosts.setdefault(host, _Host()).in_flight += 1
+            known = self.busy[host] = self.hosts.setdefault(host, _Host())
+            known.in_flight += 1
 
     def released(self, host: str) -> None:
-        """A delivery was not begun after all."""
+        """A delivery has ended, or was not begun after all."""
         if host:
-            self.hosts[host].in_flight -= 1
+            known = self.hosts[host]
+            known.in_flight -= 1
+            if not known.in_flight:
+                del self.busy[host]
 
     def ended(self, host: str, good: bool, now: float) -> None:
         if not host:
             return
-        known = self.hosts.setdefault(host, _Host())
-        known.in_flight -= 1
+        self.released(host)
+        known = self.hosts[host]
         known.failures = 0 if good else known.failures + 1
         if known.failures >= TRIPS:
             known.until = now + pause(known.failures - TRIPS + 3)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+from fishweir.delivery.bounded import TooSlow, render
 from fishweir.delivery.contents import Contents
 from fishweir.delivery.outbox import Delivery, Outbox, Outcome
 from fishweir.delivery.outputs.registry import Outputs
@@ -76,8 +77,7 @@ class _Attempt:
     def _parcel(self, results: list[Result], feeds: list[str]) -> Parcel:
         channel, media = self.delivery.channel, None
         if channel.stylesheet is not None:
-            sheet = stylesheet(channel.stylesheet)
-            media, results = sheet.media, list(filter(None, (_applied(sheet, result) for result in results)))
+            media, results = stylesheet(channel.stylesheet).media, _applied(channel.stylesheet, results)
         key_of = f"{key(self.sender, self.delivery)}-{self.sent}"
         return Parcel(results, key_of, feeds, channel.token, media, self.sender.clock())
 
@@ -97,12 +97,20 @@ def key(sender: Sender, delivery: Delivery) -> str:
     return f"{sender.outbox.home}-{delivery.id}"
 
 
-def _applied(sheet: Stylesheet, result: Result) -> Result | None:
+def _applied(path: str, results: list[Result]) -> list[Result]:
+    """What a stylesheet makes of results, without those that it fails on."""
     try:
-        return replace(result, output=sheet.render(result.output))
-    except BadItem as error:
-        logger.warning("a result of %s on %s is not delivered: %s", result.query, ", ".join(result.documents), error)
-        return None
+        outputs = render(path, [result.output for result in results])
+    except TooSlow as error:
+        raise NotDelivered(str(error)) from error
+    found = []
+    for result, made in zip(results, outputs, strict=True):
+        if isinstance(made, BadItem):
+            shown = ", ".join(result.documents)
+            logger.warning("a result of %s on %s is not delivered: %s", result.query, shown, made)
+        else:
+            found.append(replace(result, output=made))
+    return found
 
 
 @lru_cache(maxsize=100)

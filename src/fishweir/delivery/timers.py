@@ -8,9 +8,13 @@ all that were missed.
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import sqlalchemy as sa
 
 from fishweir.catalog.deliveries import channels, news, subscriptions, timers
+from fishweir.catalog.schema import NOT_YET, queries
 from fishweir.catalog.subscribers import collected, next_due
 from fishweir.delivery.outbox import enqueue
 
@@ -35,7 +39,7 @@ class Timers:
                 upto = collected(connection)
                 fired = [row for row in due if row.newest is not None and row.newest > row.batch]
                 count += enqueue(connection, ((row.channel, row.batch, upto) for row in fired), now)
-                self._move(connection, due, {row.channel for row in fired}, upto, now)
+                self._move(connection, due, upto, now)
 
     def _due(self, connection: sa.Connection, now: float) -> list[sa.Row]:  # type: ignore[type-arg]
         """The front of the list: with each channel the last micro-batch that has something for it, and whether anybody
@@ -59,48 +63,50 @@ class Timers:
         )
         return list(connection.execute(wanted.join(channels, channels.c.id == front.c.channel)))
 
-    def _move(
-        self,
-        connection: sa.Connection,
-        due: list[sa.Row],
-        fired: set[int],
-        upto: int,
-        now: float,  # type: ignore[type-arg]
-    ) -> None:
+    def _move(self, connection: sa.Connection, due: list[sa.Row], upto: int, now: float) -> None:  # type: ignore[type-arg]
         ended = [row.channel for row in due if not row.on]
         if ended:
             connection.execute(sa.delete(timers).where(timers.c.channel.in_(ended)))
         moved = [
-            {
-                "id": row.channel,
-                "next": next_due(row.anchor, row.every, now),
-                "upto": upto if row.channel in fired else row.batch,
-            }
-            for row in due
-            if row.on
+            {"id": row.channel, "next": next_due(row.anchor, row.every, now), "upto": upto} for row in due if row.on
         ]
         if moved:
             update = sa.update(timers).where(timers.c.channel == sa.bindparam("id"))
             connection.execute(update.values(due=sa.bindparam("next"), batch=sa.bindparam("upto")), moved)
 
     def _mind_the_clock(self, now: float) -> None:
-        """A clock that was set back leaves due times too far ahead: none is further than its interval."""
+        """A clock that was set back leaves due times too far ahead: none is further than its interval, unless its start
+        is to come. Due times stay on their grid, which reaches back as far as need be."""
         before, self._now = self._now, now
         if before is not None and now >= before:
             return
         with self.engine.begin() as connection:
-            ahead = sa.select(timers.c.channel, channels.c.every, channels.c.anchor).join(
-                channels, channels.c.id == timers.c.channel
-            )
-            ahead = ahead.where(timers.c.due > now + channels.c.every, channels.c.anchor <= now)
-            moved = [
-                {"id": row.channel, "next": next_due(row.anchor, row.every, now)} for row in connection.execute(ahead)
-            ]
+            moved = [_set_back(row, now) for row in connection.execute(_too_far_ahead(now))]
             if moved:
                 update = sa.update(timers).where(timers.c.channel == sa.bindparam("id"))
                 connection.execute(update.values(due=sa.bindparam("next")), moved)
+                update = sa.update(channels).where(channels.c.id == sa.bindparam("channel_id"))
+                values = [{"channel_id": one["id"], "from": one["next"] - one["every"]} for one in moved]
+                connection.execute(update.values(anchor=sa.bindparam("from")), values)
 
     def next(self) -> float | None:
         with self.engine.connect() as connection:
             found = connection.scalar(sa.select(sa.func.min(timers.c.due)))
         return None if found is None else float(found)
+
+
+def _too_far_ahead(now: float) -> sa.Select[Any]:
+    of = subscriptions.c.channel == timers.c.channel
+    waits = sa.or_(
+        sa.exists().where(of, subscriptions.c.dropped.is_(None), subscriptions.c.start > now),
+        sa.exists().where(of, queries.c.name == subscriptions.c.query, queries.c.added == NOT_YET),
+    )
+    ahead = sa.select(timers.c.channel, channels.c.every, channels.c.anchor)
+    ahead = ahead.join(channels, channels.c.id == timers.c.channel)
+    return ahead.where(timers.c.due > now + channels.c.every, ~waits)
+
+
+def _set_back(row: Any, now: float) -> dict[str, float]:
+    """The due time on the same grid that comes next."""
+    first = row.anchor - math.ceil(max(0.0, row.anchor - now) / row.every) * row.every
+    return {"id": row.channel, "next": next_due(first, row.every, now), "every": row.every}

@@ -50,10 +50,14 @@ class Administration(ABC):
     def _registration(self) -> AbstractContextManager[Registration]:
         """Changes of the catalog, all or nothing."""
 
-    def drop(self, name: str) -> None:
-        """Removes a query; its results stay."""
+    def drop(self, what: str | int) -> None:
+        """Removes a query, by its name, or a subscription, by its id; results stay."""
         with self._registration() as registration:
-            registration.run([DropQuery(name)])
+            if isinstance(what, int):
+                self._subscription(what)
+                registration.registering.end_one(what)
+            else:
+                registration.run([DropQuery(what)])
 
     def drop_many(self, names: Iterable[str]) -> int:
         """Removes many queries, all or none; how many."""
@@ -74,14 +78,19 @@ class Administration(ABC):
         """
         self.outputs.register(name, factory)
 
-    def replace(self, statement: str) -> str:
+    def replace(self, statement: str, subscription: int | None = None) -> str:
         """Gives a query or feed another definition under its name: earlier results and subscriptions stay, what it
-        does is what the new statement says. Takes effect with the next micro-batch."""
-        from fishweir.engine.replacing import replace_query
+        does is what the new statement says. Takes effect with the next micro-batch. With the id of a `subscription`,
+        the statement subscribes in its place. What was found before and waits for a timer is delivered at once."""
+        from fishweir.engine.replacing import replace_query, replace_subscription
         from fishweir.languages.script import parse_script
 
         with self._registration() as registration:
-            return replace_query(registration, parse_script(statement, self.clock()))
+            parsed = parse_script(statement, self.clock())
+            if subscription is None:
+                return replace_query(registration, parsed)
+            self._subscription(subscription)
+            return replace_subscription(registration, subscription, parsed)
 
     def act(self, name: str, clauses: str) -> None:
         """Changes what a query does with its results, and when: `weir.act("q", "do http 'URL' every 1 hour")`."""
@@ -108,7 +117,8 @@ class Administration(ABC):
         """Stops a query, by its name, or a subscription, by its id. Nothing that comes meanwhile is made up for."""
         with self.catalog.change() as change:
             if isinstance(what, int):
-                self._subscription(what)
+                if self._subscription(what).paused:
+                    raise QueryError(f"the subscription {what} is paused already")
                 change.subscribers.pause(what)
             else:
                 pause(change, what)
@@ -118,14 +128,17 @@ class Administration(ABC):
         with self.catalog.change() as change:
             change.subscribers.now = self.clock()
             if isinstance(what, int):
-                self._subscription(what)
+                if not self._subscription(what).paused:
+                    raise QueryError(f"the subscription {what} is not paused")
                 change.subscribers.resume(what)
             else:
                 resume(change, what)
 
-    def _subscription(self, id: int) -> None:
-        if not any(one.id == id for one in self.catalog.subscribers()):
+    def _subscription(self, id: int) -> Subscription:
+        found = self.catalog.subscription(id)
+        if found is None:
             raise QueryError(f"there is no subscription {id}")
+        return found
 
     def unsubscribe(self, token: str) -> bool:
         """Ends the subscription that a mail's unsubscribe link names; whether there was one."""

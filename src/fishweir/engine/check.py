@@ -6,15 +6,15 @@ name must be there), the chain of commits, and counts (documents evaluated again
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from fishweir.catalog.catalog import Catalog
+from fishweir.engine.own_catalog import check_noted
 from fishweir.errors import HomeError
 from fishweir.pipeline.commits import Commit, ResultsTable
-from fishweir.pipeline.home import FORMAT, Home
+from fishweir.pipeline.home import FORMAT, UPGRADED, Home
 from fishweir.sealed import TO_DO, read_sealed, reading, seal_of
 
 OnProgress = Callable[[int, int], None]
@@ -53,7 +53,7 @@ Step = tuple[Path, Callable[[], object], str]
 """A file, what verifies it, and how it would be rebuilt."""
 
 REPAIR = "`fishweir repair` rebuilds it"
-ANEW = "the job counts anew; `fishweir repair` sets it aside"
+ANEW = "the next run makes it anew; `fishweir repair` sets it aside"
 
 
 def check(home: Path | str, on_progress: OnProgress | None = None) -> Report:
@@ -89,25 +89,28 @@ def _size(path: Path) -> int:
 
 def _head(home: Home) -> Iterator[Step]:
     yield home.path / "home.json", lambda: _format(home), REPAIR
-    catalog = home.path / "catalog.db"
-    if catalog.exists():
-        yield catalog, lambda: _catalog(catalog), ""
+    yield home.path / "catalog.db", lambda: _catalog(home), ""
 
 
 def _format(home: Home) -> None:
     content, _ = read_sealed(home.path / "home.json")
+    if content["format"] in UPGRADED:
+        raise HomeError(f"{home.path / 'home.json'} has the format {content['format']}: opening the home upgrades it")
     if content["format"] != FORMAT:
         raise HomeError(f"{home.path / 'home.json'} has the format {content['format']}, this version reads {FORMAT}")
 
 
-def _catalog(path: Path) -> None:
+def _catalog(home: Home) -> None:
+    """Its structure, the checksums of its rows, and whether it is the newest of this home."""
+    path, noted = home.path / "catalog.db", home.catalog_noted()
+    if not path.exists() and not (home.has_streams and noted.own):
+        return
+    catalog = Catalog(path, is_new=False)
     try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-            (said,) = connection.execute("pragma integrity_check").fetchone()
-    except sqlite3.DatabaseError as error:
-        raise HomeError(f"{path} is damaged ({error}): restore it from a backup") from error
-    if said != "ok":
-        raise HomeError(f"{path} is damaged ({said}): restore it from a backup")
+        catalog.verify()
+        check_noted(catalog, noted)
+    finally:
+        catalog.close()
 
 
 def _logs(home: Home) -> Iterator[Step]:
@@ -117,9 +120,10 @@ def _logs(home: Home) -> Iterator[Step]:
         yield folder / "stream.json", lambda path=folder / "stream.json": read_sealed(path), REPAIR  # type: ignore[misc]
         log = folder / "log"
         listed, damaged = listed_segments(log)
-        if damaged:
-            yield log / LIST, lambda path=log / LIST: _lines(path), REPAIR  # type: ignore[misc]
         on_disk = {int(path.stem): path for path in log.glob("[0-9]*.arrow")} if log.exists() else {}
+        # The newest one may have been committed just now: its line comes after it.
+        if damaged or sorted(on_disk.keys() - listed)[:-1]:
+            yield log / LIST, lambda path=log / LIST: _lines(path), REPAIR  # type: ignore[misc]
         for first in sorted({*listed, *on_disk}):
             path = log / f"{first:015d}.arrow"
             seal = listed[first][1] if first in listed else ""
@@ -129,7 +133,7 @@ def _logs(home: Home) -> Iterator[Step]:
 
 
 def _lines(path: Path) -> None:
-    raise HomeError(f"{path} has damaged lines: the segments they listed are not verified")
+    raise HomeError(f"{path} has damaged or missing lines: the segments they listed are not verified")
 
 
 def _sealed(path: Path, seal: str) -> None:
@@ -224,18 +228,27 @@ def _plan(home: Home) -> Iterator[Step]:
 
 
 def _arrays(path: Path) -> None:
-    from fishweir.evaluate.arrays import PREFIX, arrays_seal
+    from fishweir.evaluate.arrays import PREFIX, arrays_seal, read_arrays
 
     if arrays_seal(path) != seal_of(path, PREFIX):
         raise HomeError(f"{path} is damaged (its checksum is another): restore it from a backup")
+    read_arrays(path)  # the length of its header is before what the checksum covers
 
 
 def _notes(home: Home) -> Iterator[Step]:
-    """Counters, which come back by themselves, and what is noted of deliveries."""
-    for path in (home.statistics, *home.streams.glob("*/walked.json"), *home.streams.glob("*/lateness.json")):
+    """What comes back by itself, and what is noted of deliveries."""
+    for path in rebuilt_by_the_job(home):
         yield path, lambda path=path: _optional(path), ANEW  # type: ignore[misc]
     for path in sorted(home.delivery.glob("*.json")):
-        yield path, lambda path=path: _optional(path), ""  # type: ignore[misc]
+        if path.name != "materialized.json":
+            yield path, lambda path=path: _optional(path), ""  # type: ignore[misc]
+
+
+def rebuilt_by_the_job(home: Home) -> Iterator[Path]:
+    """Notes and counters, whole or not: a run makes those anew that are damaged."""
+    yield from (home.noted, home.statistics, home.results / "commits" / "last", home.delivery / "materialized.json")
+    for name in ("walked.json", "lateness.json", "log/snapshot.json"):
+        yield from sorted(home.streams.glob(f"*/{name}"))
 
 
 def _optional(path: Path) -> None:

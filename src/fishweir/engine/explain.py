@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from fishweir.algebra.clauses import constants_of, to_normals
+from fishweir.algebra.intervals import interval_text
+from fishweir.algebra.nodes import DERIVED, Shape
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
 from fishweir.engine.planning import Planning
-from fishweir.engine.status import firing
+from fishweir.engine.status import firing, moment
 from fishweir.engine.timeliness import lateness_of
 from fishweir.evaluate.group import Explained, Placed
 from fishweir.evaluate.plan.registry import KINDS
@@ -28,9 +30,11 @@ def explain_query(
     walked: Walked,
     subscribers: Sequence[Subscription] = (),
     late: Sequence[str] = (),
+    waits: Sequence[str] = (),
 ) -> str:
-    """How each alternative of a query is evaluated, then when it fires and what it does."""
-    lines = [f"query {query.name}"]
+    """How each alternative of a query is evaluated, then when it fires and what it does. `waits` says for the absence
+    of what its documents wait."""
+    lines = [f"query {query.name}", *waits]
     groups = [group for segment in segments for group in segment.groups]
     for normal in to_normals(query.shape):
         kind = KINDS[normal.template.kind]
@@ -38,6 +42,9 @@ def explain_query(
         lines += kind.explain(query.number, normal.template, constants_of(normal, query.constants), about)
     if query.dropped is not None:
         return "\n".join(lines)
+    if query.schedule.start is not None:
+        since = moment(query.schedule.start)
+        lines = [line.replace("after its registration", f"since {since}") for line in lines]
     lines += [*late, f"  fires     {firing(query)}"]
     lines += [f"  does      {one.action}" for one in subscribers if one.by_query]
     return "\n".join([*lines, *(f"  delivers  {one}" for one in subscribers if not one.by_query)])
@@ -66,4 +73,15 @@ def explain(home: Home, catalog: Catalog, table: ResultsTable, planning: Plannin
         return explain_all(segments)
     walked = walked_by_source(home, catalog.streams().values())
     late = lateness_of(home, catalog, table, query)
-    return explain_query(query, segments, statistics, walked, catalog.subscribers(query.name), late)
+    waits = list(_absences(catalog, query))
+    return explain_query(query, segments, statistics, walked, catalog.subscribers(query.name), late, waits)
+
+
+def _absences(catalog: Catalog, query: Query) -> Iterator[str]:
+    """Of a query that reads documents without a match: what must not follow them, and for how long."""
+    for source in query.shape.sources:
+        read = catalog.query(source.name) if source.name.startswith(DERIVED) else None
+        if read is not None and isinstance(read.shape, Shape) and read.shape.unless is not None:
+            window = interval_text(read.shape.unless.seconds)
+            yield f"  absence   {source.name}: documents whose window of {window} has passed"
+            yield f"            without a match, by the watermark of the second stream: {' '.join(read.text.split())}"

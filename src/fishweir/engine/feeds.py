@@ -7,7 +7,7 @@ bound anew when a feed that it reads is replaced. Queries that differ only in co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from fishweir.algebra.clauses import to_normals
@@ -55,6 +55,14 @@ class Feeds:
             self._found[str(statement.name)] = Publication(query, statement.constants)
         constants = statement.constants + folded.inherited
         return replace(statement, shape=folded.selection, constants=constants, feed=query)
+
+    def read_by(self, query: FeedQuery) -> frozenset[str]:
+        """The names that a query reads that has been bound, its views among them."""
+        return self._folded[id(query)].names
+
+    def publish(self, query: FeedQuery, names: Sequence[str], constants: Sequence[tuple[Constant, ...]]) -> None:
+        """Feeds that differ in names and constants only are there from here on."""
+        self._found |= {name: Publication(query, own) for name, own in zip(names, constants, strict=True)}
 
     def replaced(self, statement: CreateQuery) -> list[CreateQuery]:
         """The feed and all queries that read it, directly or through others, bound to its new definition."""
@@ -123,7 +131,7 @@ class Feeds:
         if not statement.published:
             self._resolved.pop(name, None)
         types = tuple(Slot(i, "string" if isinstance(c, str) else "number") for i, c in enumerate(whole.constants))
-        selection = Selection(whole.filters, slots=types, joins=whole.joins)
+        selection = Selection(whole.filters, slots=types, joins=whole.joins, distinct=query.distinct)
         return Folded(query, selection, whole.constants[len(statement.constants) :], frozenset(reads(own)))
 
     def _publication(self, name: str) -> Publication | None:

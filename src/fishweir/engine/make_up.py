@@ -18,6 +18,7 @@ import pyarrow as pa
 from fishweir.intake.log import StreamLog
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import Home, open_log
+from fishweir.shedding.decision import LEFT_OUT
 from fishweir.shedding.overload import Overload
 
 CURSOR = "made_up"
@@ -42,7 +43,6 @@ class MakeUp:
             return 0
         most = AT_ONCE
         if self.overload is not None:
-            self.overload.share(0)  # the burst is over
             most = max(1, self.overload.room(AT_ONCE))
         log, id, commit, numbers = found
         return self._append(log, id, commit, numbers[:most])
@@ -64,7 +64,7 @@ class MakeUp:
                 if str(id) not in commit.shed or commit.batch < batch:
                     continue
                 rows = self.table.shed(commit).to_pylist()
-                own = [row["document"] for row in rows if row["stream"] == id]
+                own = [row["document"] for row in rows if row["stream"] == id and row["level"] == LEFT_OUT]
                 left = sorted(n for n in own if commit.batch > batch or n > number)
                 if left and self.clock() - commit.at <= log.stream.make_up:
                     yield log, id, commit, left

@@ -27,6 +27,7 @@ from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, Source, Stream
 from fishweir.algebra.output_streams import keeps_items
 from fishweir.algebra.returns import ReturnOutput
 from fishweir.catalog.catalog import Catalog
+from fishweir.delivery.bounded import applying
 from fishweir.delivery.stylesheets import BadItem, Stylesheet
 from fishweir.engine.absences import Absences, first_documents, second_sources
 from fishweir.errors import QueryError
@@ -97,8 +98,11 @@ class Materializer:
             if id in targets and (absences := targets[id].absences):
                 read |= set(absences.sources)
             inputs = tuple(other for other, one in streams.values() if read.intersection(sources_of(one)))
-            found[id] = Published(targets[id].position if id in targets else -1, inputs)
+            found[id] = Published(self._settled(targets[id]) if id in targets else -1, inputs)
         return found
+
+    def _settled(self, target: Target) -> int:
+        return self.table.settled(target.numbers, target.position).batch
 
     def _commits(self) -> list[Commit]:
         if not self.targets:
@@ -111,7 +115,7 @@ class Materializer:
         if version == self.version:
             return
         self.version = version
-        added, done = self.catalog.stream_versions(), read_json(self._done, {})
+        added, done = self.catalog.stream_versions(), read_json(self._done, {}, rebuilt="reading the results again")
         before, self.targets = self.targets, {}
         for id, stream in self.catalog.streams().values():
             if stream.virtual is None:
@@ -152,6 +156,8 @@ class Materializer:
     def _publish(self, commit: Commit) -> int:
         due = {id: target for id, target in self.targets.items() if target.position < commit.batch}
         reading = [target for target in due.values() if target.since <= commit.version and commit.matches]
+        if commit.completes >= 0:
+            reading = []  # what is read on from has lost nothing where results are completed
         for target in reading:
             if target.absences:
                 self._wait(target, target.absences, commit)
@@ -159,8 +165,9 @@ class Materializer:
         wanted = frozenset().union(*(target.numbers for target in reading))
         found: dict[int, list[Result]] = defaultdict(list)
         if wanted:
-            for number, result in self.reader.read(self.table, commit, np.array(sorted(wanted), dtype=np.int64)):
-                found[number].append(result)
+            with self.reader.spent.counting():
+                for number, result in self.reader.read(self.table, commit, np.array(sorted(wanted), dtype=np.int64)):
+                    found[number].append(result)
         count = 0
         for target in reading:
             results = [result for number in sorted(target.numbers) for result in found.get(number, ())]
@@ -182,8 +189,10 @@ class Materializer:
         absences = target.absences
         if not absences or not absences.ends or target.position < 0:
             return 0
-        commit = self.table.of_batch(target.position)
+        commit = self.table.settled(target.numbers, target.position)
         reached = min(self.reached(source, commit) for source in absences.sources)
+        if self.table.newest().batch != target.position:
+            return 0  # the job is ahead: there may be matches that have not been read
         due = absences.due(reached)
         if due:
             entries = [(open_log(self.home.streams, stream).entry(number), stream) for _, (stream, number) in due]
@@ -225,7 +234,7 @@ def append(home: Home, target: Target, results: Sequence[Result], batch: int, no
 def _tuples(home: Home, stream: StreamDefinition, results: Sequence[Result]) -> dict[str, Sequence[Any]]:
     """The columns of select lists, or of the tuples themselves where a query of another kind passes them on."""
     rows = [r.output if isinstance(r.output, Mapping) else _item(home, r).values or {} for r in results]
-    return {column_name(name): [row[name] for row in rows] for name, _ in stream.columns}
+    return {column_name(name): [row.get(name) for row in rows] for name, _ in stream.columns}
 
 
 def _documents(home: Home, target: Target, results: Sequence[Result]) -> dict[str, Sequence[Any]]:
@@ -280,7 +289,8 @@ def transform_of(stream: StreamDefinition) -> Transform:
     if stream.stylesheet is None:
         return str.encode
     try:
-        return Stylesheet(stream.stylesheet).apply
+        Stylesheet(stream.stylesheet)
+        return applying(stream.stylesheet)
     except QueryError as error:
         reason = error.reason
 

@@ -41,9 +41,9 @@ def from_opml(document: bytes, taken: Collection[str], known: Collection[str]) -
     try:
         root = parse_document(document)
     except BadDocument as error:
-        raise SourceError(f"it is no OPML: {error}") from None
+        raise SourceError(f"it is not OPML: {error}") from None
     if str(root.tag).lower() != "opml":
-        raise SourceError(f"it is no OPML: the document element is {root.tag}")
+        raise SourceError(f"it is not OPML: the document element is {root.tag}")
     names, urls = {name.lower() for name in taken}, {without_credentials(url) for url in known}
     feeds: list[tuple[str, str]] = []
     for outline in root.iter("outline"):

@@ -1,50 +1,59 @@
 """Queries whose start lies in the past: evaluated over what the logs have since then, beside the job.
 
 In: queries with a `start` that is earlier than the first micro-batch they take part in. Out: their results over the
-documents that arrived between that start and that micro-batch, committed between two micro-batches like any others. A
-thread of low priority evaluates them in a segment of their own, so nobody waits. Commits say which queries are done,
-and which micro-batch was a query's first, so a restart repeats nothing and leaves nothing out.
+documents that arrived since that start, committed between two micro-batches like any others. A thread of low priority
+evaluates them (side_run.py), so nobody waits.
 
-Queries over one document have such results. A join begins with the documents that arrive after its registration.
+A query over one document is evaluated by such a run up to its first micro-batch, by the job from there on. What a join
+finds depends on earlier documents, so its run goes on beside the job until no document from before its first
+micro-batch can be joined any more, and then hands over between two micro-batches. Until then the job evaluates the
+query too, which fills the state that it needs then, but its results do not count: each result comes from one of the
+two. Commits say how far a run has come, whether it is over, and whose results do not count; so a restart repeats
+nothing and leaves nothing out.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fishweir.algebra.nodes import sources_of
-from fishweir.catalog.catalog import Catalog
+from fishweir.algebra.nodes import Shape, Source, sources_of
+from fishweir.catalog.catalog import Catalog, Query
+from fishweir.engine.side_run import Moment, SideRun, SideTime
 from fishweir.evaluate.plan.segments import build_groups, planned_segment, write_segment
-from fishweir.pipeline.batch import MicroBatches
+from fishweir.pipeline.batch import MicroBatches, Past
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
-from fishweir.pipeline.offsets import LogSlice
+from fishweir.pipeline.offsets import Offsets
 from fishweir.pipeline.summary import Summary
-from fishweir.pipeline.worker import MatchTask
 
 logger = logging.getLogger("fishweir.past")
 
 SIDE = "past"
-"""The folder of results that are not committed yet."""
+"""The folder of what is not committed yet."""
 NICE = 10
 STATELESS = ("selections", "filters")
 """The kinds of groups whose results depend on one document."""
+FEW = 1_000
+"""So many entries are evaluated between two micro-batches when a run is about to hand over: it would never catch up
+with a busy job otherwise."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """Queries with the same part of the logs to evaluate."""
+@dataclass
+class Step:
+    """A run at work in its thread."""
 
-    queries: tuple[int, ...]
-    slices: tuple[LogSlice, ...]
-    version: int
+    run: SideRun
+    thread: threading.Thread
+    summary: Summary | None = None
+    failure: Exception | None = None
 
 
 @dataclass
@@ -55,51 +64,131 @@ class PastRuns:
     catalog: Catalog
     table: ResultsTable
     beside: bool = True
-    waiting: list[Run] = field(default_factory=list)
+    runs: list[SideRun] = field(default_factory=list)
     _seen: int = 0
-    _thread: threading.Thread | None = None
-    _done: tuple[Run, Summary] | None = None
-    _failure: Exception | None = None
+    _batches: MicroBatches | None = None
+    _step: Step | None = None
 
     @property
     def working(self) -> bool:
-        looked = self.catalog.version() == self._seen
-        return not looked or bool(self.waiting) or self._thread is not None or self._done is not None
+        if self._batches is None or self._step is not None or self.catalog.version() != self._seen:
+            return True
+        offsets = self._batches.offsets
+        return any(run.left(offsets) for run in list(self.runs))
+
+    def hidden(self, batches: MicroBatches, version: int) -> list[int]:
+        self._look(batches, version)
+        return sorted(number for run in self.runs if run.follows for number in run.queries)
 
     def __call__(self, batches: MicroBatches) -> bool:
-        """Starts what is to be evaluated; commits what has been."""
-        self._look(batches)
-        if self._thread is None and self._done is None and self.waiting:
-            self._start(self.waiting.pop(0), batches.on_commit)
-        if self._thread is not None and not self._thread.is_alive():
-            self._thread = None
-        if self._failure is not None:
-            raise self._failure
-        if self._done is None or self._thread is not None:
+        """Evaluates some more of what is to be evaluated; commits what has been."""
+        self._serve(batches)
+        self._look(batches, self.catalog.version())
+        moved = self._finish(batches)
+        if self._step is None:
+            waiting = [run for run in self.runs if run.left(batches.offsets)]
+            if waiting:
+                self.runs.append(self.runs.pop(self.runs.index(waiting[0])))  # each has its turn
+                moved |= self._begin(waiting[0], batches)
+        return moved
+
+    def _serve(self, batches: MicroBatches) -> None:
+        """The job may have been run by another process in between: then runs begin anew."""
+        if batches is self._batches:
+            return
+        if self._step is not None:
+            self._step.thread.join()
+            self._step = None
+            self.runs.clear()
+        if not self.runs or any(
+            run.shown != self._shown(run.queries[0]) or not run.folder.exists() for run in self.runs
+        ):
+            self._seen, self.runs = 0, []
+            shutil.rmtree(self.home.results / SIDE, ignore_errors=True)
+        self._batches = batches
+
+    def _begin(self, run: SideRun, batches: MicroBatches) -> bool:
+        job = Moment.of(batches)
+        if not self.beside or (run.follows and run.needs_no_past and run.left(job.offsets) <= FEW):
+            self._commit(run, run.step(job), batches)
+            return True
+
+        def work() -> None:
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+            try:
+                step.summary = run.step(job)
+            except Exception as failure:
+                step.failure = failure
+            batches.on_commit()
+
+        step = self._step = Step(run, threading.Thread(target=work, name="fishweir_past", daemon=True))
+        step.thread.start()
+        return False
+
+    def _finish(self, batches: MicroBatches) -> bool:
+        """Commits what a thread has found; whether it has."""
+        step = self._step
+        if step is None or step.thread.is_alive():
             return False
-        (run, summary), self._done = self._done, None
-        batches.commit_past(self.home.results / SIDE, summary, run.version, run.queries)
+        self._step = None
+        if step.failure is not None:
+            raise step.failure
+        assert step.summary is not None, "a thread that has ended has found something or failed"
+        if step.run in self.runs:
+            self._commit(step.run, step.summary, batches)
         return True
 
-    def _look(self, batches: MicroBatches) -> None:
-        version = self.catalog.version()
-        if version == self._seen:
+    def _commit(self, run: SideRun, summary: Summary, batches: MicroBatches) -> None:
+        is_over = run.is_over(batches.offsets)
+        if summary.files or is_over or run.reports:
+            found = Past(run.queries, run.version, summary, dict(run.at), run.watermarks, is_over)
+            batches.commit_past(run.rows, found)
+            run.shown = dict(run.at)
+        if is_over:
+            self.runs.remove(run)
+            shutil.rmtree(run.folder, ignore_errors=True)
+
+    # Which queries
+
+    def _look(self, batches: MicroBatches, version: int) -> None:
+        """Queries may have come or gone."""
+        if version <= self._seen:
             return
         starting = self.catalog.starting(self._seen, version)
         self._seen = version
-        if not starting:
-            return
-        done = {number for commit in self.table.commits() for number in commit.past}
-        runs: dict[tuple[LogSlice, ...], list[int]] = {}
-        rows: dict[int, list[Any]] = {}
-        for row in self.catalog.planned_queries([number for number, _, _ in starting if number not in done]):
-            rows.setdefault(row[0], []).append(row[1])
+        living = self.catalog.queries_by_number([number for run in self.runs for number in run.queries])
+        self.runs = [run for run in self.runs if any(living[number].dropped is None for number in run.queries)]
+        if starting:
+            over = {number for commit in self.table.commits() if commit.is_over for number in commit.past}
+            self._add([one for one in starting if one[0] not in over], batches, version)
+
+    def _add(self, starting: Sequence[tuple[int, int, float]], batches: MicroBatches, version: int) -> None:
+        kinds: dict[int, set[str]] = {}
+        for row in self.catalog.planned_queries([number for number, _, _ in starting]):
+            kinds.setdefault(row[0], set()).add(row[1].kind)
+        found: dict[Any, list[int]] = {}
+        for family, (added, start) in self._families(starting):
+            read = {source for query in family for source in query.shape.sources}
+            begin, live = self._between(read, start, self._live_from(added, batches))
+            if begin != live:
+                follows = any(kinds.get(query.number, set()) - set(STATELESS) for query in family)
+                patience = max(map(_patience, family)) if follows else 0.0
+                key = (*begin.items(),), (*live.items(),), follows, len(family) > 1, patience
+                found.setdefault(key, []).extend(query.number for query in family)
+        for (first, last, follows, reports, _), numbers in found.items():
+            self.runs.append(self._run(numbers, version, dict(first), dict(last), follows, reports))
+
+    def _families(self, starting: Sequence[tuple[int, int, float]]) -> Iterator[tuple[list[Query], tuple[int, float]]]:
+        """Queries that are evaluated together: one by itself, or with the one whose results decide which of its
+        documents are results (`NOT FOLLOWED BY`)."""
+        queries = self.catalog.queries_by_number([number for number, _, _ in starting])
+        by_name = {query.name: query for query in queries.values()}
+        of = {name: query for query in queries.values() if (name := _decided_by(query)) in by_name}
         for number, added, start in starting:
-            templates = rows.get(number, [])
-            if templates and all(one.kind in STATELESS for one in templates):
-                slices = self._slices(number, start, self._live_from(added, batches))
-                runs.setdefault(slices, []).append(number)
-        self.waiting += [Run(tuple(some), slices, version) for slices, some in runs.items() if slices]
+            query = queries[number]
+            if query.name not in of:
+                decides = by_name.get(_decided_by(query) or "")
+                yield [query, decides] if decides else [query], (added, start)
 
     def _live_from(self, added: int, batches: MicroBatches) -> Mapping[str, int]:
         """How far the streams had been evaluated when a query took part for the first time."""
@@ -110,57 +199,50 @@ class PastRuns:
             before |= commit.offsets
         return dict(batches.offsets)
 
-    def _slices(self, number: int, start: float, live: Mapping[str, int]) -> tuple[LogSlice, ...]:
-        """The entries of the streams that a query reads which arrived after its start and before it was live."""
-        read = set(self.catalog.queries_by_number([number])[number].shape.sources)
-        found = []
+    def _between(self, read: Iterable[Source], start: float, live: Mapping[str, int]) -> tuple[Offsets, Offsets]:
+        """Of the streams that queries read, the last entries before their start and before their first micro-batch."""
+        begin, upto, wanted = Offsets(), Offsets(), set(read)
         for id, stream in self.catalog.streams().values():
-            upto = live.get(str(id), 0)
-            if upto and read.intersection(sources_of(stream)):
-                after = _before(open_log(self.home.streams, id), start)
-                if after < upto:
-                    found.append(LogSlice(id, after, upto))
-        return tuple(found)
+            if wanted.intersection(sources_of(stream)):
+                upto[str(id)] = live.get(str(id), 0)
+                begin[str(id)] = min(_before(open_log(self.home.streams, id), start), upto[str(id)])
+        return begin, upto
 
-    def _start(self, run: Run, wake: Callable[[], None]) -> None:
-        if not self.beside:
-            self._done = run, self._evaluate(run)
-            return
+    def _shown(self, query: int) -> Offsets:
+        """Up to where the results of a query are in the table."""
+        for commit in reversed(self.table.commits()):
+            if query in commit.past:
+                return dict(commit.upto)
+        return {}
 
-        def work() -> None:
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-            try:
-                self._done = run, self._evaluate(run)
-            except Exception as failure:
-                self._failure = failure
-            wake()
-
-        self._thread = threading.Thread(target=work, name="fishweir_past", daemon=True)
-        self._thread.start()
-
-    def _evaluate(self, run: Run) -> Summary:
-        folder = self.home.results / SIDE
-        shutil.rmtree(folder, ignore_errors=True)
-        segment = self._segment(run.queries)
-        task = MatchTask(
-            self.home.streams,
-            self.home.plan,
-            (segment,),
-            folder,
-            self.table.sets,
-            self.home.state,
-            run.version,
-            0,
-            {},
-        )
-        logger.info("%d queries start in the past: evaluating what arrived since then", len(run.queries))
-        return task(0, run.slices)
-
-    def _segment(self, queries: Sequence[int]) -> str:
-        groups = build_groups(self.catalog.planned_queries(queries), {})
+    def _run(
+        self, queries: Sequence[int], version: int, begin: Offsets, live: Offsets, follows: bool, reports: bool
+    ) -> SideRun:
         id = f"{SIDE}-{secrets.token_hex(4)}"
-        write_segment(self.home.plan, planned_segment(id, groups, {}))
-        return id
+        write_segment(self.home.plan, planned_segment(id, build_groups(self.catalog.planned_queries(queries), {}), {}))
+        folder, shown = self.home.results / SIDE / id, self._shown(queries[0])
+        assert self._batches is not None, "it is called for micro-batches"
+        job = self._batches.event_time
+        time = SideTime(self.home, self.table, job.began, job.idle_after)
+        logger.info("%d queries start in the past: evaluating what arrived since then", len(queries))
+        return SideRun(
+            self.home, self.table.sets, id, folder, tuple(queries), version, begin, live, shown, follows, reports, time
+        )
+
+
+def _decided_by(query: Query) -> str | None:
+    return query.shape.unless.query if isinstance(query.shape, Shape) and query.shape.unless else None
+
+
+def _patience(query: Query) -> float:
+    """The order of magnitude of a query's windows: one that waits for years does not keep the run of others going."""
+    shape = query.shape
+    if isinstance(shape, Shape):
+        slots = [window.end for window in shape.windows if window.end is not None and not window.rows]
+        seconds = [float(query.constants[slot.index]) for slot in slots]
+    else:
+        seconds = [join.window.seconds or 0.0 for join in getattr(shape, "joins", ())]
+    return math.ceil(math.log10(max([1.0, *seconds]))) if math.inf not in seconds else math.inf
 
 
 def _before(log: Any, start: float) -> int:

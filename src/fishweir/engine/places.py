@@ -15,16 +15,18 @@ class Placed(Protocol):
     def line(self) -> int: ...
 
 
-def refused(statement: Placed, reason: str, word: str = "", after: str = "") -> QueryError:
+def refused(
+    statement: Placed, reason: str, word: str = "", after: str = "", kind: type[QueryError] = QueryError
+) -> QueryError:
     """An error with line, column and caret where the word stands in the text, behind the word `after`."""
     text = statement.text
     begin = _find(text, after, 0) if after else 0
     at = _find(text, word, max(begin, 0)) if word else -1
     if at < 0:
-        return QueryError(reason)
+        return kind(reason)
     before = text[:at]
     line, column = statement.line + before.count("\n"), at - (before.rfind("\n") + 1) + 1
-    return QueryError(reason, "\n" * (statement.line - 1) + text, line, column)
+    return kind(reason, "\n" * (statement.line - 1) + text, line, column)
 
 
 def quoted(statement: Placed, word: str) -> str:

@@ -8,12 +8,13 @@ over feeds read a feed without a stream, as a view (feeds.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream, Shape, Source, StreamDefinition
 from fishweir.algebra.output_streams import output_columns, output_stream
-from fishweir.catalog.change import Change, bound_shape
+from fishweir.catalog.adding import bound_shape
+from fishweir.catalog.change import Change
 from fishweir.engine.places import refused
 from fishweir.errors import QueryError
 
@@ -54,6 +55,12 @@ class Published:
             kind = "query" if statement.feed is None else "feed"
             raise refused(statement, f"{kind} {name}: {readers} read it with the columns {had}; drop them first", name)
         self._shapes[name] = shape
+
+    def publish(self, like: CreateQuery, names: Sequence[str]) -> None:
+        """Queries like one that is bound, whose names mean nothing yet."""
+        self._shapes |= dict.fromkeys(names, bound_shape(like))
+        if like.feed is None:
+            self._bound.update(names)
 
     def declare(self, name: str, is_feed: bool = False) -> bool:
         """Makes a stream of a published query or feed that somebody reads; whether there is such a query."""

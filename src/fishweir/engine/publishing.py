@@ -48,5 +48,7 @@ class Publishing(ABC):
         batch = documents_batch(log.stream, documents, timestamps, ids, self.clock())
         numbers = log.append(batch)
         ring(self.home)
-        given = batch.column("id").to_pylist()
-        return [id or f"{stream}-{n}" for n, id in zip(numbers, given, strict=True)]
+        given = batch.column("id")
+        if given.null_count == len(given):
+            return [f"{stream}-{n}" for n in numbers]
+        return [id or f"{stream}-{n}" for n, id in zip(numbers, given.to_pylist(), strict=True)]

@@ -9,58 +9,59 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import replace
+from itertools import chain, groupby
 from pathlib import Path
+from typing import Any
 
+from fishweir.algebra.alike import Alike, alike, runs
 from fishweir.algebra.changes import SUFFIX, changes_stream
 from fishweir.algebra.clauses import to_normals
-from fishweir.algebra.column_joins import block_of
 from fishweir.algebra.documents import xml_name
-from fishweir.algebra.emptiness import Emptiness, emptiness_of
-from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe, Unsubscribe
-from fishweir.algebra.formula import Or, RelativePath, paths_of
+from fishweir.algebra.feeds import (
+    CreateFeed,
+    DropFeed,
+    FeedQuery,
+    RegisterFeed,
+    Selection,
+    Subscribe,
+    Unsubscribe,
+    to_query,
+)
+from fishweir.algebra.formula import RelativePath
 from fishweir.algebra.nodes import (
     DERIVED,
     ON_CHANGE,
     Action,
-    ColumnOutput,
     CreateQuery,
     CreateStream,
     DropQueries,
     DropQuery,
     Schedule,
     Shape,
-    Source,
     Statement,
     StreamDefinition,
 )
 from fishweir.algebra.views import FeedError, Publication, reads
-from fishweir.catalog.change import Change, Living, bound_shape
+from fishweir.catalog.adding import bound_shape
+from fishweir.catalog.change import CHUNK, Change, Living
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.registry import Outputs
+from fishweir.engine.bulk import Bound, bind_alike
 from fishweir.engine.changes import with_changes
+from fishweir.engine.columns_read import columns_read
+from fishweir.engine.conditions import emptiness
 from fishweir.engine.dated import dated_slots, time_text
 from fishweir.engine.feeds import Feeds
 from fishweir.engine.never import never_fires
 from fishweir.engine.ordering import Unordered, with_orders
 from fishweir.engine.places import quoted, refused
+from fishweir.engine.preferred import unknown_pattern
 from fishweir.engine.published import Published
 from fishweir.engine.registering import FeedRegistration
-from fishweir.errors import QueryError
+from fishweir.errors import QueryError, SourceError, SourceRefused
+from fishweir.guard import GuardError
 from fishweir.intake import check_source, is_url, without_credentials
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """What is known of a shape once it is checked: as written and as stored, the constants that are times, and which
-    of its conditions might exclude each other."""
-
-    written: Shape | Selection | FeedQuery
-    shape: Shape | Selection | FeedQuery
-    dated: dict[int, str]
-    emptiness: Emptiness | None
-    actions: tuple[Action, ...] = ()
 
 
 class Registration:
@@ -79,6 +80,7 @@ class Registration:
         )
         self.derived: set[str] = set()
         self._bound: dict[tuple[int, tuple[Action, ...]], Bound] = {}
+        self._known: dict[int, Bound] = {}
 
     def run(self, statements: Sequence[Statement]) -> list[str]:
         """Stores the statements in order; the names of the queries they create."""
@@ -95,13 +97,28 @@ class Registration:
 
     def add_queries(self, statements: Iterable[CreateQuery | CreateFeed]) -> Iterator[str]:
         """Adds the queries; the names of those that somebody has written."""
-        names = self.change.add_queries(self.bind(to_query(statement)) for statement in statements)
+        return self.add_alike(runs(map(to_query, statements), CHUNK))
+
+    def add_alike(self, given: Iterable[Alike]) -> Iterator[str]:
+        """The same for queries that are known to differ in names and constants only."""
+        names = self.change.add_alike(chain.from_iterable(bind_alike(self, some) for some in given))
         return (name for name in names if name not in self.derived)
+
+    def bound_of(self, statement: CreateQuery) -> Bound:
+        """What is known of the shape of a statement that has been bound."""
+        return self._known[id(statement.shape)]
+
+    def publish(self, like: CreateQuery, names: Sequence[str | None], constants: Sequence[Any]) -> None:
+        """Others may read these queries by their names from here on."""
+        given = [str(name) for name in names]
+        if like.feed is not None:
+            self.feeds.publish(like.feed, given, constants)
+        self.published.publish(like, given)
 
     def _other(self, statement: Statement) -> list[str]:
         match statement:
             case CreateStream(stream):
-                self._add_stream(replace(statement, stream=self._absolute(stream)))
+                self._create_stream(statement, stream)
             case CreateFeed():
                 return self.replace_feed(to_query(statement))
             case RegisterFeed():
@@ -125,7 +142,7 @@ class Registration:
             self._bound.clear()
             queries = self.feeds.replaced(statement)
             self.published.check_cycle(statement, reads(Publication(statement.shape)))  # type: ignore[arg-type]
-            self.change.replace_queries([self.bind(query) for query in queries])
+            self.change.replace_queries([alike([self.bind(query)]) for query in queries])
         return [str(statement.name)]
 
     def drop_many(self, names: Sequence[str]) -> None:
@@ -181,6 +198,13 @@ class Registration:
         self.change.expire(now)
         self.published.sweep(list(self.streams))
 
+    def _create_stream(self, statement: CreateStream, stream: StreamDefinition) -> None:
+        try:
+            self._add_stream(replace(statement, stream=self._absolute(stream)))
+        except (SourceError, GuardError) as error:
+            word = quoted(statement, stream.path or "")
+            raise refused(statement, str(error), word, kind=SourceRefused) from error
+
     def _add_stream(self, statement: CreateStream) -> None:
         name, virtual = statement.stream.name, statement.stream.virtual
         if virtual != name and self.feeds.is_published(name):
@@ -221,9 +245,11 @@ class Registration:
             except QueryError as error:
                 raise self._refused(statement, f"cannot be planned: {error}") from error
             actions = tuple(self.resolved(statement, action) for action in statement.actions)
-            dated, emptiness = dated_slots(shape, self.streams), _emptiness(shape)
-            self._bound[key] = Bound(written, shape, dated, emptiness, actions)
+            known = Bound(written, shape, dated_slots(shape, self.streams), emptiness(shape), actions)
+            self._bound[key] = self._known[id(shape)] = known
         bound = self._bound[key]
+        if (unknown := unknown_pattern(statement)) is not None:
+            raise self._refused(statement, *unknown, "pref")
         if bound.shape is not bound.written:
             statement = replace(statement, shape=bound.shape)
         if bound.dated:
@@ -244,7 +270,7 @@ class Registration:
                 self.derived.add(str(statement.name))
         elif statement.published:
             self.published.keep_shape(statement)
-        schedule = self.scheduled(statement.schedule)
+        schedule = statement.schedule if statement.derived else self.scheduled(statement.schedule)
         if not statement.actions and schedule == statement.schedule:
             return statement
         return replace(statement, actions=bound.actions, schedule=schedule)
@@ -322,9 +348,7 @@ class Registration:
             stream = StreamDefinition(name, path=name, format="xml")
             self._add_stream(CreateStream(stream, text=f"create stream '{name}' from '{name}' format xml"))
             return
-        rows = self.streams.get(name.removesuffix(SUFFIX))
-        if name.endswith(SUFFIX) and rows is not None and rows.rows is not None:
-            self._add_stream(CreateStream(changes_stream(rows), text=f"changes of {rows.name}"))
+        if self._declare_changes(name):
             return
         path = self.base / name
         if not path.is_file():
@@ -334,9 +358,17 @@ class Registration:
         stream = self._absolute(StreamDefinition(name, path=name, format="xml"))
         self._add_stream(CreateStream(stream, text=f"create stream '{name}' from '{name}' format xml"))
 
+    def _declare_changes(self, name: str) -> bool:
+        """`NAME.changes` of a stream of rows is a stream."""
+        rows = self.streams.get(name.removesuffix(SUFFIX))
+        if not name.endswith(SUFFIX) or rows is None or rows.rows is None:
+            return False
+        self._add_stream(CreateStream(changes_stream(rows), text=f"changes of {rows.name}"))
+        return True
+
     def _declare_feed(self, name: str) -> bool:
-        """A published query or a URL that a query over feeds names is a feed of that name."""
-        if self.published.declare(name):
+        """A published query, the changes of a stream or a URL that a query over feeds names is a feed of that name."""
+        if self.published.declare(name) or self._declare_changes(name):
             return True
         if not is_url(name):
             return False
@@ -358,34 +390,3 @@ def _kind(statement: Statement) -> str:
     if isinstance(statement, CreateQuery) or (isinstance(statement, CreateFeed) and not statement.replace):
         return "query"
     return "drop" if isinstance(statement, DropQuery) else ""
-
-
-def to_query(statement: CreateQuery | CreateFeed) -> CreateQuery:
-    """A feed is a query that others may read by its name."""
-    if isinstance(statement, CreateQuery):
-        return statement
-    return CreateQuery(
-        statement.query, statement.constants, statement.name, text=statement.text, line=statement.line, published=True
-    )
-
-
-def columns_read(shape: Shape | Selection | FeedQuery) -> Iterator[tuple[Source, list[RelativePath]]]:
-    """The columns that a query in SQL reads of each of its sources."""
-    if isinstance(shape, Selection) and shape.columns:
-        shown = [path for _, path in shape.output.columns] if shape.output else []
-        for part in shape.filters:
-            yield part.source, [*shown, *paths_of(part.formula)]
-    if isinstance(shape, Shape) and shape.formula is not None:
-        read = list(paths_of(shape.formula))
-        for i, block in enumerate(shape.blocks):
-            own = [column.path for column in shape.columns if isinstance(column, ColumnOutput) and column.block == i]
-            yield block.source, [*own, *(path[1:] for path in read if block_of(path) == i)]
-
-
-def _emptiness(shape: Shape | Selection | FeedQuery) -> Emptiness | None:
-    """Of conditions on columns; a feed's item may have several values at a path, each for one of its conditions."""
-    if isinstance(shape, Selection) and shape.columns:
-        return emptiness_of(Or(tuple(part.formula for part in shape.filters)))
-    if isinstance(shape, Shape) and shape.formula is not None:
-        return emptiness_of(shape.formula)
-    return None

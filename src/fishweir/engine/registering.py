@@ -13,6 +13,8 @@ from pathlib import Path
 from fishweir.algebra.feeds import FeedName, FeedQuery, RegisterFeed, Subscribe, Unsubscribe
 from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, CreateStream, Schedule, StreamDefinition
 from fishweir.catalog.change import Change
+from fishweir.catalog.deliveries import subscriptions
+from fishweir.catalog.subscribers import standing
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.delivery.stylesheets import Stylesheet
@@ -81,7 +83,7 @@ class FeedRegistration:
             raise refused(statement, f"there is no feed '{feed}' to subscribe to", feed, "to")
         sheet = self._stylesheet(statement, statement.stylesheet)
         action, schedule = self._resolved(statement, statement.action), self.scheduled(statement.schedule)
-        if query != feed and self.change.shape(query) is None:
+        if query != feed and not self.change.has(query):
             everything = FeedQuery(FeedName(feed))
             self.add_query(CreateQuery(everything, (), query, text=f"all items of {feed}", derived=True))
         row = self.subscribers.row(query, feed, action, schedule, statement.text, sheet, by_query=False)
@@ -89,7 +91,7 @@ class FeedRegistration:
 
     def _query_of(self, feed: str) -> str | None:
         """The query that gives what is subscribed to."""
-        if self.change.shape(feed) is not None or self.feeds.is_published(feed):
+        if self.change.has(feed) or self.feeds.is_published(feed):
             return feed
         return f"{ITEMS}{feed}" if feed in self.streams else None
 
@@ -106,6 +108,12 @@ class FeedRegistration:
         for query in ended:
             self._sweep(query)
         return bool(ended)
+
+    def end_one(self, id: int) -> None:
+        """Ends a subscription by its id."""
+        (query,) = [one.query for one in standing(self.change.connection, subscriptions.c.id == id)]
+        self.subscribers.end(subscriptions.c.id == id)
+        self._sweep(query)
 
     def _sweep(self, query: str) -> None:
         """What was there for subscribers alone goes with the last of them."""

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fishweir.catalog.catalog import Catalog
-from fishweir.engine.check import OnProgress, Report, check
+from fishweir.catalog.sums import RESTORE
+from fishweir.engine.check import OnProgress, Report, check, rebuilt_by_the_job
 from fishweir.errors import HomeError
 from fishweir.pipeline.commits import ResultsTable
-from fishweir.pipeline.home import FORMAT, Home, write_json
+from fishweir.pipeline.home import FORMAT, CatalogNote, Home, write_json
 from fishweir.sealed import read_sealed, seal_of
 
 
@@ -34,14 +35,24 @@ class Repaired:
         return "\n".join(["rebuilt:", *lines, *(["lost for good, unless a backup has it:", *lost] if lost else [])])
 
 
-def repair(home: Path | str, discard: bool = False, on_progress: OnProgress | None = None) -> Repaired:
+def repair(
+    home: Path | str,
+    discard: bool = False,
+    on_progress: OnProgress | None = None,
+    accept_older_catalog: bool = False,
+) -> Repaired:
     """Rebuilds what can be rebuilt. With `discard`, the newest micro-batch is given up where its commit or its results
-    are damaged: the next run evaluates its documents again."""
+    are damaged: the next run evaluates its documents again. With `accept_older_catalog`, the home goes on with a
+    catalog that has lost its newest changes."""
     place = Home(home)
+    if not place.path.exists():
+        raise HomeError(f"there is no home at {place.path}")
     with place.job_lock():
         done = [*_identity(place), *_streams(place), *_lists(place), *_counters(place), *_plan(place)]
         if discard:
             done += _newest(place)
+        if accept_older_catalog:
+            done += _older_catalog(place)
     return Repaired(tuple(done), check(place.path, on_progress))
 
 
@@ -78,10 +89,12 @@ def _identity(home: Home) -> Iterator[str]:
 
 
 def _streams(home: Home) -> Iterator[str]:
-    if not (home.path / "catalog.db").exists():
-        return
-    catalog = Catalog(home.path / "catalog.db")
-    for id, stream in catalog.streams().values():
+    try:
+        catalog = Catalog(home.path / "catalog.db", is_new=False)
+        streams = catalog.streams()
+    except HomeError:
+        return  # the check that follows says so
+    for id, stream in streams.values():
         path = home.streams / str(id) / "stream.json"
         if path.exists() and not _is_whole(path):
             yield _aside(home, path)
@@ -89,6 +102,22 @@ def _streams(home: Home) -> Iterator[str]:
             home.add_stream(id, stream)
             yield f"{path} is written anew from the catalog"
     catalog.close()
+
+
+def _older_catalog(home: Home) -> Iterator[str]:
+    """Lets the home go on with a catalog that is behind, unless results name what it has lost."""
+    noted, catalog = home.catalog_noted(), Catalog(home.path / "catalog.db", is_new=False)
+    try:
+        now = catalog.version()
+        used = max((commit.version for commit in ResultsTable(home.results).commits()), default=0)
+        if used > now:
+            raise HomeError(f"{catalog.place} has {now:,} changes, but results were found with {used:,}: {RESTORE}")
+        if (now, catalog.generation()) < (noted.version, noted.generation):
+            home.note_catalog(CatalogNote(now, catalog.generation()))
+            lost = f"; the changes {now + 1:,} to {noted.version:,} are lost for good" if now < noted.version else ""
+            yield f"{catalog.place} is accepted as it is{lost}; what was delivered since may be delivered again"
+    finally:
+        catalog.close()
 
 
 def _lists(home: Home) -> Iterator[str]:
@@ -107,9 +136,9 @@ def _lists(home: Home) -> Iterator[str]:
 
 
 def _counters(home: Home) -> Iterator[str]:
-    for path in (home.statistics, *home.streams.glob("*/walked.json"), *home.streams.glob("*/lateness.json")):
+    for path in rebuilt_by_the_job(home):
         if path.exists() and not _is_whole(path):
-            yield f"{_aside(home, path)}; the job counts anew"
+            yield f"{_aside(home, path)}; the next run makes it anew"
 
 
 def _plan(home: Home) -> Iterator[str]:

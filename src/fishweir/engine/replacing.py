@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fishweir.algebra.feeds import CreateFeed
-from fishweir.algebra.nodes import CreateQuery, Statement
+import sqlalchemy as sa
+
+from fishweir.algebra.alike import alike
+from fishweir.algebra.feeds import CreateFeed, Selection, Subscribe, to_query
+from fishweir.algebra.nodes import CreateQuery, Shape, Statement
+from fishweir.catalog.deliveries import subscriptions
 from fishweir.catalog.standing import act
-from fishweir.engine.register import Registration, to_query
+from fishweir.engine.register import Registration
 from fishweir.errors import QueryError
 from fishweir.languages.standing import parse_clauses
 
@@ -16,9 +20,9 @@ from fishweir.languages.standing import parse_clauses
 def change_actions(registration: Registration, name: str, clauses: str) -> None:
     """Other actions and times for a query that stands."""
     change, given = registration.change, parse_clauses(clauses, f"query {name}")
-    shape = change.shape(name)
-    if shape is None:
-        raise QueryError(f"there is no query {name}")
+    shape = _standing(registration, name)
+    if given.start is not None:
+        raise QueryError(f"query {name}: when it starts cannot be changed; replace it, or drop it and create it again")
     schedule = registration.scheduled(given.schedule(change.subscribers.now))
     statement = CreateQuery(shape, (), name, given.actions, schedule, clauses)
     actions = tuple(registration.resolved(statement, action) for action in given.actions)
@@ -33,12 +37,30 @@ def replace_query(registration: Registration, statements: Sequence[Statement]) -
         return registration.replace_feed(to_query(last))[0]
     if not isinstance(last, CreateQuery) or last.name is None:
         raise QueryError("only a query with a name can be replaced")
-    if change.shape(last.name) is None:
-        raise QueryError(f"there is no query {last.name}")
+    _standing(registration, last.name)
     registration.run(before)
     read = change.sources(last.name)
     bound = registration.bind(last)
-    change.replace_queries([bound])
+    change.replace_queries([alike([bound])])
     act(change, bound)
     registration.published.sweep(read)
     return last.name
+
+
+def replace_subscription(registration: Registration, id: int, statements: Sequence[Statement]) -> str:
+    """Another subscription in place of one; what the old one still has is delivered at once."""
+    if len(statements) != 1 or not isinstance(statements[0], Subscribe):
+        raise QueryError(f"subscription {id} can be replaced by one statement 'subscribe to ...' only")
+    change = registration.change
+    change.subscribers.expire(subscriptions.c.id == id, change.take(1), change.subscribers.now)
+    change.connection.execute(sa.update(subscriptions).where(subscriptions.c.id == id).values(paused=False))
+    registration.run(statements)
+    return statements[0].feed
+
+
+def _standing(registration: Registration, name: str) -> Shape | Selection:
+    shape = registration.change.shape(name)
+    if shape is None:
+        is_paused = registration.change.is_paused(name)
+        raise QueryError(f"the query {name} is paused: resume it first" if is_paused else f"there is no query {name}")
+    return shape

@@ -10,6 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,6 +30,8 @@ from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import heads
 from fishweir.pipeline.settings import AHEAD
 
+EXPIRE_EVERY = 1.0
+"""Seconds after which an idle job looks for what has expired; a micro-batch does so too."""
 POLL, LONGEST_POLL = 0.05, 0.4
 """Seconds after which sources are asked again, more and more while nothing moves; a commit wakes the runner at once."""
 
@@ -71,6 +74,7 @@ class Runner:
         make_up: MakeUp,
         clock: Callable[[], float] = time.time,
         guard: Guard = Guard(),
+        expire: Callable[[], None] = lambda: None,
     ) -> None:
         self.home, self.catalog, self.batches, self.job = home, catalog, batches, job
         self.office, self.feeders, self.stopped = office, feeders, stopped
@@ -85,6 +89,7 @@ class Runner:
         self.thread = threading.get_ident()
         self.version = -1
         self.idle_rounds = 0
+        self.expire, self._expired = expire, -math.inf
 
     def run(
         self, until_idle: bool, on_progress: Callable[[Progress], None] | None, timeout: float | None = None
@@ -92,10 +97,10 @@ class Runner:
         ends = None if timeout is None else time.monotonic() + timeout
         self.thread = threading.get_ident()
         self._open_sources()
-        self.office.start()
-        self.job.start()
         pause = POLL
-        try:
+        with self._ending():
+            self.office.start()
+            self.job.start()
             while not self.stopped.is_set() and (ends is None or time.monotonic() < ends):
                 busy = self.step()
                 idle = not busy and self._caught_up()
@@ -104,18 +109,26 @@ class Runner:
                     on_progress(self._progress(idle))
                 if idle and until_idle:
                     break
-                pause = min(LONGEST_POLL, 1.25 * pause) if idle else POLL
+                waits = not busy and not any(source.working for source in self.sources.values())
+                pause = min(LONGEST_POLL, 1.25 * pause) if waits else POLL  # commits wake it
                 if not busy:
                     self._woken.wait(pause)
                     self._woken.clear()
-        finally:
-            self.job.stop()
-            for feeder in list(self.feeders.values()):
-                feeder.stop()
-            for source in self.sources.values():
-                _close(source)
-            self.materializer.pending()
-            self.office.stop()
+
+    def _ending(self) -> ExitStack:
+        """Ends everything that a run has started, the last first, whatever fails meanwhile."""
+        ending = ExitStack()
+        ending.callback(self.office.stop)
+        ending.callback(self.materializer.pending)
+        ending.callback(self._end_sources)
+        ending.callback(self.job.stop)
+        return ending
+
+    def _end_sources(self) -> None:
+        for feeder in list(self.feeders.values()):
+            feeder.stop()
+        for source in self.sources.values():
+            _close(source)
 
     def wait_idle(self, timeout: float) -> bool:
         """Waits, in another thread, until a whole round, from now on, found nothing left to do.
@@ -140,6 +153,9 @@ class Runner:
 
     def step(self) -> bool:
         """One round; whether anything moved."""
+        if time.monotonic() >= self._expired + EXPIRE_EVERY:
+            self.expire()
+            self._expired = time.monotonic()
         self._open_sources()
         self._start_feeders()
         moved, ahead = 0, self.ahead()
@@ -154,6 +170,8 @@ class Runner:
         delivered = self._deliver()
         passed_on = self.materializer.pending()
         if not (moved or evaluated or passed_on) and not self.ahead():
+            if self.batches.shedder:
+                self.batches.shedder.rest()
             passed_on = self.make_up.pending()
         if passed_on:
             ring(self.home)

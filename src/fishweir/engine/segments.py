@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from fishweir.algebra.clauses import constants_of, to_normals
+from fishweir.algebra.clauses import constants_in_order, to_normals
 from fishweir.algebra.nodes import Constant
-from fishweir.catalog.change import Added, Change
+from fishweir.catalog.adding import Added
+from fishweir.catalog.change import Change
 
 if TYPE_CHECKING:
     from fishweir.engine.planning import Planning
@@ -27,7 +28,7 @@ MOST = 100_000
 @contextmanager
 def written_in_bulk(change: Change, planning: Callable[[], Planning]) -> Iterator[None]:
     writer = _Writer(change, planning)
-    change.on_added = writer.add
+    change.adding.on_added = writer.add
     yield
     writer.write()
 
@@ -36,24 +37,28 @@ class _Writer:
     def __init__(self, change: Change, planning: Callable[[], Planning]) -> None:
         self.change, self.planning = change, planning
         self.waiting: list[Added] = []
+        self.size = 0
         self.any = False
 
     def add(self, some: Sequence[Added]) -> None:
         self.waiting += some
-        if len(self.waiting) >= MOST:
+        self.size += sum(len(one.constants) for one in some)
+        if self.size >= MOST:
             self.write()
 
     def write(self) -> None:
-        if self.waiting and (self.any or len(self.waiting) >= BULK):
-            after, upto = self.waiting[0].change - 1, self.waiting[-1].change
+        if self.waiting and (self.any or self.size >= BULK):
+            last = self.waiting[-1]
+            after, upto = self.waiting[0].change - 1, last.change + len(last.constants) - 1
             piece = self.planning().write(after, upto, _rows(self.waiting))
             self.change.add_segment(after, upto, piece.size, piece.plan, piece.asked)
-            self.waiting, self.any = [], True
+            self.waiting, self.size, self.any = [], 0, True
 
 
-def _rows(added: Sequence[Added]) -> Iterator[tuple[int, Any, list[Constant]]]:
+def _rows(added: Sequence[Added]) -> Iterator[tuple[int, Any, Sequence[Constant]]]:
     """The queries as planners want them."""
-    normals = {id(one.shape): to_normals(one.shape) for one in {id(one.shape): one for one in added}.values()}
-    for one in added:
-        for normal in normals[id(one.shape)]:
-            yield one.number, normal.template, constants_of(normal, one.constants)
+    for some in added:
+        for normal in to_normals(some.shape):
+            ordered = constants_in_order(normal)
+            for number, constants in enumerate(some.constants, some.number):
+                yield number, normal.template, ordered(constants)

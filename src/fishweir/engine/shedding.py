@@ -8,14 +8,28 @@ from collections.abc import Callable
 from fishweir.algebra.nodes import Source
 from fishweir.catalog.catalog import Catalog
 from fishweir.catalog.wishes import preferences
+from fishweir.delivery.office import Office
+from fishweir.pipeline.calibration import calibrated
 from fishweir.pipeline.home import Home
+from fishweir.pipeline.results import ResultReader
 from fishweir.pipeline.shed import Shedder, Wishes
-from fishweir.shedding.decision import Wish
 from fishweir.shedding.overload import Overload
+from fishweir.shedding.suspension import Wish
 
 
-def shedder_of(home: Home, catalog: Catalog, overload: Overload | None) -> Shedder | None:
-    return None if overload is None else Shedder(home, overload, wishes_of(catalog))
+def shedder_of(
+    home: Home, catalog: Catalog, overload: Overload | None, reader: ResultReader, office: Office
+) -> Shedder | None:
+    """The shedder of a job with a target latency; under overload mails are gathered to digests."""
+    if overload is None:
+        return None
+    office.outbox.is_overloaded = lambda: overload.shedding
+    calibrated()  # under overload there is no time for it
+
+    def behind() -> int:
+        return sum(commit.documents for commit in office.collector.waiting())
+
+    return Shedder(home, overload, wishes_of(catalog), reader.spent, behind)
 
 
 def wishes_of(catalog: Catalog) -> Callable[[int], Wishes]:
@@ -32,7 +46,8 @@ def wishes_of(catalog: Catalog) -> Callable[[int], Wishes]:
 
 def _by_source(catalog: Catalog) -> Wishes:
     found: defaultdict[Source, list[Wish]] = defaultdict(list)
-    for shape, preference, subscribers in preferences(catalog.engine):
+    read = [stream.virtual for _, stream in catalog.streams().values() if stream.virtual]
+    for shape, preference, subscribers, is_sent, is_read in preferences(catalog.engine, read):
         for source in dict.fromkeys(shape.sources):
-            found[source].append(Wish(preference, subscribers))
+            found[source].append(Wish(preference, subscribers, shape, is_sent or is_read, is_read))
     return found

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from fishweir.algebra.intervals import interval_text
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
-from fishweir.engine.make_up import made_up
 from fishweir.engine.timeliness import Timeliness, missing, timeliness
-from fishweir.pipeline.commits import ResultsTable
+from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import Home, about_feed, open_log
-from fishweir.pipeline.walked import load_walked
+from fishweir.pipeline.settings import WALKED
+from fishweir.sealed import read_json
+from fishweir.shedding.decision import StreamShed
 
 if TYPE_CHECKING:
     from fishweir.pipeline.results import ResultReader
@@ -91,6 +92,12 @@ class StreamStatus:
     """What a feed says of itself: title, link and description."""
     shed: int = 0
     """Items that were left out under overload."""
+    cut: int = 0
+    """Items that were evaluated without some patterns."""
+    completed: int = 0
+    """Of those, the ones whose results came again, whole."""
+    shedding: str = ""
+    """What the last micro-batch left out."""
     made_up: int = 0
     """Of those, the ones that were evaluated later."""
 
@@ -132,6 +139,11 @@ class EngineStatus:
             if s.shed:
                 later = f", {s.made_up:,} evaluated later" if s.made_up else ""
                 lines.append(f"    {s.shed:,} left out under overload{later}")
+            if s.cut:
+                later = f", {s.completed:,} completed later" if s.completed else ""
+                lines.append(f"    {s.cut:,} evaluated without some patterns under overload{later}")
+            if s.shedding:
+                lines.append(f"    shedding now: leaving out {s.shedding}")
             if s.times is not None:
                 lines.append(f"    {s.times}, watermark {moment(s.times.watermark)}")
         lines += [f"  subscription to {s.feed}: {s}" for s in self.subscriptions[:SHOWN]]
@@ -179,6 +191,17 @@ def query_status(
     )
 
 
+def _made_up(home: Home, stream: int) -> int:
+    from fishweir.engine.make_up import made_up  # late: few streams have it, and it loads Arrow
+
+    return made_up(open_log(home.streams, stream))
+
+
+def _shedding(commit: Commit, stream: int) -> str:
+    decided = commit.shedding.get(str(stream))
+    return "" if decided is None else str(StreamShed.from_json(decided))
+
+
 def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: dict[int, str]) -> EngineStatus:
     commits = table.commits()
     aside: Counter[int] = Counter()
@@ -188,20 +211,23 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
     done, streams = table.offsets(), {}
     for name, (id, stream) in catalog.streams().items():
         head = open_log(home.streams, id).head()
-        counted = load_walked(home, id)
+        counted = read_json(home.streams / str(id) / WALKED, {})
         streams[name] = StreamStatus(
             name,
             head,
             done.get(str(id), 0),
             aside[id],
             troubles.get(id),
-            counted.elements,
-            counted.skipped,
-            counted.paths,
+            counted.get("elements", 0),
+            counted.get("skipped", 0),
+            counted.get("paths", 0),
             timeliness(home, table, name, id),
             about_feed(home, id) if stream.format == "feed" else {},
             sum(commit.shed.get(str(id), 0) for commit in commits),
-            made_up(open_log(home.streams, id)) if stream.make_up else 0,
+            sum(commit.cut.get(str(id), 0) for commit in commits),
+            sum(commit.cut.get(str(id), 0) for commit in commits if table.is_completed(commit.batch)),
+            _shedding(table.newest(), id),
+            _made_up(home, id) if stream.make_up else 0,
         )
     version, runs = catalog.version(), table.newest().states
     return EngineStatus(
@@ -209,7 +235,7 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
         catalog.living(0, version),
         len(commits),
         sum(c.documents for c in commits),
-        sum(c.matches for c in commits),
+        sum(c.matches for c in commits if c.completes < 0),
         sum(c.aside for c in commits),
         sum(run["documents"] for run in runs),
         len(runs),

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream
-from fishweir.catalog.catalog import Catalog, Query
+from fishweir.catalog.catalog import Query
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.administration import Administration, schedule_of
 from fishweir.engine.background import Background, start_beside
+from fishweir.engine.own_catalog import counted_run, note, open_catalog
 from fishweir.engine.publishing import Publishing
 from fishweir.engine.pushed import open_to_all
 from fishweir.errors import HomeError, QueryError
@@ -29,10 +30,9 @@ from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
 from fishweir.shedding.overload import Overload
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from fishweir.delivery.office import Office
     from fishweir.engine.aside import SetAside
+    from fishweir.engine.past import PastRuns
     from fishweir.engine.planning import Planning
     from fishweir.engine.register import Registration
     from fishweir.engine.runner import Feeder, Progress, Runner
@@ -90,7 +90,7 @@ class Weir(Administration, Publishing):
         self.state_limit, self.idle_after, self._opened = state_limit, idle_after, clock()
         self.home = Home(home)
         self.home.create()
-        self.catalog = Catalog(catalog or self.home.path / "catalog.db", self.home.id, not self.home.has_streams)
+        self.catalog = open_catalog(self.home, catalog)
         self._strategies = strategies
         if strategies:
             _ = self.planning  # says at once where there is no such strategy
@@ -123,13 +123,13 @@ class Weir(Administration, Publishing):
 
     def register_many(self, statement: str, rows: Any, on_progress: Callable[[int], None] | None = None) -> int:
         """Registers one query per row, with the row's values for `$column`; how many there were."""
-        from fishweir.languages.bulk import render_rows, to_rows
-        from fishweir.languages.script import parse_many
+        from fishweir.languages.bulk import to_rows
+        from fishweir.languages.many import parse_rows
 
-        texts = render_rows(statement, to_rows(rows))
+        parsed = parse_rows(statement, to_rows(rows), self.clock())
         count = 0
         with self._registration() as registration:
-            for count, _ in enumerate(registration.add_queries(parse_many(texts)), 1):
+            for count, _ in enumerate(registration.add_alike(parsed), 1):
                 if on_progress is not None and count % 10_000 == 0:
                     on_progress(count)
         self._make_streams()
@@ -170,9 +170,10 @@ class Weir(Administration, Publishing):
         `latency` in seconds it sheds under overload, where streams and queries allow it."""
         if latency is not None:
             self.overload = Overload(latency)
-        with self.home.job_lock():
+        with self.home.job_lock(), counted_run(self.home, self.catalog):
             stopped = self._stopped = threading.Event()
             self._prepare()
+            self.catalog.verify()
             rebuilder = self._new_rebuilder()
             self._runner = self._new_runner(stopped, rebuilder)
             try:
@@ -188,9 +189,9 @@ class Weir(Administration, Publishing):
             self._starting = start_beside(lambda: self.spark)
 
     def _new_runner(self, stopped: threading.Event, rebuilder: Rebuilder) -> Runner:
+        from fishweir.engine.completions import Completions, OneByOne
         from fishweir.engine.make_up import MakeUp
         from fishweir.engine.materialize import Materializer
-        from fishweir.engine.past import PastRuns
         from fishweir.engine.runner import Runner
         from fishweir.engine.shedding import shedder_of
         from fishweir.pipeline.batch import MicroBatches
@@ -209,8 +210,8 @@ class Weir(Administration, Publishing):
             self.state_limit,
         )
         materializer.reached = batches.reached
-        batches.shedder = shedder_of(self.home, self.catalog, self.overload)
-        batches.between = PastRuns(self.home, self.catalog, self.table, self.runs_beside)
+        batches.shedder = shedder_of(self.home, self.catalog, self.overload, self._reader, self._office)
+        batches.between = OneByOne((self._past, Completions(self.home, self.table, self.clock)))
         return Runner(
             self.home,
             self.catalog,
@@ -224,6 +225,7 @@ class Weir(Administration, Publishing):
             MakeUp(self.home, self.table, self.overload, self.clock),
             self.clock,
             self.outputs.guard,
+            self._expire,
         )
 
     def _new_rebuilder(self) -> Rebuilder:
@@ -287,8 +289,9 @@ class Weir(Administration, Publishing):
 
         def read() -> Iterator[ResultBatch]:
             for commit in self.table.commits():
-                for batch in self._reader.batches(self.table, commit, wanted) if commit.matches else ():
-                    yield batch if name is not None else batch.those(lambda query: not query.name.startswith(DERIVED))
+                may_have = self._reader.may_have(self.table, commit, wanted)
+                for batch in self._reader.batches(self.table, commit, wanted) if may_have else ():
+                    yield batch if name is not None else batch.those(lambda name: not name.startswith(DERIVED))
 
         return Results(read, lambda table: self.spark.createDataFrame(table))
 
@@ -341,6 +344,12 @@ class Weir(Administration, Publishing):
         return Office(self.catalog.engine, self.table, self._reader, self.outputs, self.clock)
 
     @cached_property
+    def _past(self) -> PastRuns:
+        from fishweir.engine.past import PastRuns
+
+        return PastRuns(self.home, self.catalog, self.table, self.runs_beside)
+
+    @cached_property
     def planning(self) -> Planning:
         from fishweir.engine.planning import Planning
 
@@ -355,16 +364,13 @@ class Weir(Administration, Publishing):
         with self.catalog.change() as change, written_in_bulk(change, lambda: self.planning):
             now = self.clock()
             yield Registration(change, self.outputs, Path.cwd(), now, self._defaults(now))
+        note(self.home, self.catalog)
 
     @cached_property
     def _reader(self) -> ResultReader:
         from fishweir.pipeline.results import ResultReader
 
-        return ResultReader(self.home, self.catalog.queries_by_number, self._dead)
-
-    def _dead(self, version: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Numbers of the queries that a micro-batch of this version must not fire."""
-        return self.catalog.tombstones().upto(version)
+        return ResultReader(self.home, self.catalog.queries_by_number, lambda v: self.catalog.tombstones().upto(v))
 
     def _query(self, name: str) -> Query:
         query = self.catalog.query(name)

@@ -102,7 +102,7 @@ def read_arrays(path: Path) -> tuple[object, dict[str, NDArray[np.generic] | pa.
 
 def arrays_seal(path: Path) -> str:
     """The seal that a file of arrays carries."""
-    with reading(path), path.open("rb") as file:
+    with reading(path), open(path, "rb", buffering=0) as file:
         _, length, sum = struct.unpack("<QQQ", file.read(PREFIX))
         return f"{length}:{sum:016x}"
 

@@ -206,8 +206,9 @@ class Stage:
         """The part of a batch that this micro-batch and later ones probe."""
         return None
 
-    def probe(self, new: Sequence[State], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
-        """What the new documents join, among themselves and with the old ones; one `part` of `parts` of it."""
+    def probe(self, new: Sequence[State], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows | State]:
+        """What the new documents join, among themselves and with the old ones; one `part` of `parts` of it. A stage
+        whose later results depend on these ones gives a state of them, too."""
         return iter(())
 
     def needed(self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int]) -> Needed:
@@ -250,6 +251,19 @@ class Strategy(ABC):
     @abstractmethod
     def operator(self, placed: Placed) -> Any:
         """What evaluates a bundle; made once per process and segment. The kind's stage says what it must do."""
+
+
+def bundled(groups: Mapping[int, Group], rules: Iterable[Strategy], statistics: Statistics) -> tuple[Bundle, ...]:
+    """All groups, by their places, in bundles: each rule takes what it evaluates best of those that are left."""
+    left, bundles = dict(groups), list[Bundle]()
+    for rule in rules:
+        own = {place: group for place, group in left.items() if group.kind == rule.kind}
+        for bundle in rule.take(own, statistics) if own else ():
+            bundles.append(bundle)
+            for place in bundle.groups:
+                del left[place]
+    assert not left, f"no strategy evaluates groups of kind {', '.join({group.kind for group in left.values()})}"
+    return tuple(bundles)
 
 
 def asked_strategy(bundle: Bundle) -> Strategy | None:

@@ -59,3 +59,18 @@ def _as_intrinsic(emit: Callable[[Any, Any], Any]) -> Any:
 _ZERO_IS_DEFINED = ir.Constant(ir.IntType(1), 0)
 trailing_zeros: Callable[[Any], int] = _as_intrinsic(lambda builder, word: builder.cttz(word, _ZERO_IS_DEFINED))
 population: Callable[[Any], int] = _as_intrinsic(lambda builder, word: builder.ctpop(word))
+
+
+def _word_at(typing_context: Any, array: Any, index: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bytes_ = context.make_array(signature.args[0])(context, builder, args[0])
+        at = builder.gep(bytes_.data, [args[1]])
+        word = builder.load(builder.bitcast(at, ir.IntType(64).as_pointer()))
+        word.align = 1
+        return word
+
+    return numba.types.uint64(array, numba.types.int64), emit
+
+
+word_at: Any = numba.extending.intrinsic(_word_at)
+"""Eight bytes of an array from an index on as one number, the first one lowest; the caller sees that they are there."""

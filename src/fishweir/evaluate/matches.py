@@ -8,7 +8,8 @@ numbers and sides; a side is a negative member, so that neither is taken for the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any, TypeVar
 
 import numpy as np
@@ -41,8 +42,20 @@ def all_sides(parts: Iterable[SideMatches]) -> SideMatches:
 
 
 @dataclass(frozen=True)
+class QuerySet:
+    """Queries that rows name instead of listing them; the name is the same for the same queries."""
+
+    name: str
+    members: Ints
+
+    @classmethod
+    def of(cls, members: Ints) -> QuerySet:
+        return cls(blake2b(np.ascontiguousarray(members).tobytes(), digest_size=12).hexdigest(), members)
+
+
+@dataclass(frozen=True)
 class Matches:
-    """Row i: document, output nodes, and its queries: slices or members between the offsets."""
+    """Row i: document, output nodes, and its queries: slices or members between the offsets, or one of the `sets`."""
 
     documents: Ints
     nodes: Ints
@@ -52,9 +65,20 @@ class Matches:
     members: NDArray[np.integer[Any]]
     sides: SideMatches = NO_SIDES
     """Of all documents of the batch, also of those that are in no row."""
+    sets: tuple[QuerySet, ...] = ()
+    set_of: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.documents)
+
+    def listed(self) -> Matches:
+        """The same with lists of queries in place of sets."""
+        if self.set_of is None:
+            return self
+        members = [self.sets[number].members for number in self.set_of.tolist()]
+        offsets = np.append(0, np.cumsum([len(some) for some in members])).astype(np.int64)
+        listed = np.concatenate([np.empty(0, np.int64), *members])
+        return replace(self, member_offsets=offsets, members=listed, sets=(), set_of=None)
 
 
 def to_members(sides: Numbers) -> Numbers:

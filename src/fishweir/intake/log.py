@@ -26,16 +26,16 @@ import uuid
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import HomeError
-from fishweir.intake.schema import column_name, log_schema
-from fishweir.sealed import damaged, digest, read_json, reading, seal_of, sealed_json, verify, writing
+from fishweir.sealed import Stamp, damaged, digest, read_json, reading, seal_of, sealed_json, stamp, verify, writing
+
+if TYPE_CHECKING:  # who only asks how far a log is needs no Arrow, which takes long to load
+    import pyarrow as pa
 
 logger = logging.getLogger("fishweir.home")
 
@@ -68,7 +68,7 @@ class StreamLog:
     """A stream's log in a folder of its own; safe for several processes and threads, and picklable."""
 
     def __init__(self, folder: Path, stream: StreamDefinition) -> None:
-        self.folder, self.stream, self.schema = Path(folder), stream, log_schema(stream)
+        self.folder, self.stream = Path(folder), stream
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.RLock()
         self._listed: dict[int, tuple[int, str]] = {}
@@ -83,6 +83,12 @@ class StreamLog:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StreamLog, (self.folder, self.stream)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        from fishweir.intake.schema import log_schema
+
+        return log_schema(self.stream)
 
     def head(self) -> int:
         """The number of the newest entry, 0 for none; costs one probe when nothing is new."""
@@ -101,6 +107,8 @@ class StreamLog:
 
         When it returns, the entries are on disk. An empty batch commits its cursor, if it has one.
         """
+        import pyarrow as pa
+
         table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
         if not table.num_rows:
             if cursor is not None:
@@ -152,6 +160,8 @@ class StreamLog:
         row = found.to_pylist()[0]
         given = row.pop("id")
         row.pop("since", None)
+        from fishweir.intake.schema import column_name
+
         values = {name: row.pop(column_name(name)) for name, _ in self.stream.columns}
         good = self.stream.is_tuples and row["problem"] is None
         return Entry(number, given or f"{self.stream.name}-{number}", values=values if good else None, **row)
@@ -200,8 +210,8 @@ class StreamLog:
     def _segment(self, first: int) -> pa.RecordBatchFileReader:
         if first not in self._listed:
             self._read_list()
-        _, seal = self._listed.get(first, (0, ""))
-        return _open_segment(self._lock, self._path(first), seal)
+        path, (_, seal) = self._path(first), self._listed.get(first, (0, ""))
+        return _open_segment(self._lock, path, verify(path, seal) if seal else stamp(path))
 
     def _metadata(self, first: int) -> dict[bytes, bytes]:
         return dict(self._segment(first).schema.metadata)
@@ -247,6 +257,8 @@ class StreamLog:
                 self._listed[parsed[0]] = parsed[1:]
 
     def _write_segment(self, temporary: Path, table: pa.Table, cursor: dict[str, Any] | None) -> None:
+        import pyarrow as pa
+
         if not table.schema.equals(self.schema):
             raise ValueError(f"stream {self.stream.name} expects {self.schema}, got {table.schema}")
         metadata = {"rows": str(table.num_rows)} | ({} if cursor is None else {"cursor": json.dumps(cursor)})
@@ -305,6 +317,8 @@ def write_list(folder: Path, listed: dict[int, tuple[int, str]]) -> None:
 
 def segment_rows(path: Path) -> int:
     """How many entries a segment has; 0 where it cannot be read."""
+    import pyarrow as pa
+
     try:
         with reading(path):
             return int(pa.ipc.open_file(pa.memory_map(str(path))).schema.metadata[b"rows"])
@@ -327,10 +341,10 @@ def parse_listed(line: str) -> tuple[int, int, str] | None:
 
 
 @lru_cache(OPEN_SEGMENTS)
-def _open_segment(_owner: object, path: Path, seal: str) -> pa.RecordBatchFileReader:
+def _open_segment(_owner: object, path: Path, _stamp: Stamp) -> pa.RecordBatchFileReader:
     """A segment, mapped into memory, by the log that asks: a log made anew in the same place has other segments."""
-    if seal:
-        verify(path, seal)
+    import pyarrow as pa
+
     with reading(path):
         return pa.ipc.open_file(pa.memory_map(str(path)))
 

@@ -2,7 +2,8 @@
 
 In come a text with `$column` placeholders and rows, out come the texts of the statements. A
 placeholder becomes, inside quotes, the value's text with the quote doubled; in the place of a
-name, the bare name; elsewhere a number or a quotation. No value can end the quotation it is in.
+name, the bare name; directly behind a source, a path; elsewhere a number or a quotation. No value can end the quotation
+it is in, and no path the place it is in: outside its brackets it has steps alone.
 A `$x` that is not a column stays as it is: a variable of XML-QL.
 """
 
@@ -10,16 +11,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from fishweir.algebra.values import to_text
 from fishweir.errors import QueryError
-from fishweir.languages.lexical import COMMENT, QUOTED, is_name, quote
+from fishweir.languages.lexical import COMMENT, NAME, QUOTED, is_name, quote
 
 _TOKEN = re.compile(
     rf"(?P<comment>{COMMENT})|(?P<quoted>{QUOTED})"
@@ -29,32 +31,63 @@ _TOKEN = re.compile(
 )
 _PLACEHOLDER = re.compile(r"\$([^\W\d]\w*)")
 _RANGE = re.compile(r"\[\s*range\s*$", re.IGNORECASE)
+_SOURCE = re.compile(
+    rf"(?:(?:\b(?:as|from)\s|[(}}]\s*|\A\s*){NAME}|\bstream\s*\(\s*(?:{QUOTED})\s*\))\Z", re.IGNORECASE
+)
+"""A stream whose path follows, in XSCL or XQuery: a name at the beginning of a query or of a side, or `stream('S')`."""
 _CHUNK = 8192
+_STEP = r"//?(?:@?(?:[^\W\d][\w.:]*+|\*)|\.)(?:-(?![->])[\w.:]++)*+(?:->[^\W\d]\w*+)?"
+_INSIDE = rf"[^\[\]\"'“”;\#${{}}<-]|<(?!!)|-(?!-)|{QUOTED}"
+_BRACKETS = rf"\[(?:{_INSIDE}|\[(?:{_INSIDE}|\[(?:{_INSIDE})*+\])*+\])*+\]"
+_PATH = re.compile(rf"(?:{_STEP}(?:{_BRACKETS})*+)+")
+"""A path that a column has: brackets up to three deep; nothing in it can end the statement or begin a clause."""
 _RESERVED = {"query", "stream", "feed"}
 
-Part = Callable[[Mapping[str, Any]], str]
+Row = Mapping[str, Any]
 
 
-class _Missing(ValueError):
+class Missing(ValueError):
     """A value that cannot be put into a statement; the message names the column."""
 
 
-def render_rows(text: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """One text per row; the first row's columns decide which `$words` are placeholders.
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A placeholder of a text: what a row has there. Of a literal, which alone is a literal, also its column."""
+
+    kind: Literal["name", "quoted", "literal", "path"]
+    of: Callable[[Row], str]
+    column: str = ""
+
+    def all(self, rows: Sequence[Row]) -> list[str]:
+        """What each row has there; columns of plain texts or whole numbers, which most are, without a call for each."""
+        if self.column:
+            values = [row[self.column] for row in rows]
+            kinds = set(map(type, values))
+            if kinds == {str}:
+                return (
+                    [quote(value) for value in values] if any("'" in v for v in values) else [f"'{v}'" for v in values]
+                )
+            if kinds == {int}:
+                return list(map(str, values))
+        return [self.of(row) for row in rows]
+
+
+def render_rows(text: str, rows: Iterable[Row], columns: Iterable[str] | None = None, before: int = 0) -> Iterator[str]:
+    """One text per row; the first row's columns, unless they are given, decide which `$words` are placeholders.
 
     QueryError names the row, counted from 1, and the column of a missing or impossible value.
     """
     parts: list[str | Part] | None = None
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(rows, before + 1):
         if not isinstance(row, Mapping):
             raise QueryError(f"row {number} is not a mapping of columns to values but {type(row).__name__}")
         if parts is None:
-            parts = compile_text(text, row.keys())
+            parts = compile_text(text, row.keys() if columns is None else columns)
         try:
-            yield "".join([part if isinstance(part, str) else part(row) for part in parts])
+            yield "".join([part if isinstance(part, str) else part.of(row) for part in parts])
         except KeyError as error:
             raise QueryError(f"row {number}: there is no column {error}") from None
-        except _Missing as error:
+        except Missing as error:
             raise QueryError(f"row {number}: {error}") from None
 
 
@@ -81,7 +114,7 @@ def _quoted_parts(token: str, known: set[str]) -> list[str | Part]:
     mark = token[-1]
 
     def part(column: str) -> Part:
-        return lambda row: _plain(row[column], column).replace(mark, mark * 2)
+        return Part("quoted", lambda row: _plain(row[column], column).replace(mark, mark * 2))
 
     return _alternate(token, known, part)
 
@@ -98,26 +131,37 @@ def _alternate(text: str, known: set[str], part: Callable[[str], Part]) -> list[
 
 
 def _name_part(token: str, known: set[str]) -> Part:
-    pieces = _alternate(token, known, lambda column: lambda row: _plain(row[column], column))
+    pieces = _alternate(token, known, lambda column: Part("name", lambda row: _plain(row[column], column)))
 
-    def name(row: Mapping[str, Any]) -> str:
-        text = "".join([piece if isinstance(piece, str) else piece(row) for piece in pieces])
+    def name(row: Row) -> str:
+        text = "".join([piece if isinstance(piece, str) else piece.of(row) for piece in pieces])
         if not is_name(text) or text.lower() in _RESERVED:
-            raise _Missing(f"'{text}' is not a name: a letter, then letters, digits, '_', '-' or '.'")
+            raise Missing(f"'{text}' is not a name: a letter, then letters, digits, '_', '-' or '.'")
         return text
 
-    return name
+    return Part("name", name)
 
 
 def _bare_parts(text: str, match: re.Match[str], known: set[str]) -> list[str | Part]:
-    """A literal; a space keeps its quotation apart from a neighbour that would run into it."""
+    """A literal; a space keeps its quotation apart from a neighbour that would run into it. Or a path: no literal
+    stands directly behind a source."""
     column = match["bare"]
     before, after = text[: match.start()], text[match.end() :]
+    if _SOURCE.search(before):
+        return [Part("path", lambda row: _path(row[column], column))]
     glued = before[-1:] == "'" or before[-1:].isalnum() or before[-1:] == "_"
     following = after[:1] == "'" or bool(_PLACEHOLDER.match(after))
     in_window = (before.rstrip()[-1:] == "," and after.lstrip()[:1] == "}") or _RANGE.search(before)
     written = window if in_window else literal
-    return [" " if glued else "", lambda row: written(row[column], column), " " if following else ""]
+    own = Part("literal", lambda row: written(row[column], column), "" if in_window else column)
+    return [" " if glued else "", own, " " if following else ""]
+
+
+def _path(value: Any, column: str) -> str:
+    text = _plain(value, column).strip()
+    if not _PATH.fullmatch(text):
+        raise Missing(f"the column '{column}' has no path that begins with a slash: {text}")
+    return text
 
 
 def literal(value: Any, column: str) -> str:
@@ -139,9 +183,9 @@ def _plain(value: Any, column: str) -> str:
         return value
     value = _python(value)
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        raise _Missing(f"the column '{column}' has no value")
+        raise Missing(f"the column '{column}' has no value")
     if isinstance(value, (float, Decimal)) and not math.isfinite(value):
-        raise _Missing(f"the column '{column}' has no finite number: {value}")
+        raise Missing(f"the column '{column}' has no finite number: {value}")
     return to_text(value)
 
 

@@ -39,7 +39,7 @@ _WORDS = {
     "SLASH": "'/'", "DEEP": "'//'", "AT": "'@'", "STAR": "'*'", "DOT": "'.'", "PARENT": "'..'", "ARROW": "'->'",
     "CLARK": "'{uri}name'", "PREFIXED": "a name", "LBRACE": "'{'", "RBRACE": "'}'", "JOINED": "'followed by{', 'join{'",
     "VAR": "a variable", "SPAN": "a time such as 10 minutes", "LONE": "a time such as 10 minutes", "LONE_INF": "'inf'",
-    "LSQB": "'['", "RSQB": "']'", "BAR": "'|'",
+    "DISTINCT": "'distinct on'", "KEY": "a path", "LSQB": "'['", "RSQB": "']'", "BAR": "'|'",
     "AXIS": "an axis such as child::", "KIND": "text()", "FUNCTION": "a function", "ARITHMETIC": "'+'",
     "NAMESPACE": "'with namespace'", "OPTIONAL": "'?'", "NOT": "'not('",
     "$END": "the end of the statement",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape
@@ -43,7 +43,19 @@ class ParsedQuery:
 
 
 AnyParsed = ParsedQuery | Parsed[FeedQuery] | Parsed[Selection] | Parsed[Shape]
+AnyParsedQuery = TypeVar("AnyParsedQuery", bound=AnyParsed)
 AnyPlace = ConstantPlace | LiteralPlace
+
+
+def with_distinct(query: AnyParsedQuery) -> AnyParsedQuery:
+    """The query with its `distinct on` clause as part of its shape; Rejected for a join."""
+    distinct, shape = query.clauses.distinct, query.shape
+    if distinct is None:
+        return query
+    if shape.windows if isinstance(shape, Shape) else shape.joins:
+        reason = "'distinct on' is for queries without joins: publish the join, and put it on a query that reads that"
+        raise Rejected(reason, query.clauses.distinct_at)
+    return replace(query, shape=replace(shape, distinct=distinct))  # type: ignore[arg-type]
 
 
 def to_statement(query: AnyParsed, name: str | None, text: str, line: int, now: float) -> CreateQuery:

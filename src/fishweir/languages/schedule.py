@@ -1,4 +1,4 @@
-"""The clauses `publish`, `pref`, `do`, `start`, `every`, `expire` of a query of any language.
+"""The clauses `distinct on`, `publish`, `pref`, `do`, `start`, `every`, `expire` of a query of any language.
 
 A grammar imports the rules of `schedule.lark` and its transformer inherits ScheduleTransformer; out
 come Clauses. Times relative to now stay unresolved until `Clauses.schedule(now)`, so that a parsed
@@ -7,12 +7,14 @@ query may be kept and registered again later.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from lark import Token, Transformer, v_args
 
-from fishweir.algebra.nodes import Action, Constant, Schedule
+from fishweir.algebra.distinct import Distinct
+from fishweir.algebra.nodes import Action, Constant, Schedule, Step
 from fishweir.algebra.preferences import Preference, Score, ValueCondition
 from fishweir.languages.lexical import OPENING_QUOTES, to_constant, to_operator, unquote
 from fishweir.languages.pieces import Rejected
@@ -21,8 +23,8 @@ from fishweir.languages.times import BadTime, Moment, parse_interval, parse_time
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """What follows a query; `publish` is the name of its output stream, `expire_at` is where the expire clause stands,
-    for errors."""
+    """What follows a query; `publish` is the name of its output stream, `expire_at` and `distinct_at` are where these
+    clauses stand, for errors."""
 
     actions: tuple[Action, ...] = ()
     start: Moment | None = None
@@ -32,6 +34,8 @@ class Clauses:
     publish: str | None = None
     preference: Preference | None = None
     preference_at: int = 0
+    distinct: Distinct | None = None
+    distinct_at: int = 0
 
     @property
     def is_relative(self) -> bool:
@@ -58,11 +62,19 @@ class ScheduleTransformer(Transformer[Token, Any]):
             elif name in found:
                 raise Rejected(f"'{_KEYWORDS.get(name, name)}' is given twice", at, syntax=True)
             found[name] = value
-            if name in ("expire", "preference"):
+            if name in ("expire", "preference", "distinct"):
                 found[f"{name}_at"] = at
         return Clauses(**found)
 
     schedule = clauses
+
+    def distinct(self, keyword: Token, *parts: Any) -> tuple[str, Any, int]:
+        *keys, _within, seconds = parts
+        paths = tuple(_path(key) for key in keys)
+        twice = next((key for i, key in enumerate(keys) if paths[i] in paths[:i]), None)
+        if twice is not None:
+            raise Rejected(f"'{twice}' is given twice", _start(twice))
+        return "distinct", Distinct(paths, seconds), _start(keyword)
 
     def publish(self, _publish: Token, name: Token) -> tuple[str, Any, int]:
         given = plain(name).strip()
@@ -150,6 +162,16 @@ def _names(path: Token) -> tuple[str, ...]:
 
 def _repeated(patterns: list[tuple[str, ...]]) -> tuple[str, ...]:
     return next((one for i, one in enumerate(patterns) if one in patterns[:i]), ())
+
+
+def _path(key: Token) -> tuple[Step, ...]:
+    """`link`, `author/name`, `author.name` or `enclosure/@url`."""
+    *inner, last = re.split(r"[/.]", key)
+    if any(name.startswith("@") for name in inner):
+        raise Rejected(f"'{key}' goes on behind an attribute: write title, author/name or enclosure/@url", _start(key))
+    steps = [Step(name.rpartition(":")[2]) for name in inner]
+    is_attribute = last.startswith("@")
+    return (*steps, Step(last.lstrip("@").rpartition(":")[2], "attribute" if is_attribute else "child"))
 
 
 def plain(word: Token) -> str:

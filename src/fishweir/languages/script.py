@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 
 from fishweir.algebra.feeds import CreateFeed
-from fishweir.algebra.nodes import CreateQuery, CreateStream, DropQueries, DropQuery, Statement
-from fishweir.errors import QueryError
+from fishweir.algebra.nodes import CreateStream, DropQueries, DropQuery, Statement
 from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
-from fishweir.languages.parsed import AnyParsed, ParsedQuery, to_statement
+from fishweir.languages.parsed import AnyParsed, ParsedQuery, to_statement, with_distinct
 from fishweir.languages.pieces import Piece, Rejected, split_script
 from fishweir.languages.skeleton import SkeletonCache
 
@@ -60,7 +59,7 @@ _XSCL = (
     rf"|select\s+\$?(?P<whole>{NAME})\s+from{GAP}++{_SOURCE}\s+as\s+(?P=whole)\s+publish\b"
     rf"|select\s*<|{_words('with', 'namespace')}"
     rf"|{_OPEN}(?!(?:select|from|where|with|for|let)\b){_SOURCE}(?:{GAP}++as\s+\S+)?{GAP}*+"
-    rf"(?:\Z|[/\[]|(?:as|join|not|followed|publish|pref|do|start|every|expire)\b)"
+    rf"(?:\Z|[/\[]|(?:as|join|not|followed|distinct|publish|pref|do|start|every|expire)\b)"
 )
 """A stream's name with a path, a variable or a join behind it, or nothing: all its documents. In SQL no `/` follows the
 name of a relation; a select list over a stream without a path is SQL's, unless it is the variable of the whole
@@ -151,7 +150,8 @@ def _create_feed(piece: Piece, context: Context) -> Statement:
     def statement() -> Statement:
         feed, query = roses.parse_feed(subject)
         context.cache.keep(piece.text, query)
-        return CreateFeed(feed, query.shape, query.constants, piece.text, context.line)
+        worth = query.clauses.preference
+        return CreateFeed(feed, query.shape, query.constants, piece.text, context.line, preference=worth)
 
     return _placed(subject, statement)
 
@@ -223,7 +223,7 @@ def _query(piece: Piece, at: int, name: str | None, language: Language, context:
     body = piece.rest(at, f"query {name}" if name else "")
 
     def statement() -> Statement:
-        query = language.parse(body)
+        query = with_distinct(language.parse(body))
         created = to_statement(query, name, piece.text, context.line, context.now)
         if isinstance(query, ParsedQuery) and query.before:
             made = (to_statement(one, None, one.text, context.line, context.now) for one in query.before)
@@ -277,10 +277,6 @@ def _skip(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def parse_many(texts: Iterable[str]) -> Iterator[CreateQuery | CreateFeed]:
-    """The queries of many texts, for `register_many`."""
-    for text in texts:
-        for statement in parse_script(text):
-            if not isinstance(statement, CreateQuery) and (not isinstance(statement, CreateFeed) or statement.replace):
-                raise QueryError(f"register_many takes queries and feeds only: {text[:80]}")
-            yield statement
+def shared_cache() -> SkeletonCache:
+    """What this process has parsed so far."""
+    return _CACHE

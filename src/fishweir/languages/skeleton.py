@@ -89,13 +89,24 @@ class _Interval:
         return seconds if seconds is not None and 0 <= seconds < math.inf else None
 
 
-class _Cut(NamedTuple):
+class Cut(NamedTuple):
     """A statement's text taken apart; the skeleton begins with the kinds of head and literals."""
 
     name: str | None
     start: int
     skeleton: Key
     literals: Sequence[str]
+    named: int = -1
+    """Where the name begins, if it is written without quotes."""
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Where each literal begins and ends."""
+        found, position = [], self.start
+        for between, literal in zip(self.skeleton[2:], self.literals, strict=False):
+            position += len(str(between))
+            found.append((position, position + len(literal)))
+            position += len(literal)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +154,8 @@ class SkeletonCache:
         if cut.skeleton[0] == "feed":
             assert cut.name is not None
             assert isinstance(template.query.shape, FeedQuery)
-            return CreateFeed(cut.name.strip(), template.query.shape, constants, text, line)  # type: ignore[arg-type]
+            worth = template.query.clauses.preference
+            return CreateFeed(cut.name.strip(), template.query.shape, constants, text, line, preference=worth)  # type: ignore[arg-type]
         schedule = template.schedule or _schedule(template.query, now)
         if schedule is None:
             return None
@@ -160,6 +172,13 @@ class SkeletonCache:
             query.clauses.preference,
             published=published,
         )
+
+    def slots(self, text: str) -> tuple[Cut, tuple[tuple[int, Reader], ...], tuple[int, ...]] | None:
+        """How a statement that was found is cut, which of its literals are constants, by which readers, and which are
+        structural."""
+        cut = _cut(text)
+        family = self._families.get(cut.skeleton) if cut else None
+        return None if cut is None or family is None else (cut, family.slots, family.structural)
 
     def keep(self, text: str, query: AnyParsed) -> None:
         """Remember a full parse; places of the query's constants count from the start of the text."""
@@ -182,17 +201,18 @@ class SkeletonCache:
         self._words, self.size = keywords(), 0
 
 
-def _cut(text: str) -> _Cut | None:
+def _cut(text: str) -> Cut | None:
     """The statement without its literals; None for a head that only a full parse understands."""
     head = _HEAD.match(text)
     if head is None:
         if text[:6].lower() == "create":
             return None
-        name, start, kind = None, 0, ""
+        name, start, kind, named = None, 0, "", -1
     else:
         name, start, kind = head[2], head.end(), (head[1] or "create").strip().lower()
+        named = head.start(2)
         if name[0] in OPENING_QUOTES:
-            name = unquote(name)
+            name, named = unquote(name), -1
             if not name.strip():
                 return None
     parts = _LITERAL.split(text[start:])
@@ -200,8 +220,9 @@ def _cut(text: str) -> _Cut | None:
     published = _PUBLISHED.search(parts[-1]) if name is None else None
     if published is not None:
         name, kind, parts[-1] = published[1], "publish", parts[-1][: published.start(1)]
+        named = len(text) - len(name)
     kinds = tuple([_FIRST.get(literal[0]) for literal in literals])
-    return _Cut(name, start, (kind, kinds, *parts[::2]), literals)
+    return Cut(name, start, (kind, kinds, *parts[::2]), literals, named)
 
 
 def _schedule(query: AnyParsed, now: float) -> Schedule | None:
@@ -217,15 +238,11 @@ def _reader(place: AnyPlace) -> Reader:
     return _READERS[place.kind]
 
 
-def _family(cut: _Cut, query: AnyParsed) -> _Family | None:
+def _family(cut: Cut, query: AnyParsed) -> _Family | None:
     """Which literals are slots; None unless each constant is exactly one literal."""
     spans: dict[tuple[int, int], int] = {}
-    position = cut.start
-    for index, literal in enumerate(cut.literals):
-        position += len(str(cut.skeleton[index + 2]))
-        end = position + len(literal)
-        spans[end - len(literal.lstrip("> \t\r\n\f\v")), end - len(literal) + len(literal.rstrip())] = index
-        position = end
+    for index, (literal, (start, end)) in enumerate(zip(cut.literals, cut.spans(), strict=True)):
+        spans[end - len(literal.lstrip("> \t\r\n\f\v")), start + len(literal.rstrip())] = index
     slots: list[tuple[int, Reader]] = []
     places: tuple[AnyPlace, ...] = query.places
     for place, constant in zip(places, query.constants, strict=True):

@@ -28,6 +28,7 @@ from fishweir.pipeline.event_time import EventTime, Published
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.lateness import LEVELS
 from fishweir.pipeline.offsets import LogSlice, check_logs, is_waiting, next_offsets, slices_between, spread
+from fishweir.pipeline.parts import Parts, Timed
 from fishweir.pipeline.probe import ProbeTask
 from fishweir.pipeline.retained import Retained, StateFile, remove_others, state_file
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
@@ -41,9 +42,6 @@ logger = logging.getLogger("fishweir.time")
 WORTH_REWRITING = 1.25
 """Above its limit, the state is rewritten once so many times as much is there as is needed."""
 
-
-SMALLEST_PART = 32
-"""Entries that are worth a task of their own: a task writes files, and that has its price."""
 SAVE_EVERY = 1.0
 """Seconds after which a busy job writes its counters down; an idle one does so at once."""
 
@@ -89,7 +87,10 @@ class Between(Protocol):
         """Whether something is under way without which it cannot be said that nothing is left to do."""
 
     def __call__(self, batches: MicroBatches) -> bool:
-        """Whether it committed something."""
+        """Whether it did something."""
+
+    def hidden(self, batches: MicroBatches, version: int) -> list[int]:
+        """The queries of a version whose results in the next micro-batch do not count, since it commits them."""
 
 
 class Nothing:
@@ -97,6 +98,21 @@ class Nothing:
 
     def __call__(self, batches: MicroBatches) -> bool:
         return False
+
+    def hidden(self, batches: MicroBatches, version: int) -> list[int]:
+        return []
+
+
+@dataclass(frozen=True)
+class Past:
+    """What a run beside the job has found for some queries, up to which entries, and whether that was all."""
+
+    queries: Sequence[int]
+    version: int
+    summary: Summary
+    upto: dict[str, int]
+    watermarks: Mapping[int, float]
+    is_over: bool
 
 
 class MicroBatches:
@@ -125,7 +141,7 @@ class MicroBatches:
         self.walked: dict[str, StreamCounters] = {}
         self.offsets, self.last = table.offsets(), table.newest()
         check_logs(home, self.offsets)
-        self.queries = 0
+        self.queries, self.parts = 0, Parts()
         self.shedder: Shedder | None = None
         self.on_commit: Callable[[], None] = lambda: None
         self.between: Between = Nothing()
@@ -156,7 +172,7 @@ class MicroBatches:
         self.queries = plan.queries
         published = self.published()
         watched = self.event_time.watched(stages, published)
-        folder = self.table.batch_folder(batch)
+        folder, hidden = self.table.batch_folder(batch), self.between.hidden(self, plan.version)
         shedding = self.shedder.decide(batch, plan.version, self.offsets) if self.shedder else {}
         task = MatchTask(
             self.home.streams,
@@ -172,12 +188,13 @@ class MicroBatches:
         )
         summary = Summary()
         entries = sum(one.upto - one.after for one in slices)
-        parts = spread(slices, min(executor.parallelism, max(1, entries // SMALLEST_PART)))
-        for done in executor.run([partial(task, number, part) for number, part in enumerate(parts)]):
+        parts = spread(slices, self.parts.count(entries, executor.parallelism))
+        for done in executor.run([Timed(partial(task, number, part)) for number, part in enumerate(parts)]):
             summary.add(done)
         self._check_written(summary, folder)
-        self._probe(summary, plan, folder, executor, len(parts))
+        self._probe(batch, summary, plan, folder, executor, len(parts))
         self._check_written(summary, folder)
+        self.parts.took(entries, summary.seconds)
         self.event_time.add(summary.lateness)
         states, level, watermarks = self._retain(summary, plan, batch, watched, published)
         self._count(summary)
@@ -185,6 +202,7 @@ class MicroBatches:
             batch=batch,
             version=plan.version,
             files=summary.files,
+            fired=summary.fired,
             documents=summary.documents,
             matches=summary.matches,
             aside=summary.aside,
@@ -197,7 +215,9 @@ class MicroBatches:
             missed={stream: seen.missed for stream, seen in summary.lateness.items() if seen.missed},
             level=level,
             shed=summary.shed,
+            cut=summary.cut,
             shedding={str(stream): one.to_json() for stream, one in shedding.items()},
+            hidden=hidden,
         )
         self.table.commit(commit)
         if self.shedder:
@@ -207,39 +227,53 @@ class MicroBatches:
         self.offsets |= summary.offsets
         self.on_commit()
 
-    def commit_past(self, folder: Path, summary: Summary, version: int, queries: Sequence[int]) -> None:
-        """Commits results over documents that were evaluated before; `folder` has their files."""
-        batch = self.last.batch + 1
+    def commit_past(self, folder: Path, past: Past) -> None:
+        """Commits what a run beside the job has found; `folder` has its files."""
+        batch, summary = self.last.batch + 1, past.summary
         target = self.table.batch_folder(batch)
         shutil.rmtree(target, ignore_errors=True)
         if summary.files:
             folder.rename(target)
         self._check_written(summary, target)
-        self.last = replace(
-            self.last,
-            batch=batch,
-            version=version,
-            files=summary.files,
-            matches=summary.matches,
-            past=list(queries),
-            at=self.clock(),
-            documents=0,
-            aside=0,
-            offsets={},
-            missed={},
-            seconds=0.0,
+        marks = {"watermarks": self.last.watermarks | _finite(past.watermarks), "upto": past.upto}
+        which = {"past": list(past.queries), "is_over": past.is_over, "version": max(self.last.version, past.version)}
+        found = {"files": summary.files, "fired": summary.fired}
+        self.last = self._without_documents(summary.matches, **found, **which, **marks)
+        self.table.commit(self.last)
+        self.on_commit()
+
+    def commit_completing(self, source: Commit) -> None:
+        """Commits the results of a micro-batch that lacked patterns once more, whole."""
+        self.last = self._without_documents(
+            source.matches, completes=source.batch, fired=source.fired, hidden=source.hidden
         )
         self.table.commit(self.last)
         self.on_commit()
 
+    def _without_documents(self, matches: int, **changed: Any) -> Commit:
+        """A commit behind the last one that evaluates no documents."""
+        none: dict[str, Any] = {"files": {}, "offsets": {}, "missed": {}, "shed": {}, "cut": {}, "shedding": {}}
+        counts: dict[str, Any] = {
+            "documents": 0,
+            "aside": 0,
+            "seconds": 0.0,
+            "past": [],
+            "completes": -1,
+            "upto": {},
+            "hidden": [],
+        }
+        now = {"batch": self.last.batch + 1, "at": self.clock(), "matches": matches}
+        return replace(self.last, **(none | counts | now | changed))
+
     def reached(self, source: Source, commit: Commit) -> float:
-        """The time before which no document of a source is to be expected any more, after a micro-batch: its watermark
+        """The time before which no document of a source is to be expected any more, after a commit: its watermark
         then, or where nothing waits and the stream is idle or prompt, what the clock says by now."""
         now, found = self.clock(), math.inf
+        done = commit.upto if commit.past else self.offsets | commit.offsets
         for id in self.home.stream_ids():
             log = open_log(self.home.streams, id)
             if source in sources_of(log.stream):
-                waits = log.head() > commit.offsets.get(str(id), self.offsets.get(str(id), 0)) or id in self.troubled
+                waits = log.head() > done.get(str(id), 0) or id in self.troubled
                 own = -math.inf if waits or log.stream.virtual else self.event_time.expected(id, log.stream, now)
                 found = min(found, max(own, commit.watermarks.get(str(id), -math.inf)))
         return found if math.isfinite(found) else -math.inf
@@ -249,13 +283,17 @@ class MicroBatches:
         check_written(folder, summary.files, summary.hosts)
         check_written(self.home.state, summary.states, summary.hosts, PREFIX)
 
-    def _probe(self, summary: Summary, plan: PlanInForce, folder: Path, executor: Executor, parts: int) -> None:
+    def _probe(
+        self, batch: int, summary: Summary, plan: PlanInForce, folder: Path, executor: Executor, parts: int
+    ) -> None:
         """The second stage, where some query joins documents: those of this micro-batch with those retained."""
         new = tuple(sorted(summary.states))
         if new:
             old = tuple(file["name"] for file in self.last.states)
-            task = ProbeTask(self.home.plan, plan.segments, self.home.state, new, old, folder, self.table.sets, parts)
-            for done in executor.run([partial(task, part) for part in range(parts)]):
+            task = ProbeTask(
+                self.home.plan, plan.segments, self.home.state, new, old, folder, self.table.sets, parts, batch
+            )
+            for done in executor.run([Timed(partial(task, part)) for part in range(parts)]):
                 summary.add(done)
 
     def _retain(

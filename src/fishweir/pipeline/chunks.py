@@ -1,7 +1,7 @@
 """Chunks: entries of a log made ready to match.
 
 In: a range of a stream's log and the plan of its sources. Out: numbers, ids and timestamps of the good
-entries and their witnesses; bad ones with the reason they are set aside for. A body is parsed once.
+entries and their witnesses; bad ones with the reason they are set aside for. A body is read once.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fishweir.algebra.documents import BadDocument, first_value, parse_document, parse_path, xml_name
+from fishweir.algebra.documents import BadDocument, parse_document, xml_name
 from fishweir.algebra.nodes import Source, StreamDefinition
 from fishweir.algebra.values import to_timestamp
 from fishweir.evaluate.group import Batch
 from fishweir.evaluate.plan.plan import SourcePlan
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable, tuple_tables
+from fishweir.evaluate.witnesses.turns import EVERYTHING, Turns
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import column_name
 from fishweir.intake.sources.rows import RowReader
+from fishweir.pipeline.bodies import EventTimes, read_bodies
 
 
 @dataclass
@@ -57,51 +59,55 @@ class Chunk:
         )
 
 
-def read_chunk(log: StreamLog, plan: SourcePlan, after: int, upto: int, without: frozenset[int] = frozenset()) -> Chunk:
+def read_chunk(
+    log: StreamLog,
+    plan: SourcePlan,
+    after: int,
+    upto: int,
+    without: frozenset[int] = frozenset(),
+    turns: Turns = EVERYTHING,
+) -> Chunk:
     """Entries (after, upto] of a log, parsed and walked; bad ones set aside with their reasons. Those that are to be
-    left out are not parsed."""
+    left out are not parsed; of the others `turns` say which paths are not looked for."""
     chunk = Chunk()
     if log.stream.is_tuples:
         _read_tuples(log, plan, after, upto, chunk, without)
     else:
-        _read_documents(log, plan, after, upto, chunk, without)
+        _read_documents(log, plan, after, upto, chunk, without, turns)
     return chunk
 
 
 def _read_documents(
-    log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk: Chunk, without: frozenset[int]
+    log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk: Chunk, without: frozenset[int], turns: Turns
 ) -> None:
-    walk = plan.start()
-    path = parse_path(log.stream.timestamp) if log.stream.timestamp else None
+    walk = plan.start(turns)
+    times = EventTimes(log.stream)
     reader = RowReader(log.stream.rows, log.stream.key) if log.stream.rows and log.stream.key else None
     for first, batch in log.read(after, upto):
-        for number, entry in _entries(first, batch, without):
+        entries = list(_entries(first, batch, without))
+        contents = read_bodies([entry for _, entry in entries])
+        own = times.of([entry for _, entry in entries], contents)
+        for (number, entry), content, time in zip(entries, contents, own, strict=True):
             if entry["change"] == "deleted":
                 if reader is not None:
                     key = reader.key_of(parse_document(entry["body"]))
                     chunk.changes.append((number, entry["arrival"], key or ""))
                 continue
-            try:
-                if entry["problem"] is not None:
-                    raise BadDocument(entry["problem"])
-                root = parse_document(entry["body"])
-                given, arrival = entry["timestamp"], entry["arrival"]
-                if given is None:
-                    given = arrival if path is None else _timestamp(first_value(root, path), log.stream)
-            except BadDocument as error:
-                chunk.aside.append((number, entry["id"], str(error)))
+            if isinstance(content, BadDocument) or isinstance(time, BadDocument):
+                reason = content if isinstance(content, BadDocument) else time
+                chunk.aside.append((number, entry["id"], str(reason)))
                 continue
-            walk.add(len(chunk.numbers), root, _context(entry["context"]))
+            walk.add(len(chunk.numbers), content, _context(entry["context"]), number)
             chunk.numbers.append(number)
             chunk.ids.append(entry["id"])
-            chunk.timestamps.append(given)
-            chunk.arrivals.append(arrival)
+            chunk.timestamps.append(time)
+            chunk.arrivals.append(entry["arrival"])
             if entry.get("since") is not None:
                 chunk.since.append(entry["since"])
             if "origin" in entry:
                 chunk.origins.append(-1 if entry["origin"] is None else entry["origin"])
             if reader is not None:
-                chunk.changes.append((number, arrival, reader.key_of(root) or ""))
+                chunk.changes.append((number, entry["arrival"], reader.key_of(parse_document(entry["body"])) or ""))
     chunk.witnesses = walk.tables()
 
 
@@ -159,17 +165,6 @@ def tuple_timestamps(table: pa.Table, stream: StreamDefinition) -> tuple[NDArray
     times = np.where(np.isnan(given), own, given)
     missing = np.flatnonzero(np.isnan(times))
     return times, {int(i): f"no timestamp in column {stream.timestamp}: {column[i].as_py()!r}" for i in missing}
-
-
-def _timestamp(text: str | None, stream: StreamDefinition) -> float:
-    if text is None:
-        raise BadDocument(f"no timestamp at {stream.timestamp}")
-    seconds = to_timestamp(text)
-    if seconds is None:
-        raise BadDocument(
-            f"the timestamp at {stream.timestamp} is neither seconds, ISO 8601 nor RFC 822: {text[:80]!r}"
-        )
-    return seconds
 
 
 def _context(text: str | None) -> tuple[str, ...]:

@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import AllColumnsOutput, Shape, StreamDefinition
 from fishweir.algebra.values import to_text
@@ -62,10 +65,19 @@ def parts_of(columns: Sequence[Column]) -> list[tuple[int, list[Column]]]:
     return [(side, list(some)) for side, some in groupby(columns, key=lambda column: column[1])]
 
 
-def texts(columns: Sequence[Column], values: Mapping[str, Sequence[Any]]) -> list[str]:
+def texts(columns: Sequence[Column], values: Mapping[str, pa.Array]) -> pa.StringArray:
     """Of each document its share of a JSON object, without braces."""
-    written = [
-        [f"{json.dumps(name)}: {json.dumps(value, default=to_text)}" for value in values[key]]
-        for name, _, key in columns
-    ]
-    return [", ".join(some) for some in zip(*written, strict=True)]
+    written: list[Any] = []
+    for place, (name, _, key) in enumerate(columns):
+        written += [f"{', ' if place else ''}{json.dumps(name)}: ", json_texts(values[key])]
+    return pc.binary_join_element_wise(*written, "")
+
+
+def json_texts(values: pa.Array) -> pa.StringArray:
+    """Each value as JSON, as `json.dumps` writes it. A line break is in no JSON text: it can separate them."""
+    if pa.types.is_integer(values.type) or pa.types.is_boolean(values.type):
+        return pc.cast(values, pa.string()).fill_null("null")
+    if not len(values):
+        return pa.array([], pa.string())
+    whole = json.dumps(values.to_pylist(), separators=("\n", ": "), default=to_text)
+    return pa.array(whole[1:-1].split("\n"), pa.string())

@@ -11,7 +11,7 @@ commit or file that is missing, damaged or of another home is noticed by whoever
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,8 @@ class Commit:
     version: int
     files: dict[str, str] = field(default_factory=dict)
     """Its files of results, with their seals."""
+    fired: dict[str, list[int]] | None = None
+    """Which queries may have rows in them (fired_index.py); None where that is not known."""
     documents: int = 0
     matches: int = 0
     aside: int = 0
@@ -48,12 +50,22 @@ class Commit:
     """Of each stream the documents in it that came later than allowed."""
     shed: dict[str, int] = field(default_factory=dict)
     """By stream, the entries that were left out under overload; their numbers are in the files `shed-*`."""
+    cut: dict[str, int] = field(default_factory=dict)
+    """By stream, the entries that were evaluated without some patterns; their levels are in the same files."""
     shedding: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By stream, what was decided (shedding.StreamShed)."""
     level: int = 0
     """How far the allowance for late items is cut to keep the state within its limit (lateness.LEVELS)."""
     past: list[int] = field(default_factory=list)
-    """The queries whose results over earlier documents these are; then it is no micro-batch."""
+    """The queries whose results these are, if a run beside the job found them (engine/past.py): no micro-batch did."""
+    upto: dict[str, int] = field(default_factory=dict)
+    """How far that run has come: the last entry of each stream that it reads."""
+    is_over: bool = True
+    """Whether that run ended with this: from here on the results of its queries are those of the micro-batches."""
+    hidden: list[int] = field(default_factory=list)
+    """Queries whose results in this micro-batch do not count: a run beside the job finds them."""
+    completes: int = -1
+    """The micro-batch whose results that lacked patterns these are, whole; then it has no files of its own."""
     before: str = ""
     """The checksum of the commit before it: commits form a chain."""
 
@@ -69,6 +81,9 @@ class ResultsTable:
             self.commits_folder.mkdir(parents=True, exist_ok=True)
         self._chain: list[tuple[Commit, str]] = []
         """All commits, with their checksums."""
+        self._completed: set[int] = set()
+        self._cut: list[Commit] = []
+        """The micro-batches so far that left out patterns."""
         self._is_whole = False
         """Whether all that were there when the first was read have been found."""
 
@@ -92,9 +107,11 @@ class ResultsTable:
         return [commit for commit, _ in self._chain]
 
     def rows(self, commit: Commit) -> pa.Table:
-        """The result rows of a micro-batch."""
+        """The result rows of a micro-batch, or of the one that it completes."""
         from fishweir.evaluate.results import RESULT
 
+        if commit.completes >= 0:
+            commit = self.of_batch(commit.completes)
         return self._table(commit, ("match", "probe"), RESULT)
 
     def newest(self) -> Commit:
@@ -107,6 +124,18 @@ class ResultsTable:
         self._follow()
         return self._chain[batch][0] if 0 <= batch < len(self._chain) else Commit(-1, 0)
 
+    def settled(self, queries: Collection[int], batch: int) -> Commit:
+        """The commit that says, as of a micro-batch, how far the results of some queries have been found: the last
+        micro-batch whose results count, or the last commit of the run beside the job that finds them."""
+        self._follow()
+        for place in range(min(batch, len(self._chain) - 1), -1, -1):
+            commit = self._chain[place][0]
+            if commit.completes >= 0 or (commit.past and set(queries).isdisjoint(commit.past)):
+                continue
+            if commit.past or set(queries).isdisjoint(commit.hidden):
+                return commit
+        return Commit(-1, 0)
+
     def _follow(self) -> None:
         """Reads the commits that are new since the last time; raises where the chain is broken."""
         with self._lock:
@@ -118,10 +147,26 @@ class ResultsTable:
                         path,
                         f"does not follow {self._path(len(self._chain) - 1).name}: one of them is not of this home",
                     )
-                self._chain.append((Commit(**content), sum))
+                self._add(Commit(**content), sum)
             if len(self._chain) <= newest:
                 raise damaged(path, f"is missing, though {newest + 1:,} micro-batches were committed")
             self._is_whole = True
+
+    def _add(self, commit: Commit, sum: str) -> None:
+        self._chain.append((commit, sum))
+        if commit.cut:
+            self._cut.append(commit)
+        if commit.completes >= 0:
+            self._completed.add(commit.completes)
+
+    def cut(self) -> list[Commit]:
+        """The micro-batches that left out patterns and were not completed."""
+        self._follow()
+        return [commit for commit in self._cut if commit.batch not in self._completed]
+
+    def is_completed(self, batch: int) -> bool:
+        """Whether the results that lacked patterns came again, whole."""
+        return batch in self._completed
 
     def _newest(self) -> int:
         """The highest number that a commit ever had here."""
@@ -134,7 +179,7 @@ class ResultsTable:
         return self._table(commit, ("aside",), ASIDE)
 
     def shed(self, commit: Commit) -> pa.Table:
-        """The entries that a micro-batch left out."""
+        """The entries that a micro-batch left out, or of which it left out patterns, with their levels."""
         from fishweir.pipeline.writer import SHED
 
         return self._table(commit, ("shed",), SHED)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.group import Group
 from fishweir.evaluate.plan.plan import cached_segment
+from fishweir.pipeline.row_lists import first_of, flat_of, lengths_of
 from fishweir.pipeline.writer import cached_set, set_path
 
 Pairs = tuple[Ints, Ints]
@@ -47,16 +48,16 @@ class Expansion:
 
     def at_most(self, rows: pa.Table) -> Ints:
         """How many queries each row has, dropped ones too: what expanding it takes."""
-        listed = _lengths(rows, "members") + rows.column("count").combine_chunks().fill_null(0).to_numpy(
+        listed = lengths_of(rows, "members") + rows.column("count").combine_chunks().fill_null(0).to_numpy(
             zero_copy_only=False
         )
-        row, flat = _flat(rows, "slices")
+        row, flat = flat_of(rows, "slices")
         np.add.at(listed, row[::2], flat[1::2] - flat[::2])
         return listed
 
     def _by_group(self, rows: pa.Table) -> Iterator[tuple[Ints, Group]]:
         """The rows with slices of each group."""
-        sliced = np.flatnonzero(_lengths(rows, "slices"))
+        sliced = np.flatnonzero(lengths_of(rows, "slices"))
         if not len(sliced):
             return
         some = rows.select(["segment", "group"]).take(pa.array(sliced))
@@ -69,7 +70,7 @@ class Expansion:
             yield sliced[chosen], segment.groups[int(places[chosen[0]])]
 
     def _slices(self, rows: pa.Table, chosen: Ints, group: Group, wanted: Ints | None) -> Pairs:
-        row, flat = _flat(rows.take(pa.array(chosen)), "slices")
+        row, flat = flat_of(rows.take(pa.array(chosen)), "slices")
         row, lo, hi = chosen[row[::2]], flat[::2], flat[1::2]
         members = np.asarray(group.members)
         source, found = _inside(lo, hi, members, wanted)
@@ -80,8 +81,10 @@ class Expansion:
         names = rows.column("set").combine_chunks().dictionary_encode()
         codes = names.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         counts = rows.column("count").combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], np.arange(len(names.dictionary) + 1))
         for code, name in enumerate(names.dictionary.to_pylist()):
-            chosen = np.flatnonzero(codes == code)
+            chosen = order[starts[code] : starts[code + 1]]
             members = cached_set(set_path(self.sets, name))
             source, found = _inside(np.zeros(len(chosen), np.int64), counts[chosen], members, wanted)
             yield chosen[source], found
@@ -97,7 +100,7 @@ def _inside(lo: Ints, hi: Ints, members: Ints, wanted: Ints | None) -> Pairs:
 
 
 def _listed(rows: pa.Table, wanted: Ints | None) -> Pairs:
-    row, numbers = _flat(rows, "members")
+    row, numbers = flat_of(rows, "members")
     if wanted is None:
         return row, numbers
     keep = np.isin(numbers, wanted)
@@ -125,10 +128,10 @@ class Entries:
 def entries_of(rows: pa.Table) -> Entries:
     """All results of some rows, in order."""
     each = rows.column("each").to_numpy().astype(np.bool_)
-    lengths = np.where(each, _lengths(rows, "others"), 1)
+    lengths = np.where(each, lengths_of(rows, "others"), 1)
     row = np.repeat(np.arange(len(rows)), lengths)
     others = np.full(len(row), -1, np.int64)
-    own_rows, flat = _flat(rows, "others")
+    own_rows, flat = flat_of(rows, "others")
     others[each[row]] = flat[each[own_rows]]
     stream, document, side = (rows.column(name).to_numpy() for name in ("stream", "document", "side"))
     mine = np.stack([stream[row].astype(np.int64), document[row]], axis=1)
@@ -154,21 +157,3 @@ def result_times(rows: pa.Table, once: bool) -> NDArray[np.float64]:
             known.setdefault(key, row)
         chosen = np.fromiter(known.values(), np.int64, len(known))
     return np.asarray(rows.column("timestamp").to_numpy()[chosen], np.float64)
-
-
-def _lengths(rows: pa.Table, column: str) -> Ints:
-    lengths = rows.column(column).combine_chunks().value_lengths().fill_null(0)
-    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-def _flat(rows: pa.Table, column: str) -> tuple[Ints, Ints]:
-    """All elements of a column of lists, and the row of each."""
-    flat = rows.column(column).combine_chunks().flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-    return np.repeat(np.arange(len(rows)), _lengths(rows, column)), flat
-
-
-def first_of(rows: pa.Table, column: str) -> Ints:
-    """The first element of each list, -1 where there is none."""
-    found, (row, flat) = np.full(len(rows), -1, np.int64), _flat(rows, column)
-    found[row[::-1]] = flat[::-1]
-    return found

@@ -1,6 +1,6 @@
 """The home folder: where everything durable of one engine lies.
 
-home.json         format and id of the home
+home.json         format and id of the home   catalog.json how far the catalog was
 catalog.db        what is registered          streams/N/   definition and log of stream N
 plan/             segments of the shared plan results/     results and commits by micro-batch
 checkpoint/       Spark's                     delivery/    what has been delivered
@@ -16,6 +16,7 @@ import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,8 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Home", "open_log", "read_json", "write_json"]
 
-FORMAT = 1
-"""Counts the changes of what files contain, after which an older version cannot read them."""
+FORMAT = 2
+"""Counts the changes of what files contain, after which an older version cannot read them. 2: rows of the catalog have
+checksums."""
+UPGRADED = (1,)
+"""Formats that are upgraded when a home is opened."""
 OLDER = (
     "either somebody deleted it (`fishweir repair` writes it anew), or the home was written before homes had a format: "
     "open it with the version that wrote it, or run its script on a new home"
@@ -39,10 +43,19 @@ OLDER = (
 OTHER = "open it with the version that wrote it, or run its script on a new home"
 
 
+@dataclass(frozen=True)
+class CatalogNote:
+    """How far the catalog of a home was at least: its version, and the runs of the job; whether it is in the home."""
+
+    version: int = 0
+    generation: int = 0
+    own: bool = True
+
+
 class Home:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path).resolve()
-        self.id = ""
+        self.id, self.format = "", FORMAT
         self.plan, self.results = self.path / "plan", self.path / "results"
         self.streams, self.checkpoint = self.path / "streams", self.path / "checkpoint"
         self.state = self.path / "state"
@@ -70,9 +83,26 @@ class Home:
                 os.link(new, about)
             new.unlink()
         content = read_json(about)
-        if content["format"] != FORMAT:
-            raise HomeError(f"{about} has the format {content['format']}, this version reads {FORMAT}: {OTHER}")
+        self.format = content["format"]
+        if self.format != FORMAT and self.format not in UPGRADED:
+            raise HomeError(f"{about} has the format {self.format}, this version reads {FORMAT}: {OTHER}")
         return str(content["id"])
+
+    def upgraded(self) -> None:
+        """The files are those of the newest format now."""
+        write_json(self.path / "home.json", {"format": FORMAT, "id": self.id})
+        self.format = FORMAT
+
+    @property
+    def noted(self) -> Path:
+        return self.path / "catalog.json"
+
+    def note_catalog(self, note: CatalogNote) -> None:
+        """Writes down how far the catalog is, so that an older one is noticed."""
+        write_json(self.noted, asdict(note))
+
+    def catalog_noted(self) -> CatalogNote:
+        return CatalogNote(**read_json(self.noted, {}, rebuilt="the next run"))
 
     @property
     def has_streams(self) -> bool:
@@ -86,17 +116,32 @@ class Home:
             write_json(folder / "stream.json", to_json(stream))
 
     def stream_ids(self) -> list[int]:
-        return sorted(int(e.name) for e in os.scandir(self.streams) if (self.streams / e.name / "stream.json").exists())
+        with reading(self.streams):
+            folders = [self.streams / entry.name for entry in os.scandir(self.streams)]
+        return sorted(int(folder.name) for folder in folders if _is_declared(folder))
 
     @contextmanager
     def job_lock(self) -> Iterator[None]:
         """Only one process runs the job of a home; others may register and publish meanwhile."""
-        with (self.path / "job.lock").open("a") as file:
+        place = self.path / "job.lock"
+        with writing(place):
+            opened = place.open("a")
+        with opened as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise HomeError(f"another process is running the job of {self.path}") from error
             yield
+
+
+def _is_declared(folder: Path) -> bool:
+    """Whether a stream is there; while somebody makes it, its log is empty."""
+    definition = folder / "stream.json"
+    if definition.exists():
+        return True
+    if any((folder / "log").glob("[0-9]*.arrow")):
+        raise damaged(definition, "is missing")
+    return False
 
 
 def open_log(streams: Path, id: int) -> StreamLog:

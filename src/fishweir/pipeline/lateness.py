@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # who only reads what was learned needs no arrays
+    import numpy as np
+    from numpy.typing import NDArray
 
-Times = NDArray[np.float64]
+Times: TypeAlias = "NDArray[np.float64]"
 
 TOLERANCE = 60.0
 """Seconds by which clocks of sources may be fast: what lies further ahead of its arrival does not move the front."""
@@ -63,6 +64,8 @@ class Sketch:
 
 
 def sketch_of(seconds: Times) -> Sketch:
+    import numpy as np
+
     buckets = np.where(seconds < 1, 0, 1 + np.floor(np.log(np.maximum(seconds, 1)) / math.log(GROWTH)))
     found, counts = np.unique(buckets.astype(np.int64), return_counts=True)
     return Sketch(dict(zip(found.tolist(), counts.tolist(), strict=True)))
@@ -139,6 +142,8 @@ def observe(times: Times, arrivals: Times, front: float, watermark: float) -> La
     `watermark` that documents were dropped by are missed."""
     if not len(times):
         return Lateness()
+    import numpy as np
+
     ahead = times > arrivals + TOLERANCE
     reached = np.maximum.accumulate(np.maximum(np.where(ahead, -np.inf, times), front))
     good = np.flatnonzero(~ahead)

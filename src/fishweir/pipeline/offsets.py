@@ -50,15 +50,17 @@ def next_offsets(home: Home, start: Mapping[str, int], documents: int, arrived: 
     time, before which nothing can be on its way into a log."""
     waiting = {id: head for id, head in heads(home).items() if head > start.get(id, 0)}
     if arrived is not None:
-        return _first_arrived(home, start, waiting, documents, arrived)
+        return first_arrived(home, start, waiting, documents, arrived)
     if sum(head - start.get(id, 0) for id, head in waiting.items()) <= documents:
         return {**start, **waiting}
     share = max(1, documents // len(waiting))
     return {**start, **{id: min(head, start.get(id, 0) + share) for id, head in waiting.items()}}
 
 
-def _first_arrived(home: Home, start: Mapping[str, int], waiting: Offsets, documents: int, arrived: float) -> Offsets:
-    """Those that arrived first, and all that arrived together with them."""
+def first_arrived(
+    home: Home, start: Mapping[str, int], waiting: Mapping[str, int], documents: int, arrived: float = math.inf
+) -> Offsets:
+    """Where those of the `waiting` entries end that arrived first, and all that arrived together with them."""
     end, room, last = dict(start), documents, math.nan
     arrivals = (_arrivals(home, id, start.get(id, 0), head) for id, head in waiting.items())
     for arrival, id, upto in heapq.merge(*arrivals):

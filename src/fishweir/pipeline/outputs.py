@@ -20,10 +20,11 @@ from fishweir.algebra.construct import construct, element_text, joined_columns, 
 from fishweir.algebra.documents import ATTRIBUTE, attribute_at, attribute_id
 from fishweir.algebra.feeds import WHOLE, Selection
 from fishweir.algebra.joins import to_join
-from fishweir.algebra.nodes import Constant, Shape
+from fishweir.algebra.nodes import Constant, Output, Shape, Step
 from fishweir.algebra.return_paths import Bound
 from fishweir.pipeline.rebinding import join_bindings, nodes_of
 from fishweir.pipeline.taken import TakenDocument
+from fishweir.shedding.reduced import Cut
 
 Bindings = dict[str, dict[str, Any]]
 Constructed = tuple[Bindings, str | dict[str, Any]]
@@ -37,6 +38,8 @@ class ResultDocuments:
     documents: Sequence[TakenDocument]
     nodes: Sequence[int] | None
     collected: Sequence[tuple[int, TakenDocument]] = ()
+    cut: Cut | None = None
+    """What is left of the output, where patterns were left out under overload."""
 
 
 @singledispatch
@@ -49,24 +52,33 @@ def constructed(shape: Any, constants: Sequence[Constant], found: ResultDocument
 def _of_shape(shape: Shape, constants: Sequence[Constant], found: ResultDocuments) -> list[Constructed]:
     if shape.formula is not None:
         return [({}, joined_columns(shape.columns, [(one.nodes[0], one.values) for one in found.documents]))]
-    return [_bound(shape, found.documents, places) for places in _places(shape, constants, found)]
+    output = shape.output if found.cut is None else found.cut.parts
+    return [_bound(shape, output, found.documents, places) for places in _places(shape, constants, found)]
 
 
-def _bound(shape: Shape, documents: Sequence[TakenDocument], places: Mapping[str, int]) -> Constructed:
+def _bound(
+    shape: Shape, output: tuple[Output, ...], documents: Sequence[TakenDocument], places: Mapping[str, int]
+) -> Constructed:
     """The output over the nodes that variables are bound to."""
     bound: dict[str, Bound] = {}
     bindings: Bindings = {}
     steps = steps_of(shape)
     for name, position in places.items():
         side, step = steps[name]
-        number = position % ATTRIBUTE
-        element = documents[side].nodes[number]
-        attribute = attribute_at(element, step.name, position) if step.is_attribute else None
-        bound[name] = (element, attribute)
+        bound[name], shown = bind(documents[side], step, position)
         if name[0] != "_":
-            shown = number if attribute is None else attribute_id(number, attribute, position // ATTRIBUTE)
             bindings[name] = {"document": documents[side].id, "node": shown, "value": value_of(bound[name])}
-    return bindings, construct(shape.output, bound)
+    return bindings, construct(output, bound)
+
+
+def bind(document: TakenDocument, step: Step, position: int) -> tuple[Bound, int | str]:
+    """What a variable at a step is bound to by a node's number, and the id that results show."""
+    number = position % ATTRIBUTE
+    element = document.nodes[number]
+    if not step.is_attribute:
+        return (element, None), number
+    attribute = attribute_at(element, step.name, position)
+    return (element, attribute), attribute_id(number, attribute, position // ATTRIBUTE)
 
 
 def _places(shape: Shape, constants: Sequence[Constant], found: ResultDocuments) -> list[Mapping[str, int]]:
@@ -92,7 +104,10 @@ def _of_selection(shape: Selection, constants: Sequence[Constant], found: Result
     if shape.joins:
         return [_annotated(shape, item, found.collected)]
     if shape.output:
-        return [({}, select_columns(shape.output, item.nodes[0], item.values))]
+        columns = select_columns(shape.output, item.nodes[0], item.values)
+        if found.cut is not None:
+            columns = {name: value for name, value in columns.items() if name in found.cut.columns}
+        return [({}, columns)]
     return [({}, element_text(item.nodes[0]))]
 
 

@@ -1,7 +1,7 @@
 """What a worker does for joins: probe what was kept for its part of the new documents.
 
 In: the state files of the micro-batch and those retained. Out: one file of result rows under a name given by
-micro-batch and part, and a summary for the driver.
+micro-batch and part, what later micro-batches need to know of these results, and a summary for the driver.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from fishweir.evaluate.group import State
 from fishweir.evaluate.plan.plan import cached_plan
-from fishweir.pipeline.states import cached_states
+from fishweir.evaluate.results import ResultRows
+from fishweir.pipeline.states import SUFFIX, cached_states, write_states
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.writer import ResultWriter
 
@@ -27,14 +29,24 @@ class ProbeTask:
     folder: Path
     sets: Path
     parts: int
+    batch: int
 
     def __call__(self, part: int) -> Summary:
         plan = cached_plan(self.plan, self.segments)
         fresh, old = ([cached_states(self.state / name) for name in names] for names in (self.new, self.old))
         writer = ResultWriter(self.folder, self.sets, f"probe-{part:05d}")
+        kept: dict[str, State] = {}
         for kind, stage in plan.stages.items():
             new = [states[kind] for states in fresh if kind in states]
             before = [states[kind] for states in old if kind in states]
-            for rows in stage.probe(new, before, part, self.parts) if new else ():
-                writer.write(rows)
-        return Summary(matches=writer.results, files=writer.close())
+            for found in stage.probe(new, before, part, self.parts) if new else ():
+                if isinstance(found, ResultRows):
+                    writer.write(found)
+                else:
+                    kept[kind] = found
+        files = writer.close()
+        done = Summary(matches=writer.results, files=files, fired=writer.fired)
+        if kept:
+            name = f"{self.batch:09d}-probe-{part:05d}{SUFFIX}"
+            done.states[name] = write_states(self.state / name, kept)
+        return done

@@ -20,6 +20,7 @@ from fishweir.algebra.joins import Edge, JoinTemplate, to_join
 from fishweir.algebra.nodes import Constant, Shape
 from fishweir.algebra.normal import Template
 from fishweir.algebra.values import COMPARE
+from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.join.join_tables import is_hashed, side_tables, to_columns
 from fishweir.evaluate.join.rows.side_rows import values_at
 from fishweir.evaluate.join.variables import kept_nodes, side_paths
@@ -43,6 +44,19 @@ def _nodes(template: Template, document: TakenDocument) -> tuple[int, ...]:
     paths = {template.path(node): False for node in template.outputs}
     tables = _witnesses(template, tuple(paths.items()), document)
     return tuple(max(int(tables[template.path(node)].nodes[0, -1]), 0) for node in template.outputs)
+
+
+def nodes_of_all(template: Template, documents: Sequence[TakenDocument]) -> Ints:
+    """As `nodes_of`, for many documents of one side that are walked together: a row for each."""
+    shared = _shared(template, tuple({template.path(node): False for node in template.outputs}.items()))
+    walk = shared.start()
+    for place, document in enumerate(documents):
+        walk.add(place, document.nodes[0], document.context)
+    tables, found = walk.tables(), np.zeros((len(documents), len(template.outputs)), np.int64)
+    for column, node in enumerate(template.outputs):
+        table = tables[template.path(node)]
+        found[table.documents[::-1], column] = np.maximum(table.nodes[::-1, -1], 0)
+    return found
 
 
 def join_bindings(

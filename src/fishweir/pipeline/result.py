@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring
 from typing import Any, Protocol
 
 from fishweir.algebra.nodes import Constant
 from fishweir.algebra.values import to_text
+
+_TO_JSON = json.JSONEncoder(ensure_ascii=False, default=to_text).encode
 
 
 class QueryLike(Protocol):
@@ -20,6 +23,9 @@ class QueryLike(Protocol):
     def constants(self) -> tuple[Constant, ...]: ...
     @property
     def added(self) -> int: ...
+    @property
+    def preferred(self) -> bool:
+        """Whether it has a preference, and so may lose patterns under overload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +42,31 @@ class Result:
     since: int | None = field(default=None, repr=False, compare=False)
     origin: int | None = field(default=None, repr=False, compare=False)
     place: tuple[int, int] | None = field(default=None, repr=False, compare=False)
+    left_out: tuple[str, ...] = ()
+    """The return patterns that the output lacks, because they were left out under overload."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        found = {
             "query": self.query,
             "documents": self.documents,
             "timestamp": self.timestamp,
             "bindings": {name: dict(bound) for name, bound in self.bindings.items()},
             "output": self.output,
         }
+        return found | {"left_out": list(self.left_out)} if self.left_out else found
 
     def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False, default=to_text)
+        return _TO_JSON(self.to_dict())
+
+
+def json_lines(results: Iterable[Result]) -> Iterator[str]:
+    """As `to_json`, a line each. What the queries of one document show alike is written once for all in a row."""
+    shared: tuple[Any, ...] = ()
+    rest = ""
+    for result in results:
+        shown = (result.documents, result.bindings, result.output, result.left_out)
+        if not shared or any(one is not other for one, other in zip(shown, shared, strict=True)):
+            shared, whole = shown, result.to_dict()
+            del whole["query"]
+            rest = _TO_JSON(whole)[1:]
+        yield f'{{"query": {encode_basestring(result.query)}, {rest}\n'

@@ -8,24 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from fishweir.evaluate.arrays import Ints
+from fishweir.pipeline.block import Block
 from fishweir.pipeline.commits import Commit, ResultsTable
+from fishweir.pipeline.cuts import cuts_of
 from fishweir.pipeline.expand import Expansion, entries_of, result_times
+from fishweir.pipeline.fired_index import Wanted
 from fishweir.pipeline.home import Home
+from fishweir.pipeline.known_queries import KnownQueries
 from fishweir.pipeline.outputs import is_bound_when_read, several
 from fishweir.pipeline.result import QueryLike, Result
-from fishweir.pipeline.result_batch import SCHEMA, Block, Once, ResultBatch, pairs_of
+from fishweir.pipeline.result_batch import Once, ResultBatch, pairs_of
+from fishweir.pipeline.result_columns import SCHEMA, to_record_batch
+from fishweir.pipeline.spent import Spent
 
 ENTRIES_AT_ONCE, PAIRS_AT_ONCE = 1 << 14, 1 << 19
 """What is expanded to queries together: sets may be large."""
-
-REMEMBERED = 100_000
-"""Queries that a reader keeps, so that they are not looked up for each batch again."""
+ASKED = 64
+"""Choices of queries whose places are remembered."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,12 @@ class ResultReader:
     home: Home
     look_up: Callable[[list[int]], Mapping[int, QueryLike]]
     dead: Callable[[int], Ints]
-    _known: dict[int, QueryLike] = field(default_factory=dict, repr=False, compare=False)
+    spent: Spent = field(default_factory=Spent, repr=False, compare=False)
+    """What deliveries and published streams spend here."""
+
+    @cached_property
+    def _known(self) -> KnownQueries:
+        return KnownQueries(self.look_up)
 
     def read(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Iterator[tuple[int, Result]]:
         """The results of a micro-batch with the number of their query."""
@@ -45,24 +56,34 @@ class ResultReader:
     def batches(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Iterator[ResultBatch]:
         """The results of a micro-batch, of `wanted` queries or of all, some at a time. A query sees a result if it was
         registered before the earliest of its documents arrived; once, by however many of its alternatives."""
-        rows, expansion = table.rows(commit), self.expansion(table, commit)
+        rows, expansion, cuts = table.rows(commit), self.expansion(table, commit), cuts_of(table, commit)
         if wanted is not None:
             rows = rows.take(pa.array(np.unique(expansion.queries(rows, wanted)[0])))
         entries, once = entries_of(rows), Once()
-        sizes = expansion.at_most(rows) if wanted is None else np.full(len(rows), len(wanted))
+        sizes = expansion.at_most(rows)
+        if wanted is not None:
+            sizes = np.minimum(sizes, len(wanted))
         for some in _cut(sizes[entries.rows]):
-            block = Block(self.home, rows, entries, some)
+            block = Block(self.home, rows, entries, some, cuts)
             at, numbers = expansion.queries(block.rows, wanted)
-            batch = once.new(pairs_of(block, at, numbers, self._queries(np.unique(numbers).tolist())))
+            batch = pairs_of(block, at, numbers, self._known.of).once(once)
+            if cuts and commit.completes >= 0:
+                batch = batch.those_cut(True).whole()
+            elif cuts and table.is_completed(commit.batch):
+                batch = batch.those_cut(False)
             if len(batch.entries):
                 yield batch
 
     def fired(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Ints:
         """The queries that may have results in a micro-batch, all or of those wanted."""
+        if not self.may_have(table, commit, wanted):
+            return np.empty(0, np.int64)
         return np.unique(self.expansion(table, commit).queries(table.rows(commit), wanted)[1])
 
     def times(self, table: ResultsTable, commit: Commit, query: QueryLike, number: int) -> Any:
-        """The timestamps of one query's results in a micro-batch."""
+        """The timestamps of one query's results in a micro-batch; those that come once more do not count."""
+        if commit.completes >= 0 or not self.may_have(table, commit, np.array([number])):
+            return np.empty(0, np.float64)
         if is_bound_when_read(query.shape):
             read = self.read(table, commit, np.array([number]))
             return np.array([result.timestamp for _, result in read], np.float64)
@@ -72,19 +93,26 @@ class ResultReader:
         row = row[since.to_numpy(zero_copy_only=False)[row] >= query.added]
         return result_times(rows.take(pa.array(np.unique(row))), several(query.shape))
 
-    def expansion(self, table: ResultsTable, commit: Commit) -> Expansion:
-        return Expansion(self.home.plan, table.sets, self.dead(commit.version))
+    def may_have(self, table: ResultsTable, commit: Commit, wanted: Ints | None) -> bool:
+        """Whether a micro-batch may have results of some queries: its files are not opened to find out."""
+        if wanted is None or commit.fired is None:
+            return bool(commit.matches)
+        asked = self._asked.get(key := wanted.tobytes())
+        if asked is None:
+            if len(self._asked) == ASKED:
+                self._asked.clear()
+            asked = self._asked[key] = Wanted(np.sort(wanted), self.home.plan, table.sets)
+        return asked.may_be_in(commit.fired)
 
-    def _queries(self, numbers: list[int]) -> Mapping[int, QueryLike]:
-        """What was registered under a number never changes."""
-        known = self._known
-        if missing := [number for number in numbers if number not in known]:
-            found = self.look_up(missing)
-            if len(known) + len(found) > REMEMBERED:
-                found = {**found, **{number: known[number] for number in numbers if number in known}}
-                known.clear()
-            known.update(found)
-        return known
+    @cached_property
+    def _asked(self) -> dict[bytes, Wanted]:
+        return {}
+
+    def expansion(self, table: ResultsTable, commit: Commit) -> Expansion:
+        dead = self.dead(commit.version)
+        if commit.hidden:
+            dead = np.concatenate([dead, np.array(commit.hidden, np.int64)])
+        return Expansion(self.home.plan, table.sets, dead)
 
 
 def _cut(sizes: Ints) -> Iterator[slice]:
@@ -109,7 +137,9 @@ class Results:
                 yield result
 
     def to_arrow(self) -> pa.Table:
-        return pa.Table.from_batches((batch.to_arrow() for batch in self._source()), SCHEMA)
+        """With a column `left_out` where patterns were left out of some results."""
+        found = [pa.Table.from_batches([to_record_batch(batch)]) for batch in self._source()]
+        return pa.concat_tables(found, promote_options="default") if found else SCHEMA.empty_table()
 
     def to_spark(self) -> Any:
         """A Spark DataFrame with the columns of `to_arrow`."""

@@ -10,3 +10,5 @@ IDLE = 3600.0
 """Seconds without an item after which a stream holds nobody up any more."""
 AHEAD = 200_000
 """Sources and publishers wait while this many entries have not been evaluated."""
+WALKED = "walked.json"
+"""The file with the counters of a stream's walk, beside its log."""

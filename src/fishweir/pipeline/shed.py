@@ -1,9 +1,11 @@
 """Shedding in the job: the driver decides for a micro-batch, the workers leave out what it says.
 
-In: how far the streams have been evaluated, and what their queries prefer. Out: by stream, the share to keep and what
-makes a document worth more (`shedding/decision.py`). A decision is written down before its micro-batch runs, so that a
-micro-batch that is repeated sheds the same, and is in the commit. Streams of results and files that change in place are
-never shed: what was left out of the one is shed already, and of the other each change counts.
+In: how far the streams have been evaluated, and what their queries prefer. Out: by stream, which share of the documents
+loses which patterns, and which share is left out (`shedding/decision.py`). A decision is written down before its
+micro-batch runs, so that a micro-batch that is repeated sheds the same, and is in the commit. Streams of results and
+files that change in place are never shed: what was left out of the one is shed already, and of the other each change
+counts. Conditions are suspended in documents only, since columns need no walk, and not where a stream says `make up`:
+patterns of outputs and whole documents can be made up for, the results of single queries cannot.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,26 +21,57 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fishweir.algebra.nodes import Source, sources_of
+from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
 from fishweir.algebra.values import satisfies, to_text
+from fishweir.evaluate.plan.plan import SourcePlan
+from fishweir.evaluate.witnesses.turns import EVERYTHING, Turns
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import column_name
+from fishweir.pipeline.calibration import calibrated
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.offsets import heads
-from fishweir.shedding.decision import StreamShed, Value, Wish, kept, may_shed, valued_by, worth
-from fishweir.shedding.overload import LEAST, Overload
+from fishweir.pipeline.shed_costs import counted
+from fishweir.pipeline.spent import Spent
+from fishweir.pipeline.walked import load_walked
+from fishweir.shedding.decision import LEFT_OUT, StreamShed, Value, levels_for, levels_of, may_shed, valued_by, worth
+from fishweir.shedding.overload import Budget, Overload
+from fishweir.shedding.suspension import Parts, Variant, Wish, chain, parts_of
 
 logger = logging.getLogger("fishweir.shedding")
 
 Wishes = Mapping[Source, Sequence[Wish]]
+REFRESHED = 20
+"""Decisions after which the patterns of a stream are counted again."""
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    """The variants of a stream's query set, as of a version of the catalog."""
+
+    version: int
+    wishes: Sequence[Wish]
+    variants: tuple[Variant, ...]
 
 
 class Shedder:
-    """Decides what each micro-batch sheds; `wishes` gives, for a version of the catalog, what queries prefer."""
+    """Decides what each micro-batch sheds; `wishes` gives, for a version of the catalog, what queries prefer, `behind`
+    how many evaluated documents wait for their outputs."""
 
-    def __init__(self, home: Home, overload: Overload, wishes: Callable[[int], Wishes]) -> None:
+    def __init__(
+        self,
+        home: Home,
+        overload: Overload,
+        wishes: Callable[[int], Wishes],
+        spent: Spent | None = None,
+        behind: Callable[[], int] = lambda: 0,
+    ) -> None:
         self.home, self.overload, self.wishes = home, overload, wishes
+        self.spent, self.behind = spent or Spent(), behind
         self._path = home.path / "shedding.json"
+        self._weighed: dict[int, _Weighed] = {}
+        self._decisions = 0
+        self._parts = Variant()
+        """Of what the documents of the last decision that are evaluated cost, compared with all patterns."""
         self._share = 1.0
 
     def decide(self, batch: int, version: int, offsets: Mapping[str, int]) -> dict[int, StreamShed]:
@@ -46,61 +80,123 @@ class Shedder:
             return {int(id): StreamShed.from_json(one) for id, one in recorded["streams"].items()}
         before = self.overload.shedding
         waiting = {int(id): head - offsets.get(id, 0) for id, head in heads(self.home).items()}
-        found = self._decided(waiting, self.overload.share(sum(waiting.values())), version)
+        budget = self.overload.budget(sum(waiting.values()), self.behind())
+        found = {} if budget is None else self._decided(waiting, budget, version)
         if self.overload.shedding != before:
             self._tell(found, sum(waiting.values()))
-        self._share = min((one.keep for one in found.values()), default=1.0)
+        self._note(found)
         if found:
             write_json(self._path, {"batch": batch, "streams": {str(id): one.to_json() for id, one in found.items()}})
         return found
 
     def took(self, documents: int, shed: int, seconds: float) -> None:
-        self.overload.took(documents, seconds, shed)
+        self.overload.took(documents, seconds, shed, self._parts.matching)
+        self.overload.constructed(documents, self.spent.take(), self._parts.constructing)
+
+    def rest(self) -> None:
+        """Nothing waits: the burst is over."""
+        if self.overload.shedding and not self.behind():
+            self.overload.budget(0)
+            self._tell({}, 0)
 
     def documents(self, most: int) -> int:
         """How many entries a micro-batch takes: under overload more, since only some of them are evaluated."""
         return int(most / self._share)
 
-    def _decided(self, waiting: Mapping[int, int], share: float, version: int) -> dict[int, StreamShed]:
+    def _decided(self, waiting: Mapping[int, int], budget: Budget, version: int) -> dict[int, StreamShed]:
         """Where only some streams may be shed, these make up for the others."""
-        if share >= 1:
-            return {}
-        wishes, found = self.wishes(version), {}
+        self._decisions += 1
+        found: dict[int, tuple[StreamDefinition, _Weighed, bool]] = {}
         for id, count in waiting.items():
             stream = open_log(self.home.streams, id).stream
-            asked = [wish for source in sources_of(stream) for wish in wishes.get(source, ())]
-            if count and not stream.virtual and not stream.rows and may_shed(stream.shed_allowed, asked):
-                found[id] = asked
+            if count and not stream.virtual and not stream.rows:
+                weighed = self._weigh(id, stream, budget, version)
+                may_drop = may_shed(stream.shed_allowed, weighed.wishes)
+                if may_drop or len(weighed.variants) > 1:
+                    found[id] = stream, weighed, may_drop
         possible = sum(waiting[id] for id in found)
         if not possible:
             return {}
-        room = share * sum(waiting.values()) - (sum(waiting.values()) - possible)
-        keep = max(LEAST, room / possible)
-        return {id: StreamShed(keep, valued_by(asked)) for id, asked in found.items()}
+        seconds = max(0.0, budget.seconds - (sum(waiting.values()) - possible) * budget.whole)
+        decided = {}
+        for id, (stream, weighed, may_drop) in found.items():
+            room = seconds * waiting[id] / possible
+            levels = levels_for(weighed.variants, waiting[id], room, budget, may_drop)
+            decided[id] = StreamShed(levels, valued_by(weighed.wishes), stream.shed_allowed)
+        return {id: one for id, one in decided.items() if not one.is_nothing}
+
+    def _weigh(self, id: int, stream: StreamDefinition, budget: Budget, version: int) -> _Weighed:
+        known = self._weighed.get(id)
+        if known is None or known.version != version or self._decisions % REFRESHED == 0:
+            by_source = self.wishes(version)
+            wishes = [wish for source in sources_of(stream) for wish in by_source.get(source, ())]
+            made_up = stream.make_up is not None
+            parts = parts_of(wishes, stream.shed_allowed, not (stream.is_tuples or made_up), made_up)
+            known = self._weighed[id] = _Weighed(version, wishes, self._variants(id, parts, budget))
+        return known
+
+    def _variants(self, id: int, parts: Parts, budget: Budget) -> tuple[Variant, ...]:
+        if not parts.parts:
+            return (Variant(),)
+        log = open_log(self.home.streams, id)
+        walked = load_walked(self.home, id)
+        costs = counted(log, id, parts, walked.skipped / max(1, walked.elements), calibrated())
+        return chain(parts, (budget.matching, budget.constructing), costs.saved)
+
+    def _note(self, found: Mapping[int, StreamShed]) -> None:
+        """What the documents cost that are evaluated, on average: measured times are of these."""
+        self._share = min((one.keep for one in found.values()), default=1.0)
+        matching, constructing, kept = 0.0, 0.0, 0.0
+        for id, one in found.items():
+            by_parts = {(v.returns, v.conditions): v for v in self._weighed[id].variants}
+            for level in one.levels:
+                variant = by_parts[level.returns, level.conditions]
+                matching += level.share * variant.matching
+                constructing += level.share * variant.constructing
+                kept += level.share
+        self._parts = Variant(1.0, matching / kept, constructing / kept) if kept else Variant()
 
     def _tell(self, found: Mapping[int, StreamShed], waiting: int) -> None:
         if not self.overload.shedding:
             logger.warning("shedding ends: %d entries wait", waiting)
         elif found:
-            names = ", ".join(
-                f"{1 - one.keep:.0%} of {open_log(self.home.streams, id).stream.name}" for id, one in found.items()
-            )
+            names = ", ".join(f"{one} of {open_log(self.home.streams, id).stream.name}" for id, one in found.items())
             logger.warning("shedding begins: %d entries wait, leaving out %s", waiting, names)
         else:
             logger.warning("overload: %d entries wait, and no stream may be shed", waiting)
 
 
-def left_out(log: StreamLog, after: int, upto: int, shed: StreamShed | None) -> frozenset[int]:
-    """The numbers of the entries (after, upto] that are not evaluated."""
-    if shed is None or shed.keep >= 1:
-        return frozenset()
+def levels_in(log: StreamLog, after: int, upto: int, shed: StreamShed | None) -> dict[int, frozenset[int]]:
+    """By level, LEFT_OUT included, the numbers of the entries (after, upto]; empty where all get all."""
+    if shed is None or shed.is_nothing:
+        return {}
     batches = list(log.read(after, upto))
     numbers = np.concatenate([np.arange(first, first + batch.num_rows) for first, batch in batches])
     worths = np.zeros(len(numbers))
     if shed.valued:
         table = pa.Table.from_batches([batch for _, batch in batches])
         worths = _of_tuples(log, table, shed) if log.stream.is_tuples else _of_documents(table, shed)
-    return frozenset(numbers[~kept(numbers, worths, shed.keep)].tolist())
+    levels = levels_of(numbers, worths, shed.levels)
+    return {int(level): frozenset(numbers[levels == level].tolist()) for level in np.unique(levels)}
+
+
+@dataclass(frozen=True)
+class ByLevel(Turns):
+    """Turns by the levels of documents."""
+
+    levels: Mapping[int, int]
+
+    def at(self, number: int) -> int:
+        return self.levels.get(number, 0)
+
+
+def turns_of(levels: Mapping[int, frozenset[int]], shed: StreamShed | None, plan: SourcePlan) -> Turns:
+    """Which paths are not looked for in which documents."""
+    if shed is None or not any(level.conditions for level in shed.levels):
+        return EVERYTHING
+    suspended = tuple(plan.paths_at(level.conditions) for level in shed.levels)
+    by_number = {number: level for level, numbers in levels.items() if level != LEFT_OUT for number in numbers}
+    return ByLevel((1,) * len(suspended), suspended, by_number)
 
 
 def _of_tuples(log: StreamLog, table: pa.Table, shed: StreamShed) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from typing import Any
 from fishweir.evaluate.arrays import read_arrays, write_arrays
 from fishweir.evaluate.group import State
 from fishweir.evaluate.plan.registry import KINDS
-from fishweir.sealed import writing
+from fishweir.sealed import Stamp, stamp, writing
 
 States = dict[str, State]
 """By kind."""
@@ -33,11 +33,11 @@ def write_states(path: Path, states: Mapping[str, State]) -> str:
 
 def cached_states(path: Path) -> States:
     """Mapped into memory, once per process. Only a repeated micro-batch writes a file again."""
-    return _states(path, path.stat().st_mtime_ns if path.exists() else 0)
+    return _states(path, stamp(path))
 
 
 @lru_cache(maxsize=64)
-def _states(path: Path, _written: int) -> States:
+def _states(path: Path, _stamp: Stamp) -> States:
     kinds, arrays = read_arrays(path)
     own: dict[str, dict[str, Any]] = defaultdict(dict)
     for name, array in arrays.items():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from fishweir.evaluate.statistics import PathStatistics
 from fishweir.evaluate.witnesses.counters import StreamCounters
+from fishweir.pipeline.fired_index import Index, merged
 from fishweir.pipeline.lateness import Lateness
 
 
@@ -27,21 +28,30 @@ class Summary:
     """Of each stream that joins read."""
     shed: dict[str, int] = field(default_factory=dict)
     """By stream, the entries that were left out."""
+    cut: dict[str, int] = field(default_factory=dict)
+    """By stream, the entries of which patterns were left out."""
     host: str = field(default_factory=platform.node)
     hosts: dict[str, str] = field(default_factory=dict)
     """Of a sum: which host wrote which file."""
+    seconds: float = 0.0
+    """Of the processor."""
+    fired: Index | None = field(default_factory=dict)
+    """Which queries may have rows in its files."""
 
     def add(self, other: Summary) -> None:
         self.documents += other.documents
+        self.seconds += other.seconds
         self.matches += other.matches
         self.aside += other.aside
         self.files |= other.files
+        self.fired = merged(self.fired, other.fired)
         self.states |= other.states
         self.hosts |= other.hosts or dict.fromkeys((*other.files, *other.states), other.host)
         for stream, upto in other.offsets.items():
             self.offsets[stream] = max(upto, self.offsets.get(stream, 0))
-        for stream, count in other.shed.items():
-            self.shed[stream] = self.shed.get(stream, 0) + count
+        for own, others in ((self.shed, other.shed), (self.cut, other.cut)):
+            for stream, count in others.items():
+                own[stream] = own.get(stream, 0) + count
         for stream, observed in other.lateness.items():
             self.lateness[stream] = self.lateness.get(stream, Lateness()).added(observed)
         for stream, walked in other.walked.items():

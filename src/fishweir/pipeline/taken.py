@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fishweir.algebra.documents import Element, elements, parse_document, tuple_to_document
 from fishweir.evaluate.arrays import Ints
@@ -40,31 +41,55 @@ class TakenDocument:
 
 def take_document(home: Home, stream: int, number: int) -> TakenDocument:
     """A document by its stream and its number there; the last ones are remembered."""
-    return taken_from(open_log(home.streams, stream), stream, number)
+    return _taken_from(open_log(home.streams, stream), stream, number)
 
 
 @lru_cache(maxsize=1024)
-def taken_from(log: StreamLog, stream: int, number: int) -> TakenDocument:
-    entry = log.entry(number)
-    context = tuple(entry.context.split("/")) if entry.context else ()
-    origin = origin_of(stream, number) if entry.origin is None else entry.origin
-    body = None if entry.values is not None else entry.body
-    return TakenDocument(entry.id, entry.values, context, origin, log.stream.tuple_element, body)
+def _taken_from(log: StreamLog, stream: int, number: int) -> TakenDocument:
+    return taken_of(log, stream, np.array([number]))[0]
 
 
-def ids_of(log: StreamLog, numbers: Ints) -> list[str]:
+def taken_of(log: StreamLog, stream: int, numbers: Ints) -> list[TakenDocument]:
+    """Documents whose numbers ascend, read together."""
+    names = [name for name, _ in log.stream.columns]
+    columns = ["context", "origin", "problem", "body", *map(column_name, names)]
+    found = _entries(log, numbers, [name for name in columns if name in log.schema.names])
+    ids = ids_of(log, numbers).to_pylist()
+    context, origin, problem, body = (_listed(found, name) for name in columns[:4])
+    rows = zip(*(_listed(found, column_name(name)) for name in names), strict=True) if names else ((),) * len(numbers)
+    tuples, element = log.stream.is_tuples, log.stream.tuple_element
+    return [
+        TakenDocument(
+            ids[i],
+            dict(zip(names, row, strict=True)) if (good := tuples and problem[i] is None) else None,
+            tuple(context[i].split("/")) if context[i] else (),
+            origin_of(stream, number) if origin[i] is None else origin[i],
+            element,
+            None if good else body[i],
+        )
+        for i, (number, row) in enumerate(zip(numbers.tolist(), rows, strict=True))
+    ]
+
+
+def _listed(found: pa.Table, name: str) -> list[Any]:
+    return found.column(name).to_pylist() if name in found.column_names else [None] * len(found)
+
+
+def ids_of(log: StreamLog, numbers: Ints) -> pa.StringArray:
     """The ids of documents whose numbers ascend; nothing else of them is read."""
-    given = _entries(log, numbers, ["id"]).column("id")
-    if given.null_count == len(numbers):
-        return [f"{log.stream.name}-{number}" for number in numbers.tolist()]
-    pairs = zip(numbers.tolist(), given.to_pylist(), strict=True)
-    return [id or f"{log.stream.name}-{number}" for number, id in pairs]
+    given = _entries(log, numbers, ["id"]).column("id").combine_chunks()
+    counted = pc.binary_join_element_wise(f"{log.stream.name}-", pc.cast(pa.array(numbers), pa.string()), "")
+    return counted if given.null_count == len(given) else pc.if_else(_is_given(given), given, counted)
 
 
-def values_of(log: StreamLog, numbers: Ints, columns: Sequence[str]) -> dict[str, list[Any]]:
+def _is_given(ids: pa.Array) -> pa.Array:
+    return pc.not_equal(ids, "").fill_null(False)
+
+
+def values_of(log: StreamLog, numbers: Ints, columns: Sequence[str]) -> dict[str, pa.Array]:
     """Columns of tuples whose numbers ascend."""
     found = _entries(log, numbers, [column_name(name) for name in columns])
-    return {name: found.column(column_name(name)).to_pylist() for name in columns}
+    return {name: found.column(column_name(name)).combine_chunks() for name in columns}
 
 
 def _entries(log: StreamLog, numbers: Ints, names: list[str]) -> pa.Table:

@@ -11,6 +11,7 @@ from pathlib import Path
 from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
 from fishweir.evaluate.witnesses.counters import StreamCounters
 from fishweir.pipeline.home import Home, read_json, write_json
+from fishweir.pipeline.settings import WALKED
 
 
 def load_walked(home: Home, stream: int | str) -> StreamCounters:
@@ -41,4 +42,4 @@ def walked_by_source(home: Home, streams: Iterable[tuple[int, StreamDefinition]]
 
 
 def _file(home: Home, stream: int | str) -> Path:
-    return home.streams / str(stream) / "walked.json"
+    return home.streams / str(stream) / WALKED

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fishweir.algebra.nodes import sources_of
+from fishweir.algebra.nodes import Source, sources_of
 from fishweir.evaluate.group import Batch, State
 from fishweir.evaluate.plan.plan import Plan, SourcePlan, cached_plan, cached_source_plan, selection_rows
-from fishweir.pipeline.chunks import read_chunk
+from fishweir.pipeline.chunks import Chunk, read_chunk
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.lateness import Lateness, observe
 from fishweir.pipeline.offsets import LogSlice
-from fishweir.pipeline.shed import left_out
+from fishweir.pipeline.shed import levels_in, turns_of
 from fishweir.pipeline.states import SUFFIX, write_states
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.writer import ResultWriter, write_aside, write_shed
-from fishweir.shedding.decision import StreamShed
+from fishweir.shedding.decision import LEFT_OUT, StreamShed
 
 DOCUMENTS_AT_ONCE = 1_000
 TUPLES_AT_ONCE = 65_536
@@ -45,6 +45,8 @@ class MatchTask:
     """Of the streams whose lateness is observed: how far they have come, and what is late (event_time.py)."""
     shedding: Mapping[int, StreamShed] = field(default_factory=dict)
     """Of the streams of which something is left out: what stays."""
+    sees_all: bool = False
+    """Whether the queries see all entries, whenever they were registered."""
 
     def __call__(self, partition: int, slices: Iterable[LogSlice]) -> Summary:
         task = _Partition(self, partition)
@@ -62,7 +64,7 @@ class _Partition:
     summary: Summary = field(default_factory=Summary)
     kept: dict[str, list[State]] = field(default_factory=lambda: defaultdict(list))
     aside: list[tuple[int, int, str | None, str]] = field(default_factory=list)
-    shed: list[tuple[int, int]] = field(default_factory=list)
+    shed: list[tuple[int, int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.writer = ResultWriter(self.task.folder, self.task.sets, f"match-{self.partition:05d}")
@@ -74,24 +76,39 @@ class _Partition:
         plan = cached_source_plan(task.plan, task.segments, sources)
         shed = task.shedding.get(part.stream)
         size = TUPLES_AT_ONCE if log.stream.is_tuples else DOCUMENTS_AT_ONCE
+        self.summary.offsets[str(part.stream)] = max(part.upto, self.summary.offsets.get(str(part.stream), 0))
         if shed is not None:
             size = min(TUPLES_AT_ONCE, int(size / shed.keep))  # as many as usual stay
         for start in range(part.after, part.upto, size):
             end = min(start + size, part.upto)
-            without = left_out(log, start, end, shed)
-            self.shed += [(part.stream, number) for number in sorted(without)]
-            chunk = read_chunk(log, plan, start, end, without)
-            self.aside += [(part.stream, *entry) for entry in chunk.aside]
-            batch = chunk.batch(part.stream, sources, task.version)
-            counted = plan.count(batch.witnesses, task.batch + start // size)
-            done = Summary(len(batch), 0, len(chunk.aside), {}, {str(part.stream): part.upto}, counted)
-            done.walked[str(part.stream)] = plan.counters(len(batch), batch.witnesses)
-            if without:
-                done.shed[str(part.stream)] = len(without)
-            if part.stream in task.marks:
-                done.lateness[str(part.stream)] = self._observed(part.stream, batch)
-            self.summary.add(done)
-            self._keep(self._matched(plan, batch))
+            levels = levels_in(log, start, end, shed)
+            self._note(part.stream, levels, shed)
+            without, turns = levels.get(LEFT_OUT, frozenset()), turns_of(levels, shed, plan)
+            self._evaluate(part, read_chunk(log, plan, start, end, without, turns), plan, sources, start // size)
+
+    def _note(self, stream: int, levels: Mapping[int, frozenset[int]], shed: StreamShed | None) -> None:
+        """What is left out, and what evaluated entries lack."""
+        for level, numbers in levels.items():
+            if level == LEFT_OUT or (shed and not shed.levels[level].is_full):
+                self.shed += [(stream, number, level) for number in sorted(numbers)]
+                counts = self.summary.shed if level == LEFT_OUT else self.summary.cut
+                counts[str(stream)] = counts.get(str(stream), 0) + len(numbers)
+
+    def _evaluate(
+        self, part: LogSlice, chunk: Chunk, plan: SourcePlan, sources: tuple[Source, ...], number: int
+    ) -> None:
+        task, stream = self.task, str(part.stream)
+        self.aside += [(part.stream, *entry) for entry in chunk.aside]
+        batch = chunk.batch(part.stream, sources, task.version)
+        if task.sees_all:
+            batch = replace(batch, since=task.version)
+        counted = plan.count(batch.witnesses, task.batch + number)
+        done = Summary(len(batch), 0, len(chunk.aside), {}, {}, counted)
+        done.walked[stream] = plan.counters(len(batch), batch.witnesses)
+        if part.stream in task.marks:
+            done.lateness[stream] = self._observed(part.stream, batch)
+        self.summary.add(done)
+        self._keep(self._matched(plan, batch))
 
     def _matched(self, plan: SourcePlan, batch: Batch) -> Batch:
         """Writes what queries select, and adds to the batch what is matched for others to keep."""
@@ -119,6 +136,7 @@ class _Partition:
         self.summary.files |= write_aside(self.task.folder, self.partition, self.aside)
         self.summary.files |= write_shed(self.task.folder, self.partition, self.shed)
         self.summary.matches += self.writer.results
+        self.summary.fired = self.writer.fired
         self._write_states()
         return self.summary
 

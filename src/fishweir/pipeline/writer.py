@@ -17,13 +17,14 @@ import pyarrow.parquet as pq
 
 from fishweir.evaluate.arrays import Ints, read_arrays, write_arrays
 from fishweir.evaluate.results import RESULT, ResultRows
-from fishweir.sealed import seal_of, writing
+from fishweir.pipeline.fired_index import Index, indexed, merged
+from fishweir.sealed import Stamp, seal_of, stamp, writing
 
 ASIDE = pa.schema([
     ("stream", pa.int32()), ("document", pa.int64()), ("id", pa.string()), ("reason", pa.string()),
 ])  # fmt: skip
 
-SHED = pa.schema([("stream", pa.int32()), ("document", pa.int64())])
+SHED = pa.schema([("stream", pa.int32()), ("document", pa.int64()), ("level", pa.int8())])
 
 ROWS_AT_ONCE = 1 << 16
 RESULTS_AT_ONCE = 1 << 20
@@ -36,6 +37,8 @@ class ResultWriter:
     def __init__(self, folder: Path, sets: Path, name: str) -> None:
         self.path, self.sets = folder / f"{name}.parquet", sets
         self.results = 0
+        self.fired: Index | None = {}
+        """Which queries its rows name."""
         self._writer: pq.ParquetWriter | None = None
         self._named: set[str] = set()
         self._gathered: list[pa.RecordBatch] = []
@@ -54,7 +57,9 @@ class ResultWriter:
         with writing(self.path):
             if self._writer is None:
                 self._writer = self._opened()
-            self._writer.write_table(pa.Table.from_batches(self._gathered, RESULT))
+            gathered = pa.Table.from_batches(self._gathered, RESULT)
+            self._writer.write_table(gathered)
+        self.fired = merged(self.fired, indexed(gathered))
         self._gathered, self._rows, self._waiting = [], 0, 0
 
     def _opened(self) -> pq.ParquetWriter:
@@ -94,8 +99,12 @@ def set_path(sets: Path, name: str) -> Path:
     return sets / f"{name}.bin"
 
 
-@lru_cache(maxsize=4096)
 def cached_set(path: Path) -> Ints:
+    return _set(path, stamp(path))
+
+
+@lru_cache(maxsize=4096)
+def _set(path: Path, _stamp: Stamp) -> Ints:
     _, arrays = read_arrays(path)
     return np.asarray(arrays["members"])
 
@@ -105,8 +114,8 @@ def write_aside(folder: Path, partition: int, rows: Sequence[tuple[int, int, str
     return _write_entries(folder / f"aside-{partition:05d}.parquet", rows, ASIDE)
 
 
-def write_shed(folder: Path, partition: int, rows: Sequence[tuple[int, int]]) -> dict[str, str]:
-    """Entries that were left out under overload: stream and number."""
+def write_shed(folder: Path, partition: int, rows: Sequence[tuple[int, int, int]]) -> dict[str, str]:
+    """Entries that were left out under overload, or parts of them: stream, number and level."""
     return _write_entries(folder / f"shed-{partition:05d}.parquet", rows, SHED)
 
 

@@ -1,8 +1,10 @@
 """What a micro-batch sheds of each stream, as the driver decides it and the workers carry it out.
 
-A decision is made once per micro-batch for all queries of a stream, so no query is looked at while documents are. Those
-documents are kept that are worth most to all queries together, weighted by their subscribers; among equals a hash of
-their numbers decides. A decision is written down before its micro-batch runs: one that is repeated sheds the same.
+A decision is made once per micro-batch for all queries of a stream, so no query is looked at while documents are. It is
+a list of levels: shares of the documents, each with the patterns that are left out of them; what no level takes is left
+out as a whole. Documents are ordered by what they are worth to all queries together, weighted by their subscribers;
+among equals a hash of their numbers decides. The best ones get the fullest level. A decision is written down before its
+micro-batch runs: one that is repeated sheds the same.
 """
 
 from __future__ import annotations
@@ -14,20 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fishweir.algebra.preferences import Preference
 from fishweir.algebra.values import satisfies
+from fishweir.shedding.fastshed import fast_shed
+from fishweir.shedding.overload import LEAST, Budget
+from fishweir.shedding.problem import Candidate
+from fishweir.shedding.suspension import Variant, Wish
 from fishweir.shedding.utility import otherwise
 
 MOST_PREFERENCES = 64
 """Different preferences by value that decide about one stream: those with the most subscribers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """Queries over one stream that have the same preference, None for none, and the subscribers they have together."""
-
-    preference: Preference | None
-    subscribers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +47,43 @@ class Valued:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamShed:
-    """Of one stream: the share of its entries that is kept, and what they are worth."""
+class Level:
+    """A share of the documents, the return patterns that their results lack, and the paths that are not looked for."""
 
-    keep: float
+    share: float
+    returns: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+
+    @property
+    def is_full(self) -> bool:
+        return not (self.returns or self.conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamShed:
+    """Of one stream: the levels, the fullest first, and what documents are worth. With `allowed`, queries without a
+    preference lose patterns, too."""
+
+    levels: tuple[Level, ...]
     valued: tuple[Valued, ...] = ()
+    allowed: bool = False
+
+    @property
+    def keep(self) -> float:
+        """The share of its entries that is evaluated."""
+        return min(1.0, sum(level.share for level in self.levels))
+
+    @property
+    def is_nothing(self) -> bool:
+        return self.keep >= 1 and all(level.is_full for level in self.levels)
+
+    def __str__(self) -> str:
+        """What is left out: `80%`, `tel, addr of 50%`."""
+        parts = [f"{1 - self.keep:.0%}"] if self.keep < 1 else []
+        for level in self.levels:
+            if not level.is_full:
+                parts.append(f"{', '.join((*level.returns, *level.conditions))} from {level.share:.0%}")
+        return " and ".join(parts)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -69,12 +98,36 @@ class StreamShed:
             )
             for one in raw["valued"]
         )
-        return cls(raw["keep"], valued)
+        levels = (Level(one["share"], tuple(one["returns"]), tuple(one["conditions"])) for one in raw["levels"])
+        return cls(tuple(levels), valued, raw["allowed"])
+
+
+LEFT_OUT = -1
+"""The level of documents that no level takes."""
 
 
 def may_shed(allowed: bool, wishes: Sequence[Wish]) -> bool:
     """Queries without a preference are degraded only where the stream allows it."""
     return allowed or (bool(wishes) and all(wish.preference is not None for wish in wishes))
+
+
+def levels_for(
+    variants: Sequence[Variant], waiting: int, seconds: float, budget: Budget, may_drop: bool
+) -> tuple[Level, ...]:
+    """FastShed over the variants of a stream's query set. Documents that do not fit are left out as a whole or, where
+    that is not allowed, get the cheapest variant."""
+    whole = budget.whole
+    costs = [v.matching * budget.matching + v.constructing * budget.constructing for v in variants]
+    net = [max(cost - budget.leaving_out, whole / 100) for cost in costs]
+    candidates = [Candidate(v.utility, cost) for v, cost in zip(variants, net, strict=True)]
+    choice = fast_shed(candidates, waiting, seconds - waiting * budget.leaving_out)
+    shares = [count / waiting for count in choice.counts]
+    if not may_drop:
+        shares[costs.index(min(costs))] += choice.dropped / waiting
+    elif sum(shares) < LEAST:
+        shares[0] = LEAST
+    given = zip(shares, variants, strict=True)
+    return tuple(Level(share, v.returns, v.conditions) for share, v in given if share > 0)
 
 
 def valued_by(wishes: Sequence[Wish]) -> tuple[Valued, ...]:
@@ -84,7 +137,7 @@ def valued_by(wishes: Sequence[Wish]) -> tuple[Valued, ...]:
         scores = wish.preference.by_value if wish.preference else ()
         if scores:
             values = tuple(_value(score.pattern, score.condition, score.utility) for score in scores)
-            found.append(Valued(float(max(1, wish.subscribers)), otherwise(scores), values))
+            found.append(Valued(wish.weight, otherwise(scores), values))
     return tuple(found[:MOST_PREFERENCES])
 
 
@@ -105,11 +158,14 @@ def _holds(text: str | None, value: Value) -> bool:
     return text is not None and satisfies(text, value.op, value.constant)  # type: ignore[arg-type]
 
 
-def kept(numbers: NDArray[np.int64], worths: NDArray[np.float64], keep: float) -> NDArray[np.bool_]:
-    """Which of some entries are kept: those worth most, by a hash of their numbers among equals."""
-    count = int(np.ceil(len(numbers) * keep))
+def levels_of(numbers: NDArray[np.int64], worths: NDArray[np.float64], levels: Sequence[Level]) -> NDArray[np.int64]:
+    """The level of each of some entries: those worth most first, by a hash of their numbers among equals."""
     mixed = (numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)
     order = np.lexsort((mixed, -worths))
-    chosen = np.zeros(len(numbers), np.bool_)
-    chosen[order[:count]] = True
-    return chosen
+    found = np.full(len(numbers), LEFT_OUT, np.int64)
+    start = 0
+    for number, upto in enumerate(np.cumsum([level.share for level in levels])):
+        end = min(len(numbers), int(np.ceil(len(numbers) * upto - 1e-9)))
+        found[order[start:end]] = number
+        start = max(start, end)
+    return found

@@ -1,10 +1,11 @@
-"""Overload: whether more waits than can be processed within the target latency, and which share of it can be kept.
+"""Overload: whether more waits than can be processed within the target latency, and how much time there is for it.
 
-In: how many entries wait, and how long recent micro-batches took for how many documents. Out: the share to keep, 1.0
-for all. The time per document is the median of recent micro-batches. Small ones are not counted, since what a
-micro-batch costs whatever it holds weighs on them, nor is the first one of a process, which compiles. Shedding begins
-when what waits would take longer than the target, and ends when it would take less than half of it (hysteresis). In
-between it keeps what fits into four fifths, what leaving out costs included.
+In: how many entries wait, how long recent micro-batches took for how many documents, and how long the outputs took that
+were constructed for deliveries and published streams. Out: a budget of seconds, None where all fits. The time per
+document is the median of recent micro-batches. Small ones are not counted, since what a micro-batch costs whatever it
+holds weighs on them, nor is the first one of a process, which compiles. Shedding begins when what waits would take
+longer than the target, and ends when it would take less than half of it (hysteresis). In between four fifths of the
+target are the budget, what leaving out costs included.
 """
 
 from __future__ import annotations
@@ -24,6 +25,21 @@ LEAST = 0.01
 """The least share that is kept, so that the speed goes on being measured."""
 
 
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Seconds for what waits, and what a document costs: in a micro-batch, in constructing its outputs, and if it is
+    left out."""
+
+    seconds: float
+    matching: float
+    constructing: float = 0.0
+    leaving_out: float = 0.0
+
+    @property
+    def whole(self) -> float:
+        return self.matching + self.constructing
+
+
 @dataclass
 class Overload:
     """Whether the job sheds now; one for each run of the job."""
@@ -33,31 +49,42 @@ class Overload:
     _costs: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     _left_out: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     """What it cost to leave a document out."""
+    _constructing: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     _warm: bool = False
 
     def __post_init__(self) -> None:
         if not self.latency > 0:
             raise QueryError(f"the target latency is a number of seconds above 0, not {self.latency}")
 
-    def took(self, documents: int, seconds: float, shed: int = 0) -> None:
-        """A micro-batch evaluated so many documents, and left out so many."""
+    def took(self, documents: int, seconds: float, shed: int = 0, part: float = 1.0) -> None:
+        """A micro-batch evaluated so many documents, and left out so many; `part` of the patterns' cost was spent."""
         if shed and self._costs:
-            self._left_out.append(max(0.0, seconds - documents * median(self._costs)) / shed)
+            self._left_out.append(max(0.0, seconds - documents * part * median(self._costs)) / shed)
         elif self._warm and documents and (documents >= ENOUGH or seconds > self.latency):
-            self._costs.append(seconds / documents)
+            self._costs.append(seconds / documents / part)
         self._warm = True
+
+    def constructed(self, documents: int, seconds: float, part: float = 1.0) -> None:
+        """Outputs of so many documents took so long; `part` of them was constructed."""
+        if documents and part > 0:
+            self._constructing.append(seconds / documents / part)
 
     def room(self, otherwise: int) -> int:
         """How many documents fit into half of the target; `otherwise` where that is not known."""
-        return int(self.latency * END / median(self._costs)) if self._costs else otherwise
+        return int(self.latency * END / (median(self._costs) + self._per_output)) if self._costs else otherwise
 
-    def share(self, waiting: int) -> float:
-        """The share of what waits that is kept."""
+    def budget(self, waiting: int, constructing: int = 0) -> Budget | None:
+        """The time for what waits, of which so many more documents wait for their outputs only."""
         if not self._costs:
-            return 1.0
-        cost, free = median(self._costs), median(self._left_out or [0.0])
-        self.shedding = waiting * cost > self.latency * (END if self.shedding else BEGIN)
+            return None
+        matching, output = median(self._costs), self._per_output
+        busy = waiting * (matching + output) + constructing * output
+        self.shedding = busy > self.latency * (END if self.shedding else BEGIN)
         if not self.shedding:
-            return 1.0
-        fits = (AIM * self.latency / waiting - free) / max(cost - free, cost / 100)
-        return max(LEAST, min(1.0, fits))
+            return None
+        seconds = max(0.0, AIM * self.latency - constructing * output)
+        return Budget(seconds, matching, output, min(median(self._left_out or [0.0]), matching))
+
+    @property
+    def _per_output(self) -> float:
+        return median(self._constructing or [0.0])

@@ -16,6 +16,7 @@ from itertools import product
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import ElementOutput, Output, PatternNode, Shape, Slot, Step, VariableOutput
+from fishweir.algebra.normal import dotted
 from fishweir.algebra.returns import ForOutput, PathCondition, PathOutput, ReturnOutput
 
 AbsolutePath = tuple[Step, ...]
@@ -33,6 +34,11 @@ class Pattern:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(f"@{step.name}" if step.is_attribute else step.name for step in self.path)
+
+    @property
+    def key(self) -> str:
+        """The path as a text: equal patterns of different queries have the same."""
+        return dotted(self.path)
 
     def __str__(self) -> str:
         return "/".join(self.names)
@@ -82,9 +88,16 @@ def to_tree(shape: Shape | Selection) -> PatternTree:
     for condition in shape.conditions:
         if isinstance(condition.right, Slot) and condition.left in places:
             roles.setdefault(places[condition.left], set()).add("s")
-    for path in _returned(shape.output, places):
+    for path in returned_paths(shape.output, places):
         roles.setdefault(path, set()).add("r")
     return _tree(_root(block.pattern), roles)
+
+
+def is_alone(shape: object) -> bool:
+    """Whether a query reads one document at a time, so that its patterns are those of one tree."""
+    if isinstance(shape, Selection):
+        return not shape.joins
+    return isinstance(shape, Shape) and len(shape.blocks) == 1 and not shape.windows and shape.unless is None
 
 
 def places_of(shape: Shape) -> dict[str, AbsolutePath]:
@@ -140,7 +153,7 @@ def _places(node: PatternNode, above: AbsolutePath) -> Iterator[tuple[str, Absol
         yield from _places(child, path)
 
 
-def _returned(parts: tuple[Output, ...], places: dict[str, AbsolutePath]) -> Iterator[AbsolutePath]:
+def returned_paths(parts: tuple[Output, ...], places: dict[str, AbsolutePath]) -> Iterator[AbsolutePath]:
     for part in parts:
         match part:
             case VariableOutput(name) if name in places:
@@ -148,12 +161,12 @@ def _returned(parts: tuple[Output, ...], places: dict[str, AbsolutePath]) -> Ite
             case PathOutput():
                 yield _absolute(part, places)
             case ElementOutput(_, attributes, children):
-                yield from _returned(tuple(value for _, value in attributes), places)
-                yield from _returned(children, places)
+                yield from returned_paths(tuple(value for _, value in attributes), places)
+                yield from returned_paths(children, places)
             case ReturnOutput(_, inner):
-                yield from _returned(inner, places)
+                yield from returned_paths(inner, places)
             case ForOutput(variable, over, _, inner):
-                yield from _returned(inner, {**places, variable: _absolute(over, places)})
+                yield from returned_paths(inner, {**places, variable: _absolute(over, places)})
 
 
 def _absolute(part: PathOutput | PathCondition, places: dict[str, AbsolutePath]) -> AbsolutePath:

@@ -7,41 +7,72 @@ element constructor stays, with what is left of its content.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 
+from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import ElementOutput, Output, Shape, Step, TextOutput, VariableOutput
 from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
-from fishweir.shedding.patterns import AbsolutePath, places_of, to_tree
+from fishweir.shedding.patterns import AbsolutePath, is_alone, places_of, returned_paths, to_tree
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What is left of a query's output without some patterns: of an SQL selection its columns, else the parts."""
+
+    parts: tuple[Output, ...]
+    columns: frozenset[str]
+    left_out: tuple[str, ...]
+    """The patterns that it lacks, as a result names them."""
+
+
+@lru_cache(maxsize=10_000)
+def cut_of(shape: Shape | Selection, returns: frozenset[str]) -> Cut | None:
+    """The output without some return patterns, by their keys, and those below them; None where it stays as it is."""
+    if not is_alone(shape):
+        return None
+    tree = to_tree(shape)
+    gone = [i for i, pattern in enumerate(tree.patterns) if pattern.returned and pattern.key in returns]
+    lost = [i for i in range(len(tree.patterns)) if any(tree.is_below(i, above) for above in gone)]
+    names = tuple(str(tree.patterns[i]) for i in lost if tree.patterns[i].returned)
+    if not names:
+        return None
+    without = frozenset(tree.patterns[i].path for i in lost)
+    if isinstance(shape, Selection):
+        columns = shape.output.columns if shape.output else ()
+        return Cut((), frozenset(name for name, path in columns if tuple(path) not in without), names)
+    return Cut(tuple(_parts(shape.output, places_of(shape), without)), frozenset(), names)
 
 
 def reduced_output(shape: Shape, kept: frozenset[int]) -> tuple[Output, ...]:
     tree = to_tree(shape)
-    stay = frozenset(tree.patterns[i].path for i in kept)
-    return tuple(_parts(shape.output, places_of(shape), stay))
+    without = frozenset(tree.patterns[i].path for i in tree.full - kept)
+    return tuple(_parts(shape.output, places_of(shape), without))
 
 
 def _parts(
-    parts: tuple[Output, ...], places: dict[str, AbsolutePath], stay: frozenset[AbsolutePath]
+    parts: tuple[Output, ...], places: dict[str, AbsolutePath], without: frozenset[AbsolutePath]
 ) -> Iterator[Output]:
     for part in parts:
         match part:
             case TextOutput():
                 yield part
             case VariableOutput(name):
-                if places.get(name, ()) in stay:
+                if places.get(name, ()) not in without:
                     yield part
             case PathOutput(variable, path):
-                if _at(places, variable, path) in stay:
+                if _at(places, variable, path) not in without:
                     yield part
             case ElementOutput(tag, attributes, children):
-                given = tuple((name, one) for name, one in attributes if any(_parts((one,), places, stay)))
-                yield ElementOutput(tag, given, tuple(_parts(children, places, stay)))
+                given = tuple((name, one) for name, one in attributes if any(_parts((one,), places, without)))
+                yield ElementOutput(tag, given, tuple(_parts(children, places, without)))
             case ReturnOutput(variables, inner):
-                yield ReturnOutput(variables, tuple(_parts(inner, places, stay)))
+                yield ReturnOutput(variables, tuple(_parts(inner, places, without)))
             case ForOutput(variable, over, conditions, inner):
                 below = {**places, variable: _at(places, over.variable, over.path)}
-                left = tuple(_parts(inner, below, stay))
-                if left:
-                    yield ForOutput(variable, over, conditions, left)
+                paths = list(returned_paths(inner, below))
+                if not paths or any(path not in without for path in paths):
+                    yield ForOutput(variable, over, conditions, tuple(_parts(inner, below, without)))
 
 
 def _at(places: dict[str, AbsolutePath], variable: str, path: tuple[Step, ...]) -> AbsolutePath:

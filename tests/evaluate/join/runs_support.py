@@ -28,9 +28,9 @@ def tables_of(queries, statistics=None):
     return [build_join(template, *both, statistics or {}) for template, both in grouped.items()]
 
 
-def stage_of(parts):
-    """The stage of some tables, as if each part were a segment."""
-    segments = [planned_segment(str(i), tables, {}) for i, tables in enumerate(parts) if tables]
+def stage_of(parts, asked=()):
+    """The stage of some tables, as if each part were a segment; `asked` are strategies that come before the rules."""
+    segments = [planned_segment(str(i), tables, {}, asked) for i, tables in enumerate(parts) if tables]
     return JoinStage([operator for segment in segments for operator in segment.operators["joins"]])
 
 
@@ -57,7 +57,7 @@ def expected(queries, documents):
     return sorted(found)
 
 
-def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, apart=False, keyed=None):
+def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, apart=False, keyed=None, asked=()):
     """The same by runs; `batches` are lists of (source, document). `merge` may replace the retained runs; `above` has
     constants checked on pairs wherever they can be; `keyed` gives the key of a document of the stream R, whose later
     versions supersede it."""
@@ -74,7 +74,7 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
     if above:
         tables = [replace(table, above=is_movable(table.template)) for table in tables]
     half = len(tables) // 2
-    stage = stage_of([[table] for table in tables] if apart else [tables[:half], tables[half:]])
+    stage = stage_of([[table] for table in tables] if apart else [tables[:half], tables[half:]], asked)
     sources = sorted({block.source.name for shape, _ in queries for block in shape.blocks})
     by_place, versions, retained, found = {}, {}, [], []
     for version, batch in enumerate(batches):

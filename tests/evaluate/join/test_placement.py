@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pytest
 
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.evaluate.join.join_tables import build_join
 from fishweir.evaluate.join.kind import JoinKind
 from fishweir.evaluate.join.placement import costs, is_better_above, is_movable
+from fishweir.evaluate.join.rows import pair_regions
 from fishweir.evaluate.statistics import PathStatistics
 from fishweir.languages.script import parse_script
 from tests.evaluate.join.runs_support import expected, joined, parsed
@@ -43,8 +45,8 @@ def test_selective_constants_go_first():
 
 
 def test_without_statistics_each_document_is_thought_to_meet_one():
-    """A list is then looked up once either way."""
-    assert not table_of("R.k > {}", 500, {}).above
+    """Long lists are not kept for one pair; short ones are."""
+    assert table_of("R.k > {}", 500, {}).above
     assert not table_of("R.k = {}", 5, {}).above
 
 
@@ -91,3 +93,37 @@ def test_queries_of_one_template_in_two_segments_find_no_pair_twice():
         for above in (False, True):
             assert joined(some, [docs[:2], docs[2:]], above=above, apart=True) == expected(some, docs)
         assert np.unique([row[0] for row in expected(some, docs)]).tolist() == [0, 1]
+
+
+def many_queries(where: str, count: int):
+    """Queries of one shape with drawn constants and windows."""
+    rng = random.Random(3)
+    text = f"select * from R [range {{}}], S [range {{}}] where R.a = S.b and {where};"
+    drawn = ((rng.randrange(4), rng.randrange(4), *rng.choices(range(6), k=3)) for _ in range(count))
+    return [(s.shape, s.constants) for s in parse_script("".join(text.format(*some) for some in drawn))]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "R.k > {} and S.k <= {}",
+        "R.k = {} and S.k != {}",
+        "R.k = 'x{}' and S.k >= {}",
+        "R.k != 'x{}'",
+        "R.k > {} and R.c < {}",
+    ],
+)
+def test_regions_over_pairs_equal_the_oracle(where, monkeypatch):
+    """A few pairs at a time, so that blocks of pairs end between two results and not within one."""
+    monkeypatch.setattr(pair_regions, "FIRST", 2)
+    monkeypatch.setattr(pair_regions, "FOUND_AT_ONCE", 20)
+    rng, some = random.Random(4), many_queries(where, 60)
+    values = ["0", "1", "2.5", "4", "x1", "x3", ""]
+    text = "<t><a>{}</a><b>{}</b><k>{}</k><c>{}</c></t>"
+    drawn = [(rng.choice("RS"), text.format(*rng.choices("12", k=2), *rng.choices(values, k=2))) for _ in range(30)]
+    docs = parsed([(stream, body, float(i // 3)) for i, (stream, body) in enumerate(drawn)])
+    late = [*docs[10:20], *docs[:10], *docs[20:]]
+    wanted = expected(some, docs)
+    assert wanted
+    for batches in ([docs[:12], docs[12:]], [late[:9], late[9:20], late[20:]]):
+        assert joined(some, batches, above=True) == wanted

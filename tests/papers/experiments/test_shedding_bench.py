@@ -7,6 +7,7 @@ from pathlib import Path
 from lxml import etree
 from rich.console import Console
 
+from fishweir import testing
 from fishweir.algebra.construct import construct
 from fishweir.algebra.nodes import CreateQuery, Shape
 from fishweir.languages.script import parse_script
@@ -37,7 +38,7 @@ def test_shed_queries_construct_what_they_keep() -> None:
 
 
 def test_all_figures(tmp_path: Path) -> None:
-    outcome = run(tmp_path, True, Console(quiet=True))
+    outcome = run(tmp_path, True, Console(quiet=True), testing.open)
     assert len(outcome.find(figure="9")) == len(RATES) * len(ALGORITHMS)
     assert len(outcome.find(figure="10")) == len(DEVIATIONS) * len(ALGORITHMS)
     assert {target.name for target in outcome.targets if "no loss" in target.name and target.met}
@@ -45,4 +46,10 @@ def test_all_figures(tmp_path: Path) -> None:
         by = {name: outcome.find(figure="9", x=rate, algorithm=name)[0].value for name in ALGORITHMS}
         assert by["OptShed"] >= by["FastShed"] - 1e-9
         assert by["OptShed"] >= by["Random"] - 1e-9
+    ratios = [one.value for one in outcome.find(figure="cost")]
+    assert len(ratios) == 63
+    assert min(ratios) > 0
+    burst = {one.algorithm: one.value for one in outcome.find(figure="burst")}
+    assert burst["missing in the end"] == 0
+    assert burst["capacity"] > 0
     assert (tmp_path / "shedding.png").stat().st_size > 1_000

@@ -5,17 +5,72 @@ from __future__ import annotations
 from pathlib import Path
 
 from rich.console import Console
+from typer.testing import CliRunner
 
-from fishweir.papers.way.run import Sizes, run
-from fishweir.papers.way.work import WORKS
+from fishweir.cli import app
+from fishweir.papers.way import documents, growth, join_documents, join_work, latency, results, start
+from fishweir.papers.way.part import Setting
+from fishweir.papers.way.run import run
 
-SMALL = Sizes(queries=(50, 200), documents=(1, 40), rounds=1, published=3, batches=5, idle=0.1)
+SMALL = {
+    "documents": documents.Sizes(queries=(200,), documents=(1, 40), rounds=1),
+    "joins": join_documents.Sizes(queries=(60, 200, 50), documents=(40,), filled=400, rounds=1),
+    "growth": growth.Sizes(queries=(50, 200), documents=40, rounds=1, batches=5, queries_then=50),
+    "latency": latency.Sizes(queries=50, published=3, idle=0.1, load=40),
+}
 
 
 def test_peers_agree(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    outcome = run(tmp_path, SMALL, Console(quiet=True), quick=True, session=spark)
-    assert len(outcome.figures) == len(WORKS) * 2 * 2 * 2
-    assert all(figure.wall > 0 for figure in outcome.figures)
+    outcome = run(documents.PART, tmp_path, Setting(session=spark, sizes=SMALL), Console(quiet=True))
+    assert {(f.work, f.contestant) for f in outcome.figures} >= {
+        ("text filters", "Fishweir"),
+        ("text filters", "Python script, rarest word, 2 processes"),
+        ("boxes", "Fishweir"),
+        ("boxes", "SQLite R*Tree"),
+        ("boxes", "DuckDB"),
+    }
+    assert all(figure.wall_us > 0 for figure in outcome.figures)
     assert any(figure.matches > 1 for figure in outcome.figures)
-    assert outcome.about["callbacks"]["batches"] == 5
-    assert {path.suffix for path in tmp_path.glob("way.*")} == {".csv", ".json", ".png"}
+    assert {path.suffix for path in tmp_path.glob("way-documents.*")} == {".csv", ".json", ".png"}
+
+
+def test_joins(spark, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    for name in ("VALUES", "KEYS"):  # so that a few documents have partners
+        monkeypatch.setattr(join_work, name, 100)
+    outcome = run(join_documents.PART, tmp_path, Setting(session=spark, sizes=SMALL), Console(quiet=True))
+    assert len(outcome.figures) == 2 * len(join_work.JOIN_WORKS)
+    assert all(figure.matches > 0 for figure in outcome.figures)
+
+
+def test_growth_and_latency(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    setting = Setting(session=spark, sizes=SMALL)
+    grown = run(growth.PART, tmp_path, setting, Console(quiet=True))
+    assert [figure.queries for figure in grown.figures] == [50, 200, *[50] * growth.SPANS]
+    taken = run(latency.PART, tmp_path, setting, Console(quiet=True))
+    assert {figure.measured: figure.value for figure in taken.figures}["publish to callback, median"] > 0
+    assert len(taken.targets) == 7
+
+
+def test_start(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    assert start.second_run(Setting(session=spark)) > 0
+    assert start.first_result(tmp_path, fishweir=False) > start.processor_time(["-c", "pass"]) > 0
+    figures = [
+        start.Figure("first result, wall time", "Fishweir", 1.4),
+        start.Figure("first result, wall time", "bare Spark", 1.0),
+    ]
+    assert [target.met for target in start.targets(figures)] == [False]
+
+
+def test_results_are_taken_in_each_way(tmp_path: Path) -> None:
+    sizes = {"results": results.Sizes(queries=100, documents=40, pairs=2_500, batches=10, rounds=0)}
+    outcome = run(results.PART, tmp_path, Setting(sizes=sizes), Console(quiet=True))
+    assert {f.taken for f in outcome.figures} >= {"to_arrow", "one by one", "append", "callback"}
+    taken = {(f.results_of, f.taken): f.results for f in outcome.figures}
+    assert taken["boxes", "to_arrow"] == taken["boxes", "one by one"] > 0
+    assert taken["an SQL join", "to_arrow"] == taken["an SQL join", "one by one"] > 0
+
+
+def test_only_parts_that_there_are() -> None:
+    answer = CliRunner().invoke(app, ["bench", "way", "--only", "nothing"])
+    assert answer.exit_code == 2
+    assert "latency" in answer.output

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.parcels import Parcel
-from fishweir.pipeline.result import Result
+from fishweir.pipeline.result import Result, json_lines
 
 
 class FileTarget:
@@ -31,11 +31,23 @@ class FileTarget:
         whole = os.path.abspath(base / arguments[0])
         if os.path.isdir(whole) and not whole.endswith(".parquet"):
             raise BadArgument(arguments[0], f"'{arguments[0]}' is a folder")
+        check_writable(whole, arguments[0])
         return (whole, *arguments[1:])
 
     @staticmethod
     def place(arguments: Sequence[str]) -> tuple[str, str]:
         return f"file:{arguments[0]}", ""
+
+
+def check_writable(whole: str, written: str) -> None:
+    """BadArgument where no file can be made there: folders are made where they are missing."""
+    above = Path(whole).parent
+    while not above.exists() and above != above.parent:
+        above = above.parent
+    if not above.is_dir():
+        raise BadArgument(written, f"'{written}' cannot be written: {above} is no folder")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise BadArgument(written, f"'{written}' cannot be written: there is no right to write to {above}")
 
 
 class Append(FileTarget):
@@ -57,4 +69,4 @@ class Append(FileTarget):
 def lines(results: Sequence[Result]) -> Iterable[str]:
     if isinstance(results, Parcel) and results.media is not None:
         return (f"{str(result.output).rstrip()}\n" for result in results)
-    return (f"{result.to_json()}\n" for result in results)
+    return json_lines(results)

@@ -36,9 +36,10 @@ class Atom(FeedFile):
             _add(entry, "title", one.title)
             _add(entry, "id", one.id)
             _add(entry, "updated", moment(one.timestamp).isoformat())
-            if (link := link_of(one)) is not None:
+            link = link_of(one)
+            if link is not None:
                 etree.SubElement(entry, f"{ATOM}link", href=link)
-            _add(entry, "summary", one.summary)
+            _add(entry, "content" if link is None else "summary", one.summary)  # RFC 4287: a link or a content
             etree.SubElement(entry, TIME).text = repr(one.timestamp)
         return etree.tostring(feed, encoding="utf-8", xml_declaration=True, pretty_print=True)
 
@@ -49,7 +50,7 @@ def _read(entry: etree._Element) -> Entry:
         entry.findtext(f"{ATOM}id") or "",
         entry.findtext(f"{ATOM}title") or "",
         None if link is None else link.get("href"),
-        entry.findtext(f"{ATOM}summary") or "",
+        entry.findtext(f"{ATOM}summary") or entry.findtext(f"{ATOM}content") or "",
         float(entry.findtext(TIME) or 0),
     )
 

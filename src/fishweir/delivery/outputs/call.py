@@ -30,5 +30,5 @@ def import_function(target: str) -> Callable[[Result], Any]:
     except (ImportError, AttributeError, ValueError) as error:
         raise QueryError(f"cannot call '{target}': {error}; write 'module:function'") from error
     if not callable(function):
-        raise QueryError(f"cannot call '{target}': it is no function")
+        raise QueryError(f"cannot call '{target}': it is not a function")
     return function  # type: ignore[no-any-return]

@@ -25,8 +25,8 @@ from fishweir.guard import Guard
 if TYPE_CHECKING:
     import httpx
 
-PATIENCE = 10.0
-"""Seconds for connecting, and for each step of sending and answering."""
+PATIENCE, LONGEST = 10.0, 30.0
+"""Seconds for connecting, and for each step of sending and answering; and for a request as a whole."""
 
 
 class Http(Forward):
@@ -48,10 +48,15 @@ class Http(Forward):
     def deliver(self, results: Parcel) -> None:
         import httpx
 
+        from fishweir.delivery.outputs.deadlines import within
+
         body = f"[{','.join(result.to_json() for result in results)}]".encode()
         headers = {"Content-Type": "application/json", "Idempotency-Key": results.key, **self._signed(results, body)}
         try:
-            with client(self.guard).stream("POST", self.url, content=body, headers=headers) as answer:
+            with (
+                within(LONGEST),
+                client(self.guard).stream("POST", self.url, content=body, headers=headers) as answer,
+            ):
                 status, after = answer.status_code, answer.headers.get("Retry-After")
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise NotDelivered(f"{type(error).__name__}: {error}") from error
@@ -75,9 +80,11 @@ class Http(Forward):
 def client(guard: Guard) -> httpx.Client:
     import httpx
 
+    from fishweir.delivery.outputs.deadlines import limited
+
     limits = httpx.Limits(max_connections=200, max_keepalive_connections=100, keepalive_expiry=30.0)
     agent = {"User-Agent": "Fishweir"}
-    return guard.client(timeout=PATIENCE, limits=limits, follow_redirects=False, headers=agent)
+    return limited(guard.client(timeout=PATIENCE, limits=limits, follow_redirects=False, headers=agent))
 
 
 def check_url(url: str) -> None:

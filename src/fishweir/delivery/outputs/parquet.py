@@ -12,8 +12,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from fishweir.delivery.options import BadArgument
+from fishweir.delivery.outputs.append import check_writable
 from fishweir.delivery.parcels import Forward, Parcel
-from fishweir.pipeline.result_batch import to_table
+from fishweir.pipeline.result_columns import to_table
 
 
 class Parquet(Forward):
@@ -30,6 +31,7 @@ class Parquet(Forward):
         whole = os.path.abspath(base / arguments[0])
         if os.path.isfile(whole):
             raise BadArgument(arguments[0], f"'{arguments[0]}' is a file: parquet writes a folder of files")
+        check_writable(whole, arguments[0])
         return (whole, *arguments[1:])
 
     @staticmethod

@@ -74,6 +74,7 @@ class EdgeSets:
         self.bits: dict[tuple[int, int, int], int] = {}
         sets = [self._bits(table) for table in tables]
         self.anchors = np.array([bits[t.anchor] for bits, t in zip(sets, tables, strict=True)], dtype=np.int64)
+        self.of_tables = sets
         self.masks = _masks(sets, len(self.bits))
         self.reads = tuple(
             _masks([self._read(table, side) for table in tables], len(self.variables)) for side in (0, 1)

@@ -11,6 +11,7 @@ from fishweir.algebra.normal import dotted
 from fishweir.evaluate.group import Described, Explained, Placed
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.placement import costs, is_counted, is_movable
+from fishweir.evaluate.join.shape_rule import by_anchor, shape_costs
 from fishweir.evaluate.select.constant_tables import template_paths
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
 from fishweir.evaluate.witnesses.explain import explain_reached
@@ -28,7 +29,7 @@ def explain_join(number: int, template: JoinTemplate, constants: Sequence[Consta
     tables: list[Any] = [table for _, table in placed]
     group = [t for t in tables if t.template.signature == template.signature]
     lines += [f"  window    {_window(template, constants)}", "  group", f"    signature {template.signature}"]
-    lines += [*_sizes(group), *_decided(found[0].bundle.strategy, found[1], about.statistics)]
+    lines += [*_sizes(group), *_decided(found[0], found[1], about.statistics)]
     return [*lines, f"  sees      {_results(template)} whose earliest document arrived after its registration"]
 
 
@@ -44,13 +45,18 @@ def _results(template: JoinTemplate) -> str:
 
 HOW = {
     "edge-sets": "by the set of equal values of a pair, looked up once per set",
+    "shapes": "by a hash join of its shape, over all its equalities at once",
     "rows": "row by row: constants, comparisons or columns beside the equalities",
     "mjoin": "side by side from each new document: equal values first, else what leaves fewest",
 }
 
 
-def _decided(strategy: str, table: Any, statistics: Statistics) -> list[str]:
-    lines = [_anchor(table, statistics)] if len(table.template.sides) == 2 else []
+def _decided(placed: Placed, table: Any, statistics: Statistics) -> list[str]:
+    strategy, lines = placed.bundle.strategy, list[str]()
+    if strategy == "shapes":
+        lines.append(_by_shape(placed, table, statistics))
+    elif len(table.template.sides) == 2:
+        lines.append(_anchor(table, statistics))
     lines.append(f"    decided   {HOW.get(strategy, f'by the strategy {strategy}')}")
     if not any(side.conditions for side in table.template.sides):
         return lines
@@ -95,6 +101,17 @@ def _window(template: JoinTemplate, constants: Sequence[Constant]) -> str:
         for side, window in zip(names, template.windows, strict=True)
         if window.end is not None
     )
+
+
+def _by_shape(placed: Placed, table: JoinTable, statistics: Statistics) -> str:
+    """Why its shape has a hash join of its own: the present estimate."""
+    tables: dict[int, Any] = dict(enumerate(placed.groups))
+    (shared,) = (
+        [tables[i] for i in some] for some in by_anchor(tables).values() if any(tables[i] is table for i in some)
+    )
+    cost = shape_costs(shared, statistics)
+    why = f"{cost.by_shape:,.0f} per shape, {cost.by_sets:,.0f} per set" if cost else "not counted"
+    return f"    chosen    all edges are looked up at once (steps a document, by statistics: {why})"
 
 
 def _anchor(table: JoinTable, statistics: Statistics) -> str:

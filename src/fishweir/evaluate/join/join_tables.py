@@ -24,7 +24,7 @@ from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template, dotted
 from fishweir.evaluate.arrays import Column, Ints, take, to_column
 from fishweir.evaluate.group import QueryRow, by_template
-from fishweir.evaluate.join.placement import Check, checks_of, is_better_above
+from fishweir.evaluate.join.placement import is_better_above
 from fishweir.evaluate.join.query_tables import QueryTable, read_columns
 from fishweir.evaluate.join.variables import Variable, kept_nodes, key_of, side_paths, together, variables_in
 from fishweir.evaluate.select.anchors import Anchor, choose_anchor
@@ -154,10 +154,6 @@ class JoinTable(QueryTable):
         """The nodes of a side that constants are compared with and that are not among its outputs."""
         template = self.template.sides[side]
         return tuple(dict.fromkeys(c.node for c in template.constants if c.node not in template.outputs))
-
-    @cached_property
-    def checks(self) -> tuple[Check, ...]:
-        return checks_of(self.template, self.columns)
 
     def positions(self, numbers: Ints) -> Ints:
         """The place of each query in the table, -1 where it is in another one."""

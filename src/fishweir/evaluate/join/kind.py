@@ -20,6 +20,8 @@ from fishweir.evaluate.join.join_tables import JoinTable, build_joins, join_from
 from fishweir.evaluate.join.operators import EdgeSetJoins, JoinOperator, JoinsByRows, MultiwayJoins
 from fishweir.evaluate.join.query_tables import QueryTable, merge_tables
 from fishweir.evaluate.join.rows.row_joins import join_signature
+from fishweir.evaluate.join.shape_rule import cheaper_by_shape, known
+from fishweir.evaluate.join.shapes import ShapeJoins
 from fishweir.evaluate.join.stage import JoinStage
 from fishweir.evaluate.join.state import run_from_arrays
 from fishweir.evaluate.statistics import Statistics
@@ -46,6 +48,12 @@ class JoinKind(Kind):
             grouped[group.merge_key].append(group)
         merged = (merge_tables(tables, dropped) for tables in grouped.values())
         return [table for table in merged if table is not None]
+
+    def counted(self, group: QueryTable, statistics: Statistics) -> int | None:
+        """Values of the anchor, by which the rules choose between a shape's own hash join and edge sets."""
+        if not isinstance(group, JoinTable) or not group.is_plain or len(group.template.edges) < 2:
+            return None
+        return known(group, group.template.edges[group.anchor], statistics).count
 
     def read(self, header: Any, arrays: Mapping[str, Any]) -> Group:
         template = from_json(header[0])
@@ -77,6 +85,20 @@ def _apart(some: Iterable[Row], template: Callable[[Row], Any]) -> tuple[list[Ro
     for one in some:
         found[template(one).collects].append(one)
     return found
+
+
+class ByShape(Strategy):
+    """Plain joins whose anchor many documents share: each shape by a hash join over all its edges."""
+
+    name, kind = "shapes", "joins"
+
+    def take(self, groups: Mapping[int, JoinTable], statistics: Statistics) -> list[Bundle]:
+        plain = {place: table for place, table in groups.items() if table.is_plain}
+        taken = cheaper_by_shape(plain, statistics)
+        return [self.bundle(taken)] if taken else []
+
+    def operator(self, placed: Placed) -> ShapeJoins:
+        return ShapeJoins(placed.groups)  # type: ignore[arg-type]
 
 
 class ByEdgeSets(Strategy):

@@ -200,7 +200,10 @@ class EdgeSetJoins(JoinsOfTwo):
     def pairs(
         self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
     ) -> Iterator[SetPairs | Joined]:
-        for found in join_runs(self.sets, new, old, part, parts):
+        yield from self.verified(join_runs(self.sets, new, old, part, parts))
+
+    def verified(self, pairs: Iterable[SetPairs | UnverifiedPairs]) -> Iterator[SetPairs | Joined]:
+        for found in pairs:
             if isinstance(found, UnverifiedPairs):
                 yield from verify(self.alone(found.table), found)
             else:

@@ -72,10 +72,16 @@ def join_runs(
         return
     fresh = sets.view(new)
     for run in (new, *old):
-        retained = fresh if run is new else sets.view(run)
-        yield from _meet(sets, retained, fresh, True, part, parts)
-        if run is not new:
-            yield from _meet(sets, fresh, retained, False, part, parts)
+        yield from meet_runs(sets, fresh, fresh if run is new else sets.view(run), part, parts)
+
+
+def meet_runs(
+    sets: EdgeSets, fresh: View, retained: View, part: int, parts: int
+) -> Iterator[SetPairs | UnverifiedPairs]:
+    """What the new documents join with among those of one run, which may be their own."""
+    yield from _meet(sets, retained, fresh, True, part, parts)
+    if retained is not fresh:
+        yield from _meet(sets, fresh, retained, False, part, parts)
 
 
 def _meet(

@@ -2,9 +2,10 @@
 
 Below: each document is looked up in the constants of both sides' queries, and its row lists the queries that it
 satisfies; a pair satisfies the queries that both rows list, which costs at most one word per 64 queries. Above: a row
-has the values that the constants are compared with, and the constants are looked up for the pairs that the join leaves.
-Below is better where constants let few documents through, or where pairs are many; above is better where many queries
-share a join that leaves few pairs and most documents satisfy some query.
+has the values that the constants are compared with, and the constants are looked up for the pairs that the join leaves,
+as regions (rows/pair_regions.py): a hash join of the one shape. Below is better where constants let few documents
+through, or where pairs are many; above is better where many queries share a join that leaves few pairs and a document
+satisfies many of them, since the lists of rows are written, and rewritten when states are merged.
 
 In: a join template, its queries' constants, the statistics. Out: the two costs. The choice is made when a query is
 first planned, like that of the anchor: it determines the form in which rows are retained.
@@ -15,22 +16,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-
-import numpy as np
-from numpy.typing import NDArray
 
 from fishweir.algebra.joins import JoinTemplate
-from fishweir.algebra.nodes import Operator
 from fishweir.algebra.normal import ConstantCondition, Template, dotted
 from fishweir.algebra.values import COMPARE
-from fishweir.evaluate.arrays import Column, Ints, expand
+from fishweir.evaluate.arrays import Column
 from fishweir.evaluate.select.anchors import anchors, selectivity
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
-from fishweir.evaluate.witnesses.path_tables import hash_texts
 
 SHARED = 64
 """Queries of a template over columns from which on it may go above; fewer share the rows of their join signature."""
+REGIONS = 4
+"""Look-ups that one among regions costs."""
+LISTED = 4
+"""Steps for each query in the list of a row: looked up, sorted, written with the row and whenever it is merged."""
 RETAINED = 100_000
 """Documents of a side that one document of the other joins, where more than that have been counted."""
 
@@ -70,11 +69,11 @@ def costs(template: JoinTemplate, anchor: int, columns: Sequence[Column], statis
     shares = [_shares(side, list(own), statistics) for side, own in zip(template.sides, parts, strict=True)]
     listed = [queries * math.prod(some) for some in shares]
     passing = math.prod(min(1.0, many) for many in listed)
-    most = min(share for some in shares for share in (*some, 1.0))
     look_up = math.log2(queries + 2)
-    below = sum((look_up if some else 0.0) + (many if some else 0.0) for many, some in zip(listed, shares, strict=True))
+    below = sum(look_up + LISTED * many for many, some in zip(listed, shares, strict=True) if some)
     both = min(queries / 64, sum(many for many, some in zip(listed, shares, strict=True) if some))
-    return Costs(below / 2 + met * passing * (1 + both), 1 + met * (look_up + queries * most))
+    satisfied = queries * math.prod(share for some in shares for share in some)
+    return Costs(below / 2 + met * passing * (1 + both), 1 + met * (REGIONS * look_up + satisfied))
 
 
 def _met(template: JoinTemplate, anchor: int, statistics: Statistics) -> float:
@@ -107,67 +106,3 @@ def _known(side: int, template: JoinTemplate, anchor: int, statistics: Statistic
 def _shares(side: Template, columns: list[Column], statistics: Statistics) -> list[float]:
     """The share of documents that satisfies an average query, for each of its conditions."""
     return [selectivity(anchor, side, columns, statistics) for anchor in anchors(side)]
-
-
-@dataclass(frozen=True)
-class Check:
-    """A condition that is checked on pairs: where its value is among those of its side, and all its constants."""
-
-    side: int
-    column: int
-    op: Operator
-    constants: NDArray[np.generic]
-
-    @property
-    def is_number(self) -> bool:
-        return self.constants.dtype == np.float64
-
-    @cached_property
-    def order(self) -> Ints:
-        return np.argsort(self.constants, kind="stable")
-
-    @cached_property
-    def ordered(self) -> NDArray[np.generic]:
-        return self.constants[self.order]
-
-    def between(self, values: NDArray[np.generic]) -> tuple[Ints, Ints]:
-        """The stretch of ordered constants that each value satisfies; all of them for `!=`."""
-        lo, hi = (np.searchsorted(self.ordered, values, side) for side in ("left", "right"))
-        none, all_ = np.zeros(len(values), np.int64), np.full(len(values), len(self.ordered), np.int64)
-        ends = {"=": (lo, hi), "<": (hi, all_), "<=": (lo, all_), ">": (none, lo), ">=": (none, hi)}
-        start, stop = ends.get(self.op, (none, all_))
-        missing = np.isnan(values) if self.is_number else np.zeros(len(values), np.bool_)
-        return start, np.where(missing, start, stop)
-
-    def holds(self, values: NDArray[np.generic], queries: Ints) -> NDArray[np.bool_]:
-        kept: NDArray[np.bool_] = COMPARE[self.op](values, self.constants[queries])  # type: ignore[assignment]
-        return kept & ~np.isnan(values) if self.is_number else kept
-
-
-def checks_of(template: JoinTemplate, columns: Sequence[Column]) -> tuple[Check, ...]:
-    """The conditions of both sides, an equality first if there is one."""
-    found, first = [], 0
-    for side, own in enumerate(template.sides):
-        for column, condition in enumerate(own.constants):
-            values = columns[first + condition.slot]
-            constants = values if isinstance(values, np.ndarray) else hash_texts(values)
-            op: Operator = condition.op  # type: ignore[assignment]
-            found.append(Check(side, column, op, constants))
-        first += len(own.types)
-    return tuple(sorted(found, key=lambda check: (check.op != "=", check.op == "!=")))
-
-
-def satisfying(checks: Sequence[Check], values: Sequence[NDArray[np.uint64]]) -> tuple[Ints, Ints]:
-    """Pairs of (row pair, place of a query) whose constants are satisfied; `values` of each side by pair and column."""
-
-    def of(check: Check) -> NDArray[np.generic]:
-        column = np.ascontiguousarray(values[check.side][:, check.column])
-        return column.view(np.float64) if check.is_number else column
-
-    first, *others = checks
-    pair, at = expand(*first.between(of(first)))
-    queries = first.order[at]
-    for check in (first, *others) if first.op == "!=" else others:
-        keep = check.holds(of(check)[pair], queries)
-        pair, queries = pair[keep], queries[keep]
-    return pair, queries

@@ -311,6 +311,9 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
 
 def _kept(run: Run, wanted: Hashes, classes: Hashes, needed: Needed, listed: NDArray[np.bool_] | None) -> Run:
     documents = np.flatnonzero(needed(run, listed))
+    whole = len(documents) == len(run) and listed is None and np.array_equal(run.variables, wanted)
+    if whole and np.isin(run.rows.classes, classes).all():
+        return run
     renumbered = np.full(len(run), -1, np.int64)
     renumbered[documents] = np.arange(len(documents))
     columns = run.columns(wanted)

@@ -35,6 +35,15 @@ class View:
     def has_several(self) -> bool:
         return bool(self.several.any())
 
+    @cached_property
+    def keys(self) -> dict[tuple[int, int], tuple[Hashes, Ints]]:
+        """By shape and side, what documents are looked up by (shapes.py)."""
+        return {}
+
+    @cached_property
+    def indexes(self) -> dict[tuple[int, int], tuple[Hashes, Ints]]:
+        return {}
+
 
 def view_of(run: Run, variables: Mapping[int, bool]) -> View:
     """The variables by key, with whether their values are compared."""

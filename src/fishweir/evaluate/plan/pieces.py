@@ -50,7 +50,7 @@ class PieceList:
 
 
 def load_list(path: Path) -> PieceList:
-    saved = read_json(path, None)
+    saved = read_json(path, None, rebuilt="the planner, from the catalog")
     if saved is None:
         return PieceList(name=secrets.token_hex(4))
     return PieceList(saved["upto"], tuple(Piece(**piece) for piece in saved["pieces"]), saved["name"])

@@ -9,20 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path as FilePath
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import dotted
 from fishweir.evaluate.group import Batch, Paths, Stage
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.plan.registry import KINDS
-from fishweir.evaluate.plan.segments import Segment, read_segment
+from fishweir.evaluate.plan.segments import Segment, read_segment, segment_path
 from fishweir.evaluate.results import ResultRows, result_batch, rows_to_lists, to_lists
 from fishweir.evaluate.statistics import PathStatistics, count_values, path_key
 from fishweir.evaluate.witnesses.counters import StreamCounters, path_keys, to_counts
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 from fishweir.evaluate.witnesses.shared_paths import DocumentWalk, FoundTables, SharedPaths
+from fishweir.evaluate.witnesses.turns import EVERYTHING, Turns
+from fishweir.sealed import Stamp, stamp
 
 COUNTED = 256
 """Paths whose statistics are taken in one chunk: counting must stay a small part of matching."""
@@ -62,10 +66,21 @@ class SourcePlan:
                 found[path] = found.get(path, False) or valued
         return found
 
-    def start(self) -> DocumentWalk:
-        """A walk over a batch of documents; its tables are what `match` takes."""
+    @cached_property
+    def _by_name(self) -> dict[str, frozenset[Path]]:
+        found: dict[str, frozenset[Path]] = {}
+        for path in self.paths:
+            found[dotted(path)] = found.get(dotted(path), frozenset()) | {path}
+        return found
+
+    def paths_at(self, names: Sequence[str]) -> frozenset[Path]:
+        """The paths of some names, as `dotted` gives them; names that nothing reads have none."""
+        return frozenset(path for name in names for path in self._by_name.get(name, ()))
+
+    def start(self, turns: Turns = EVERYTHING) -> DocumentWalk:
+        """A walk over a batch of documents; its tables are what `match` takes. `turns` suspend paths."""
         self.shared.hold(self.by_segment)
-        return self.shared.start()
+        return self.shared.start(turns)
 
     def match(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[str, int, Matches]]:
         """What the queries select, with the segment and group that slices refer to, and the sides of the documents."""
@@ -96,6 +111,7 @@ class SourcePlan:
 
 
 def selection_rows(batch: Batch, segment: str, group: int, matches: Matches) -> ResultRows:
+    used = {} if matches.set_of is None else {i: matches.sets[i] for i in np.unique(matches.set_of).tolist()}
     rows = result_batch(
         len(matches),
         stream=batch.stream,
@@ -107,26 +123,41 @@ def selection_rows(batch: Batch, segment: str, group: int, matches: Matches) -> 
         segment=segment,
         group=group,
         slices=to_lists(matches.slice_offsets, matches.slices),
+        set=_of_sets(matches, [some.name for some in matches.sets], pa.string()),
+        count=_of_sets(matches, [len(some.members) for some in matches.sets], pa.int64()),
         members=to_lists(matches.member_offsets, matches.members),
     )
-    return ResultRows(rows, len(matches))
+    return ResultRows(rows, len(matches), {some.name: some.members for some in used.values()})
+
+
+def _of_sets(matches: Matches, values: list[Any], kind: pa.DataType) -> pa.Array | None:
+    """By row what its set has; None where there are no sets."""
+    return None if matches.set_of is None else pa.array(values, kind).take(pa.array(matches.set_of))
 
 
 def plan_of(segments: Sequence[Segment], sources: Sequence[Source], shared: SharedPaths | None = None) -> SourcePlan:
     return SourcePlan(Plan(segments), tuple(sources), shared)
 
 
-# Kept per process: segments never change.
+# Kept per process: segments never change. A file that does, or that is gone, is noticed when it is asked for again.
+
+
+def cached_segment(folder: FilePath, id: str) -> Segment:
+    return _segment(folder, id, stamp(segment_path(folder, id)))
 
 
 @lru_cache(maxsize=256)
-def cached_segment(folder: FilePath, id: str) -> Segment:
+def _segment(folder: FilePath, id: str, _stamp: Stamp) -> Segment:
     return read_segment(folder, id)
 
 
-@lru_cache(maxsize=64)
 def cached_plan(folder: FilePath, ids: tuple[str, ...]) -> Plan:
-    return Plan([cached_segment(folder, id) for id in ids])
+    return _plan(folder, ids, _stamps(folder, ids))
+
+
+@lru_cache(maxsize=64)
+def _plan(folder: FilePath, ids: tuple[str, ...], stamps: tuple[Stamp, ...]) -> Plan:
+    return Plan([_segment(folder, id, one) for id, one in zip(ids, stamps, strict=True)])
 
 
 @lru_cache(maxsize=256)
@@ -135,6 +166,22 @@ def cached_paths(folder: FilePath, sources: tuple[Source, ...]) -> SharedPaths:
     return SharedPaths()
 
 
-@lru_cache(maxsize=1024)
 def cached_source_plan(folder: FilePath, ids: tuple[str, ...], sources: tuple[Source, ...]) -> SourcePlan:
-    return SourcePlan(cached_plan(folder, ids), sources, cached_paths(folder, sources))
+    return _source_plan(folder, ids, _stamps(folder, ids), sources)
+
+
+@lru_cache(maxsize=1024)
+def _source_plan(
+    folder: FilePath, ids: tuple[str, ...], stamps: tuple[Stamp, ...], sources: tuple[Source, ...]
+) -> SourcePlan:
+    return SourcePlan(_plan(folder, ids, stamps), sources, cached_paths(folder, sources))
+
+
+def _stamps(folder: FilePath, ids: tuple[str, ...]) -> tuple[Stamp, ...]:
+    return tuple(stamp(segment_path(folder, id)) for id in ids)
+
+
+def forget_plans() -> None:
+    """Lets go of what is kept, and of the files that it maps."""
+    for kept in (_source_plan, _plan, _segment):
+        kept.cache_clear()

@@ -17,6 +17,7 @@ from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Group, Strategy
 from fishweir.evaluate.plan.pieces import Piece
 from fishweir.evaluate.plan.registry import KINDS
+from fishweir.evaluate.plan.rules import choose_strategies
 from fishweir.evaluate.plan.segments import Segment, merge_segments, planned_segment, read_segment, write_segment
 from fishweir.evaluate.statistics import Statistics
 
@@ -90,7 +91,19 @@ def perform(folder: Path, work: Work, asked: Sequence[Strategy]) -> Piece | None
     (segment,) = old
     better = {place: _better(segment, place, work.statistics) for place in work.replanned}
     groups = tuple(better.get(i) or group for i, group in enumerate(segment.groups))
-    return write_piece(folder, work.into, groups, work.statistics, asked) if any(better.values()) else None
+    if any(better.values()) or _other_strategies(segment, work, asked):
+        return write_piece(folder, work.into, groups, work.statistics, asked)
+    return None
+
+
+def _other_strategies(segment: Segment, work: Work, asked: Sequence[Strategy]) -> bool:
+    """Whether the rules would choose others by now, for the kinds of groups that are looked at."""
+    kinds = {segment.groups[place].kind for place in work.replanned}
+    chosen = choose_strategies(segment.groups, work.statistics, asked)
+    ours, theirs = (
+        {b for b in some if segment.groups[b.groups[0]].kind in kinds} for some in (segment.bundles, chosen)
+    )
+    return ours != theirs
 
 
 def _better(segment: Segment, place: int, statistics: Statistics) -> Group | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from fishweir.evaluate.distinct.kind import DistinctKind
 from fishweir.evaluate.group import Kind
 from fishweir.evaluate.join.kind import JoinKind
 from fishweir.evaluate.select.filter_kind import Filters
 from fishweir.evaluate.select.kind import Selections
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (Selections(), Filters(), JoinKind())}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (Selections(), Filters(), JoinKind(), DistinctKind())}
 """In the order in which a segment holds their groups and a micro-batch evaluates them: a kind that others match for
 comes after them."""
 

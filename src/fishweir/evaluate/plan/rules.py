@@ -7,10 +7,13 @@ A rule takes what it evaluates best of the groups that are left; the next one ge
 2. Twigs: many small tables with a pattern each, of which an index over few constants would not pay.
 3. The anchor: one look-up per value, and what is left is checked on the candidates. It takes every table.
 4. The factorized filter plan: it takes every source's filters.
-5. Edge sets, before rows: a join of two streams by equality alone is decided by a set of bits per pair.
-6. Rows: every other join of two streams.
-7. The multiway join: joins of more streams.
-8. Windows: joins that collect, which no rule before takes (annotation joins).
+5. Hash joins per shape, before edge sets: where few shapes share an anchor that many documents have in common, looking
+   up all edges at once is cheaper. The rule compares the cost per shape with that per set (join/shape_rule.py).
+6. Edge sets, before rows: a join of two streams by equality alone is decided by a set of bits per pair.
+7. Rows: every other join of two streams.
+8. The multiway join: joins of more streams.
+9. Windows: joins that collect, which no rule before takes (annotation joins).
+9. The first of each: `distinct`, around groups for which rules 1 to 4 choose.
 
 A strategy that somebody asks for by name comes before all of these, and takes what it can evaluate.
 """
@@ -19,21 +22,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fishweir.evaluate.group import Bundle, Group, Strategy, asked_strategy
-from fishweir.evaluate.join.kind import ByEdgeSets, ByMultiwayJoin, ByRows, ByWindows
-from fishweir.evaluate.select.filter_kind import FactorizedFilters
-from fishweir.evaluate.select.strategies import ByAnchor, ByRegions, ByTwigs
+from fishweir.evaluate.distinct.kind import FirstOfEach
+from fishweir.evaluate.group import Bundle, Group, Strategy, asked_strategy, bundled
+from fishweir.evaluate.join.kind import ByEdgeSets, ByMultiwayJoin, ByRows, ByShape, ByWindows
+from fishweir.evaluate.select.rules import SELECTING
 from fishweir.evaluate.statistics import Statistics
 
 RULES: tuple[Strategy, ...] = (
-    ByRegions(),
-    ByTwigs(),
-    ByAnchor(),
-    FactorizedFilters(),
+    *SELECTING,
+    ByShape(),
     ByEdgeSets(),
     ByRows(),
     ByMultiwayJoin(),
     ByWindows(),
+    FirstOfEach(),
 )
 
 _BY_NAME = {rule.name: rule for rule in RULES}
@@ -48,15 +50,7 @@ def choose_strategies(
     groups: Sequence[Group], statistics: Statistics, asked: Sequence[Strategy] = ()
 ) -> tuple[Bundle, ...]:
     """The bundles of a segment: every group in one."""
-    left, bundles = dict(enumerate(groups)), list[Bundle]()
-    for rule in (*asked, *_BY_NAME.values()):
-        own = {place: group for place, group in left.items() if group.kind == rule.kind}
-        for bundle in rule.take(own, statistics) if own else ():
-            bundles.append(bundle)
-            for place in bundle.groups:
-                del left[place]
-    assert not left, f"no strategy evaluates groups of kind {', '.join({group.kind for group in left.values()})}"
-    return tuple(bundles)
+    return bundled(dict(enumerate(groups)), (*asked, *_BY_NAME.values()), statistics)
 
 
 def strategy_of(bundle: Bundle) -> Strategy:

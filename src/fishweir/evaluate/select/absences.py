@@ -2,7 +2,8 @@
 
 In: what must be absent, the path tables of a batch, and candidates, each a node of a document with the constants of its
 query. Out: which candidates have it after all. The pattern is bound once for the batch, as any other; candidates join
-its bindings on (document, node), which is a sorted look-up, and its conditions are checked on the joined pairs.
+its bindings on (document, node), which is a sorted look-up, and its conditions are checked on the joined pairs. Where
+its paths were not looked for, the pattern counts as there: nobody knows that it is absent.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from fishweir.algebra.normal import AbsentTemplate
 from fishweir.evaluate.arrays import Column, Ints, expand, take
 from fishweir.evaluate.select.bindings import bind
 from fishweir.evaluate.select.conditions import holds
-from fishweir.evaluate.witnesses.path_tables import Path, PathTable, node_keys
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable, node_keys, not_sought
 
 
 def lies_below(
@@ -27,8 +28,8 @@ def lies_below(
     constants: Sequence[Column],
 ) -> NDArray[np.bool_]:
     """For each (document, node, constants of the absence): whether the pattern matches below the node."""
-    found = np.zeros(len(documents), np.bool_)
     template = absence.template
+    found = np.isin(documents, not_sought(witnesses, _paths(absence)))
     values = witnesses.get(template.path(template.leaves[0]))
     if values is None or not len(documents):
         return found
@@ -52,6 +53,12 @@ def lies_below(
         candidate, row = candidate[keep], row[keep]
     found[candidate] = True
     return found
+
+
+def _paths(absence: AbsentTemplate) -> list[Path]:
+    """All paths of an absence; an absence inside it would turn around what is not known."""
+    own = [absence.template.path(node) for node in range(len(absence.template.nodes))]
+    return own + [path for inner in absence.template.absent for path in _paths(inner)]
 
 
 def constants_of(absence: AbsentTemplate, columns: Sequence[Column]) -> Sequence[Column]:

@@ -2,20 +2,28 @@
 
 In: a template, its queries' constants, the statistics. Out: the *anchor*, the most selective
 conjunct; its expression signature is the group. All other conditions are checked after the look-up.
-Queries registered earlier are never regrouped.
+Queries registered earlier are never regrouped. Where several conditions of many queries look for words in the same
+way, each query has its own rarest word as its anchor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from fishweir.algebra.normal import ConstantCondition, Template, dotted
 from fishweir.algebra.operators import find_condition
-from fishweir.evaluate.arrays import Column
+from fishweir.evaluate.arrays import Column, Ints
 from fishweir.evaluate.index.indexes import find_index
-from fishweir.evaluate.select.selectivity import of_condition
+from fishweir.evaluate.select.selectivity import LEAST, of_condition
 from fishweir.evaluate.statistics import EVERY_OPERATOR, PathStatistics, Statistics, path_key
 
+MANY = 1_000
+"""From so many queries of a template on, each may have an anchor of its own."""
 LOWER, UPPER = (">", ">="), ("<", "<=")
 
 
@@ -39,6 +47,41 @@ def choose_anchor(template: Template, columns: list[Column], statistics: Statist
     if not candidates:
         return Anchor(template.leaves[0], ())
     return min(candidates, key=lambda anchor: _rank(anchor, template, columns, statistics))
+
+
+def split_by_anchor(template: Template, columns: list[Column], statistics: Statistics) -> list[tuple[Anchor, Ints]]:
+    """The anchors of many queries of one template, each with its queries by their places."""
+    size, best = len(columns[0]) if columns else 0, choose_anchor(template, columns, statistics)
+    rivals = [anchor for anchor in anchors(template) if _looks_alike(anchor, best, template)]
+    if size < MANY or len(rivals) < 2:
+        return [(best, np.arange(size))]
+    shares = _shares(template, rivals, columns, statistics)
+    choice = np.argmin(shares, axis=0)
+    return [(rivals[i], places) for i in range(len(rivals)) if len(places := np.flatnonzero(choice == i))]
+
+
+def _looks_alike(anchor: Anchor, other: Anchor, template: Template) -> bool:
+    """Whether both look for words by the same condition."""
+    ops = [tuple(template.constants[i].op for i in one.conditions) for one in (anchor, other)]
+    condition = find_condition(ops[0][0]) if len(ops[0]) == 1 else None
+    return ops[0] == ops[1] and condition is not None and condition.constant == "words"
+
+
+def _shares(
+    template: Template, rivals: Sequence[Anchor], columns: list[Column], statistics: Statistics
+) -> NDArray[np.float64]:
+    """By anchor and query the share of values with its words: counted, and as far as nothing is, words that many
+    queries look for are taken for common ones."""
+    slots = [template.constants[rival.conditions[0]].slot for rival in rivals]
+    asked = pa.concat_arrays([columns[slot] for slot in slots]).dictionary_encode().indices.to_numpy()
+    often = np.bincount(asked)[asked].reshape(len(rivals), -1) / len(asked)
+    found = []
+    for rival, slot in zip(rivals, slots, strict=True):
+        condition = find_condition(template.constants[rival.conditions[0]].op)
+        known = statistics.get(path_key(template.source, dotted(template.path(rival.node))), PathStatistics())
+        assert condition is not None, "it looks for words"
+        found.append(of_condition(condition, columns[slot], known) if known.words else np.zeros(len(columns[slot])))
+    return np.stack(found) + LEAST * often
 
 
 def _rank(anchor: Anchor, template: Template, columns: list[Column], statistics: Statistics) -> tuple[bool, float]:

@@ -16,7 +16,7 @@ from fishweir.algebra.operators import find_condition
 from fishweir.evaluate.arrays import Column, Ints, expand, take
 from fishweir.evaluate.index.indexes import texts_hold
 from fishweir.evaluate.select.bindings import compare
-from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable, not_sought
 
 
 def holds(
@@ -35,8 +35,9 @@ def holds(
 def somewhere(
     condition: NegatedCondition, witnesses: Mapping[Path, PathTable], documents: Ints, constants: Column
 ) -> NDArray[np.bool_]:
-    """For each (document, constant): whether any node at the path satisfies the condition."""
-    found = np.zeros(len(documents), np.bool_)
+    """For each (document, constant): whether any node at the path satisfies the condition, or may if that was not
+    looked for."""
+    found = np.isin(documents, not_sought(witnesses, [condition.path]))
     values = witnesses.get(condition.path)
     if values is None:
         return found

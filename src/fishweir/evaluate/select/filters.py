@@ -24,7 +24,7 @@ from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.index.atoms import AtomGroup, true_atoms
 from fishweir.evaluate.matches import Matches, SideMatches, to_sides
 from fishweir.evaluate.select.factorization.layout import Layout, Units, run
-from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable, suspensions
 
 ROOT_PATH: Path = (ANY_ROOT,)
 
@@ -127,13 +127,36 @@ def match_filters(table: FilterTable, witnesses: Mapping[Path, PathTable]) -> Ma
         return None
     _, at = expand(ends[documents], ends[documents + 1])
     ended, counts = nodes[at].astype(np.int64), counts[documents]
-    if not table.side_count:
+    if not table.side_count and not suspensions(witnesses):
         return _of_queries(table, documents, counts, ended)
     pairs = np.repeat(documents, counts)
+    for some, suspended in suspensions(witnesses):
+        known = ~(np.isin(pairs, some) & _unknown(table, suspended)[ended])
+        pairs, ended = pairs[known], ended[known]
     sides = _of_sides(table, pairs, ended)
     queried = table.first_queries[ended] < table.layout.end_offsets[ended + 1]
     documents, counts = np.unique(pairs[queried], return_counts=True)
     return replace(_of_queries(table, documents, counts, ended[queried]), sides=sides)
+
+
+def _unknown(table: FilterTable, suspended: frozenset[Path]) -> NDArray[np.bool_]:
+    """The nodes whose conjunctions have a negated atom of a path that is not looked for: no value proves nothing."""
+    layout, units = table.layout, table.layout.units
+    hidden = [np.full(len(group), group.signature.path in suspended) for group in table.groups]
+    atoms = np.concatenate([np.zeros(0, np.bool_), *hidden])
+    unknown = _any(atoms[units.literals >> 1] & (units.literals & 1 == 1), units.offsets)
+    nodes = _any(np.append(np.zeros(units.atoms, np.bool_), unknown)[layout.checks], layout.check_offsets)
+    above = np.maximum(layout.parents, 0)
+    while above.any():  # what is not known at a node is not known below it
+        nodes |= nodes[above]
+        above = np.maximum(layout.parents[above], 0)
+    return nodes
+
+
+def _any(flags: NDArray[np.bool_], offsets: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether a flag is set between two offsets."""
+    before = np.append(0, np.cumsum(flags))
+    return before[offsets[1:]] != before[offsets[:-1]]
 
 
 def _of_sides(table: FilterTable, documents: Ints, ended: Ints) -> SideMatches:

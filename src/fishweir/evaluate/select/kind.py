@@ -15,10 +15,10 @@ import numpy as np
 from fishweir.algebra.codec import from_json
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template
-from fishweir.evaluate.arrays import Ints, to_column
+from fishweir.evaluate.arrays import Ints, take, to_column
 from fishweir.evaluate.group import Described, Explained, Group, Kind, Placed, QueryRow, Stage, by_template
 from fishweir.evaluate.matches import Matches
-from fishweir.evaluate.select.anchors import Anchor, choose_anchor
+from fishweir.evaluate.select.anchors import Anchor, split_by_anchor
 from fishweir.evaluate.select.constant_tables import Table, build_table, merge_tables, table_from_arrays
 from fishweir.evaluate.select.explain import describe_tables, explain_selection
 from fishweir.evaluate.select.strategies import SelectionOperator
@@ -30,8 +30,9 @@ class Selections(Kind):
     name = "selections"
 
     def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]:
-        """One table per template, its anchor chosen by the current statistics."""
-        return [_table(template, *columns, statistics) for template, columns in by_template(rows).items()]
+        """One table per template and anchor, chosen by the current statistics."""
+        grouped = by_template(rows).items()
+        return [table for template, columns in grouped for table in _tables(template, *columns, statistics)]
 
     def merge(self, groups: Sequence[Table], dropped: Ints, statistics: Statistics) -> list[Group]:
         """Each query stays in its first group."""
@@ -55,10 +56,17 @@ class Selections(Kind):
         return describe_tables(bundles), []
 
 
-def _table(template: Template, numbers: list[int], rows: list[Sequence[Constant]], statistics: Statistics) -> Table:
+def _tables(
+    template: Template, numbers: list[int], rows: list[Sequence[Constant]], statistics: Statistics
+) -> Iterator[Table]:
     columns = [to_column(values, kind) for kind, values in zip(template.types, zip(*rows, strict=True), strict=True)]
-    anchor = choose_anchor(template, columns, statistics)
-    return build_table(template, anchor, np.array(numbers, dtype=np.int64), columns)
+    all_numbers = np.array(numbers, dtype=np.int64)
+    anchors = split_by_anchor(template, columns, statistics)
+    if len(anchors) == 1:
+        yield build_table(template, anchors[0][0], all_numbers, columns)
+        return
+    for anchor, places in anchors:
+        yield build_table(template, anchor, all_numbers[places], [take(column, places) for column in columns])
 
 
 class SelectionStage(Stage):

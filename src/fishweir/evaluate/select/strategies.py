@@ -12,6 +12,7 @@ from fishweir.evaluate.group import Bundle, Placed, Strategy
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.select.match import match_table
+from fishweir.evaluate.select.plain_paths import PlainPaths, is_plain
 from fishweir.evaluate.select.region_match import match_regions
 from fishweir.evaluate.select.region_rule import choose_regions
 from fishweir.evaluate.select.regions import RegionSet
@@ -92,26 +93,30 @@ class Regions(_Tables):
 
 @dataclass(frozen=True)
 class TwigProgram(_Tables):
-    """All tables as one program over the rows of the walk; where nothing was walked, each by itself."""
+    """All tables as one program over the rows of the walk, but plain paths by its states; where nothing was walked,
+    each by itself."""
 
-    _made: dict[int, tuple[SharedPaths, int, Twigs]] = field(default_factory=dict)
+    _made: dict[int, tuple[SharedPaths, int, PlainPaths, Twigs | None]] = field(default_factory=dict)
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
         if not isinstance(witnesses, FoundTables):
             yield from LookUp(self.placed).matches(witnesses)
             return
-        matches = self._twigs(witnesses.shared).match(witnesses)
-        if matches is not None:
-            yield self.placed.first, matches
+        plain, twigs = self._twigs(witnesses.shared)
+        for matches in (plain.match(witnesses.batch.rows), twigs.match(witnesses) if twigs else None):
+            if matches is not None:
+                yield self.placed.first, matches
 
-    def _twigs(self, shared: SharedPaths) -> Twigs:
+    def _twigs(self, shared: SharedPaths) -> tuple[PlainPaths, Twigs | None]:
         """Rebuilt when the segment's paths have been added to the automaton again."""
         since = shared.held_since[self.segment]
         made = self._made.get(id(shared))
         if made is None or made[0] is not shared or made[1] != since:
             placed = list(zip(self.placed.bundle.groups, self.tables, strict=True))
-            made = self._made[id(shared)] = shared, since, build_twigs(placed, shared)
-        return made[2]
+            plain = PlainPaths([table for _, table in placed if is_plain(table)], shared)
+            others = [(place, table) for place, table in placed if not is_plain(table)]
+            made = self._made[id(shared)] = shared, since, plain, build_twigs(others, shared) if others else None
+        return made[2], made[3]
 
     def planned_by(self) -> Iterator[Path]:
         """Twigs find out by themselves what is rare in a batch."""

@@ -21,7 +21,8 @@ from fishweir.algebra.nodes import Step
 from fishweir.evaluate.witnesses.path_tables import Path, hash_texts
 
 Counts = NDArray[np.int64]
-"""Lines of (path, nodes that reached its end, documents that had one), the paths ascending."""
+"""Lines of (path, a count, another), the paths ascending: nodes that reached its end and documents that had one; or the
+elements and bytes below these nodes."""
 
 
 def path_keys(paths: Iterable[Path]) -> list[int]:
@@ -35,8 +36,8 @@ def _shown(step: Step) -> str:
     return f"{axis}{'@' if step.is_attribute else ''}{{{space}}}{step.name}"
 
 
-def to_counts(keys: ArrayLike, nodes: ArrayLike, documents: ArrayLike) -> Counts:
-    counts = np.column_stack([np.asarray(column, np.int64) for column in (keys, nodes, documents)])
+def to_counts(keys: ArrayLike, one: ArrayLike, other: ArrayLike) -> Counts:
+    counts = np.column_stack([np.asarray(column, np.int64) for column in (keys, one, other)])
     return counts[np.argsort(counts[:, 0])]
 
 
@@ -52,7 +53,8 @@ def added(one: Counts, other: Counts) -> Counts:
 
 @dataclass
 class StreamCounters:
-    """Of one stream. `elements` were in the documents, `skipped` of them in subtrees that no path enters."""
+    """Of one stream. `elements` and `bytes` were in the documents, `skipped` of the elements in subtrees that no path
+    enters. The tokens of a pattern are what is below the nodes of its path."""
 
     documents: int = 0
     elements: int = 0
@@ -60,26 +62,41 @@ class StreamCounters:
     paths: int = 0
     """Distinct paths that its documents were walked for last."""
     reached: Counts = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    below: Counts = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    bytes: int = 0
 
     def add(self, other: StreamCounters) -> None:
         self.documents += other.documents
         self.elements += other.elements
         self.skipped += other.skipped
         self.paths = other.paths
+        self.bytes += other.bytes
         self.reached = added(self.reached, other.reached)
+        self.below = added(self.below, other.below)
 
     def of(self, path: Path) -> tuple[int, int]:
         """How many nodes of how many documents reached a path."""
-        (key,) = path_keys([path])
-        at = int(np.searchsorted(self.reached[:, 0], key))
-        if at == len(self.reached) or self.reached[at, 0] != key:
-            return 0, 0
-        return int(self.reached[at, 1]), int(self.reached[at, 2])
+        return _line(self.reached, path)
+
+    def below_nodes(self, path: Path) -> tuple[int, int]:
+        """How many elements are below the nodes of a path, and how many bytes the nodes have, all together."""
+        return _line(self.below, path)
 
     def to_json(self) -> dict[str, Any]:
-        return vars(self) | {"reached": base64.b64encode(self.reached.tobytes()).decode()}
+        return vars(self) | {name: base64.b64encode(getattr(self, name).tobytes()).decode() for name in _ARRAYS}
 
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> StreamCounters:
-        reached = np.frombuffer(base64.b64decode(raw.get("reached", "")), np.int64).reshape(-1, 3)
-        return cls(**(raw | {"reached": reached}))
+        texts = {name: base64.b64decode(raw.get(name, "")) for name in _ARRAYS}
+        return cls(**(raw | {name: np.frombuffer(text, np.int64).reshape(-1, 3) for name, text in texts.items()}))
+
+
+_ARRAYS = ("reached", "below")
+
+
+def _line(counts: Counts, path: Path) -> tuple[int, int]:
+    (key,) = path_keys([path])
+    at = int(np.searchsorted(counts[:, 0], key))
+    if at == len(counts) or counts[at, 0] != key:
+        return 0, 0
+    return int(counts[at, 1]), int(counts[at, 2])

@@ -7,7 +7,7 @@ columns of tuples become path tables here, without any XML.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -24,6 +24,9 @@ from fishweir.algebra.values import NUMBER, to_text
 Path = tuple[Step, ...]
 Ints = NDArray[np.int64]
 T = TypeVar("T")
+
+Suspensions = Sequence[tuple[Ints, frozenset[Path]]]
+"""Documents with the paths that were not looked for in them."""
 
 
 class PathTable:
@@ -122,11 +125,26 @@ class FirstValues(Mapping[Path, PathTable]):
     def __getitem__(self, path: Path) -> PathTable:
         return self.witnesses[path].first
 
+    @property
+    def suspensions(self) -> Suspensions:
+        return suspensions(self.witnesses)
+
     def __iter__(self) -> Iterator[Path]:
         return iter(self.witnesses)
 
     def __len__(self) -> int:
         return len(self.witnesses)
+
+
+def suspensions(witnesses: Mapping[Path, PathTable]) -> Suspensions:
+    """What was not looked for: of tuples, everything is there."""
+    return getattr(witnesses, "suspensions", ())
+
+
+def not_sought(witnesses: Mapping[Path, PathTable], paths: Collection[Path]) -> Ints:
+    """The documents in which one of some paths was not looked for: that it has no value there says nothing."""
+    hit = [documents for documents, suspended in suspensions(witnesses) if not suspended.isdisjoint(paths)]
+    return np.concatenate([np.empty(0, np.int64), *hit])
 
 
 def node_keys(documents: Ints, nodes: Ints) -> Ints:
@@ -141,16 +159,16 @@ def hash_texts(texts: pa.Array) -> NDArray[np.uint64]:
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     first, last = (int(offsets[0]), int(offsets[-1])) if len(texts) else (0, 0)
     if first == last:
-        return _mix(np.zeros(len(texts), np.uint64))
+        return mix(np.zeros(len(texts), np.uint64))
     data = np.frombuffer(texts.buffers()[2], np.uint8)[first:last].astype(np.uint64) + np.uint64(1)
     starts, lengths = offsets[:-1] - first, np.diff(offsets)
     within = np.arange(last - first) - np.repeat(starts, lengths)
     powers = np.cumprod(np.full(int(lengths.max()), 0x9E3779B97F4A7C15, np.uint64))
     sums = np.append(np.uint64(0), np.cumsum(data * powers[within]))
-    return _mix(sums[starts + lengths] - sums[starts])
+    return mix(sums[starts + lengths] - sums[starts])
 
 
-def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Spreads the bits (splitmix64's finalizer)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -3,25 +3,31 @@
 In: the paths of segments, which come and go, and parsed documents one by one. Out: a PathTable per path
 that was found. A document is walked once, whatever the number of queries; what is shared is the
 automaton's (automaton/). A path with descendant steps has one row per embedding of its steps.
+
+Under overload a walk takes *turns* (turns.py): `start(turns)` suspends paths for so many documents in a row, then other
+paths for the next. A subtree that only suspended paths need is skipped. `not_sought(witnesses, paths)` are documents in
+which one of some paths was suspended: that there is no value says nothing, so whoever tests for absence asks first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from fishweir.algebra.documents import Element, item_text
+from fishweir.algebra.documents import Element, item_text, parse_document
 from fishweir.algebra.normal import ANY_ROOT
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.witnesses.automaton.automaton import PathAutomaton
 from fishweir.evaluate.witnesses.automaton.batch import Batch
 from fishweir.evaluate.witnesses.automaton.pattern import steps_to_pattern
+from fishweir.evaluate.witnesses.automaton.views import View
 from fishweir.evaluate.witnesses.counters import StreamCounters, path_keys, to_counts
-from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable, Suspensions
 from fishweir.evaluate.witnesses.siblings import Siblings
+from fishweir.evaluate.witnesses.turns import EVERYTHING, Turns
 
 ITEM: Path = (ANY_ROOT,)
 """The whole item: it needs no walk, only its text."""
@@ -45,8 +51,6 @@ class SharedPaths:
         self.ids: dict[Path, int] = {}
         self.keys: dict[int, int] = {}
         self.held_since: dict[str, int] = {}
-        self.has_positions = False
-        """Whether some path asks for a place among siblings."""
         self._held: dict[str, PathUses] = {}
         self._times = 0
 
@@ -65,8 +69,6 @@ class SharedPaths:
         for paths in [self._held.pop(segment) for segment in gone]:
             for path, valued in paths.items():
                 self._release(path, valued)
-        if new or gone:
-            self.has_positions = any(step.position for path in self.ids for step in path)
 
     def _release(self, path: Path, valued: bool) -> None:
         if path != ITEM:
@@ -80,39 +82,64 @@ class SharedPaths:
     def takes_items(self) -> bool:
         return any(paths.get(ITEM) for paths in self._held.values())
 
-    def start(self) -> DocumentWalk:
-        return DocumentWalk(self)
+    def start(self, turns: Turns = EVERYTHING) -> DocumentWalk:
+        return DocumentWalk(self, turns)
+
+    def view(self, suspended: Collection[Path]) -> View | None:
+        """What the automaton is without some paths; the item itself, and paths that it does not have, cost no walk."""
+        return self.automaton.view([id for path in suspended if (id := self.ids.get(path, ITEM_ID)) != ITEM_ID])
+
+    def unsought(self, suspended: Collection[Path]) -> frozenset[Path]:
+        """Those of the suspended paths that are not found in passing either."""
+        view = self.view(suspended)
+        known = [(path, id) for path in suspended if (id := self.ids.get(path, ITEM_ID)) != ITEM_ID]
+        return frozenset(path for path, id in known if view and not view.seeks(self.automaton.paths[id]))
 
 
 class DocumentWalk:
     """Collects the witnesses of a batch of documents."""
 
-    def __init__(self, shared: SharedPaths) -> None:
-        self.shared = shared
+    def __init__(self, shared: SharedPaths, turns: Turns = EVERYTHING) -> None:
+        self.shared, self._turns = shared, turns
         self.walk = shared.automaton.start()
-        self.walk.keeps_elements = shared.has_positions
         self._items: list[str] | None = [] if shared.takes_items else None
+        self._views = [shared.view(suspended) for suspended in turns.suspended]
+        self._by_turn: list[list[int]] = [[] for _ in turns.suspended]
 
-    def add(self, document: int, root: Element, context: tuple[str, ...] = ()) -> None:
-        """Walks a document; `context` are the names of the elements above it before a split."""
-        self.walk.add(document, root, context)
+    def add(self, document: int, content: Element | bytes, context: tuple[str, ...] = (), number: int = 0) -> None:
+        """Walks a document, a tree or bytes that are ordinary; `context` are the names of the elements above it before
+        a split, `number` its number in the stream, which says whose turn it is."""
+        turn = self._turns.at(number)
+        self._by_turn[turn].append(document)
+        self.walk.add(document, content, context, self._views[turn])
         if self._items is not None:
-            self._items.append(item_text(root))
+            self._items.append(item_text(parse_document(content) if isinstance(content, bytes) else content))
 
     def tables(self) -> FoundTables:
         batch = self.shared.automaton.finish(self.walk)
-        return FoundTables(
-            self.shared, batch, np.array(self.walk.documents, np.int64), self._items, Siblings(self.walk)
-        )
+        unsought = [
+            (np.array(documents, np.int64), self.shared.unsought(suspended))
+            for documents, suspended in zip(self._by_turn, self._turns.suspended, strict=True)
+            if documents and suspended
+        ]
+        documents = np.array(self.walk.documents, np.int64)
+        return FoundTables(self.shared, batch, documents, self._items, unsought)
 
 
 class FoundTables(Mapping[Path, PathTable]):
-    """The path tables of a batch, each made when it is first asked for; paths without a node are not there."""
+    """The path tables of a batch, each made when it is first asked for; paths without a node are not there.
+    `suspensions`: documents with the paths that were not looked for in them."""
 
     def __init__(
-        self, shared: SharedPaths, batch: Batch, documents: Ints, items: list[str] | None, siblings: Siblings
+        self,
+        shared: SharedPaths,
+        batch: Batch,
+        documents: Ints,
+        items: list[str] | None,
+        suspensions: Suspensions = (),
     ) -> None:
-        self.shared, self.batch, self._siblings = shared, batch, siblings
+        self.shared, self.batch, self.suspensions = shared, batch, suspensions
+        self._siblings = Siblings(batch.rows)
         self._ids, self._keys, self._valued = shared.ids, shared.keys, shared.automaton.is_valued
         self._documents, self._items = documents, items
         self._made: dict[Path, PathTable | None] = {}
@@ -148,7 +175,9 @@ class FoundTables(Mapping[Path, PathTable]):
         if size and ITEM in self._ids:
             keys, nodes, documents = [*keys, self._keys[ITEM_ID]], np.append(nodes, size), np.append(documents, size)
         counts = to_counts(keys, nodes, documents)
-        return StreamCounters(size, self.batch.elements, self.batch.skipped, len(self._ids), counts)
+        below = to_counts(keys[: len(reached.paths)], *self.batch.below)
+        walked = self.batch.elements, self.batch.skipped
+        return StreamCounters(size, *walked, len(self._ids), counts, below, self.batch.bytes)
 
     def _make(self, path: Path) -> PathTable | None:
         if path == ITEM:
@@ -163,7 +192,8 @@ class FoundTables(Mapping[Path, PathTable]):
             documents, nodes, rows = documents[inside], nodes[inside], rows[inside]
         for depth, step in enumerate(path):
             if step.position and len(documents):
-                there = self._siblings.at_position(step, documents, nodes[:, depth])
+                ended = self.shared.automaton.paths[id].trunk.nodes[depth]
+                there = self._siblings.at_position(ended, step.position, documents, nodes[:, depth])
                 documents, nodes, rows = documents[there], nodes[there], rows[there]
         if not len(documents):
             return None

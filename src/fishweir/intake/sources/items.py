@@ -74,7 +74,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """What a text gives: items, the oldest first; `problem` where it is no feed at all.
+    """What a text gives: items, the oldest first; `problem` where it is not a feed at all.
 
     `elsewhere` is the feed that a page names which is none itself.
     """
@@ -109,7 +109,7 @@ def _from_json(body: bytes, url: str) -> tuple[list[Item], dict[str, Any]]:
     try:
         entries, channel = json_entries(body)
     except ValueError as error:
-        raise NoFeed(f"it is no feed: {error}") from None
+        raise NoFeed(f"it is not a feed: {error}") from None
     return [to_item(entry, channel, url, None) for entry in entries], channel
 
 
@@ -122,10 +122,10 @@ def _from_xml(body: bytes, url: str, content_type: str) -> tuple[list[Item], dic
     if not parsed.entries and not parsed.get("version"):
         reason = parsed.get("bozo_exception")
         harmless = reason is None or isinstance(reason, feedparser.exceptions.ThingsNobodyCaresAboutButMe)
-        raise NoFeed("it is no feed" if harmless else f"it is no feed: {reason}")
+        raise NoFeed("it is not a feed" if harmless else f"it is not a feed: {reason}")
     written: list[Any] = written_entries(body, parsed.get("encoding"))
     if written and not parsed.entries:
-        raise NoFeed(f"it is no feed: its {len(written)} entries are in a namespace of no feed format")
+        raise NoFeed(f"it is not a feed: its {len(written)} entries are in a namespace of no feed format")
     if len(written) != len(parsed.entries):  # broken beyond comparison
         written = [None] * len(parsed.entries)
     channel = dict(parsed.get("feed", {}))

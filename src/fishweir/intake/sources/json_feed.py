@@ -25,7 +25,7 @@ def json_entries(body: bytes, encoding: str = "utf-8") -> tuple[list[dict[str, A
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(feed, dict) or VERSION not in str(feed.get("version")):
-        raise ValueError("it is JSON, but no JSON Feed: its version is not that of jsonfeed.org")
+        raise ValueError("it is JSON, but not a JSON Feed: its version is not that of jsonfeed.org")
     items = feed.get("items")
     entries = [_entry(item) for item in items if isinstance(item, dict)] if isinstance(items, list) else []
     channel = {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from fishweir.algebra.documents import text_to_body
@@ -46,12 +47,20 @@ def _given(
         if values is not None and len(values) != count:
             raise QueryError(f"stream {stream.name}: {count} items but {len(values)} {name}")
     if timestamps is not None:
-        given["timestamp"] = pa.array([_seconds(stream, value) for value in timestamps], pa.float64())
+        given["timestamp"] = _times(stream, timestamps)
     if ids is not None:
         if wrong := [value for value in ids if not isinstance(value, str | None)]:
             raise QueryError(f"stream {stream.name}: the id {shown(wrong[0])} is not a string")
         given["id"] = pa.array(ids, pa.string())
     return given
+
+
+def _times(stream: StreamDefinition, timestamps: Sequence[Any]) -> pa.Array:
+    if set(map(type, timestamps)) <= {int, float}:
+        seconds = np.asarray(timestamps, np.float64)
+        if np.isfinite(seconds).all():
+            return pa.array(seconds)
+    return pa.array([_seconds(stream, value) for value in timestamps], pa.float64())
 
 
 def _seconds(stream: StreamDefinition, value: Any) -> float | None:
@@ -67,9 +76,8 @@ def _seconds(stream: StreamDefinition, value: Any) -> float | None:
 
 
 def _texts(stream: StreamDefinition, items: Any, given: dict[str, Any], now: float) -> pa.RecordBatch:
-    if wrong := [item for item in items if not isinstance(item, str | bytes | Mapping)]:
-        kind = type(wrong[0]).__name__
-        raise QueryError(f"stream {stream.name} takes XML as str or bytes, and objects as dicts, not {kind}")
+    if wrong := _unlike(items, (str, bytes, Mapping)):
+        raise QueryError(f"stream {stream.name} takes XML as str or bytes, and objects as dicts, not {wrong}")
     problems: list[str | None] = [None] * len(items)
     bodies: list[bytes] = []
     for row, item in enumerate(items):
@@ -88,6 +96,11 @@ def _texts(stream: StreamDefinition, items: Any, given: dict[str, Any], now: flo
             problems[row] = f"the object is no document: {error}"
             bodies.append(_json(item))
     return log_batch(stream, len(items), now, {"body": bodies, "problem": problems, **given})
+
+
+def _unlike(items: Any, kinds: tuple[type, ...]) -> str:
+    """The name of the first type of items that is none of these kinds; of each type one check."""
+    return next((kind.__name__ for kind in dict.fromkeys(map(type, items)) if not issubclass(kind, kinds)), "")
 
 
 def _tuples(stream: StreamDefinition, items: Any, given: dict[str, Any], now: float) -> pa.RecordBatch:
@@ -138,8 +151,8 @@ def _from_table(stream: StreamDefinition, table: pa.Table | pa.RecordBatch) -> t
 
 
 def _from_dicts(stream: StreamDefinition, items: Sequence[Any]) -> tuple[list[pa.Array], Bad]:
-    if wrong := [item for item in items if not isinstance(item, Mapping)]:
-        raise QueryError(f"stream {stream.name} takes tuples as dicts, not {type(wrong[0]).__name__}")
+    if wrong := _unlike(items, (Mapping,)):
+        raise QueryError(f"stream {stream.name} takes tuples as dicts, not {wrong}")
     arrays, bad = side_by_side(
         [(name, convert_list([row.get(name) for row in items], kind)) for name, kind in stream.columns]
     )

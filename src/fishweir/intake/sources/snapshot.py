@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fishweir.algebra.documents import parse_document
 from fishweir.intake.log import StreamLog
 from fishweir.intake.sources.rows import DELETED, RowReader
+from fishweir.sealed import read_json, write_json
 
 Version = tuple[int, int]
 """A file's time of change in nanoseconds, and its size."""
@@ -37,23 +36,16 @@ class Snapshot:
 
 def load_snapshot(path: Path) -> Snapshot:
     """The saved state, or an empty one: the log has everything from its beginning."""
-    try:
-        saved = json.loads(path.read_bytes())
-        version = tuple(saved["version"]) if saved["version"] else None
-        rows = {key: (digest, number) for key, (digest, number) in saved["rows"].items()}
-        return Snapshot(saved["head"], version, rows)
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    saved = read_json(path, None, rebuilt="the log")
+    if saved is None:
         return Snapshot()
+    version = tuple(saved["version"]) if saved["version"] else None
+    return Snapshot(saved["head"], version, {key: tuple(row) for key, row in saved["rows"].items()})
 
 
 def save_snapshot(snapshot: Snapshot, path: Path) -> None:
-    """Replace the saved state at once: a reader sees the old one or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("w") as file:
-        json.dump({"head": snapshot.head, "version": snapshot.version, "rows": snapshot.rows}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    """Replaces the saved state at once: a reader sees the old one or the new one."""
+    write_json(path, {"head": snapshot.head, "version": snapshot.version, "rows": snapshot.rows})
 
 
 def replay(snapshot: Snapshot, log: StreamLog, reader: RowReader) -> int:

@@ -14,6 +14,7 @@ from lark import Token, v_args
 
 from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Subscribe, Unsubscribe
 from fishweir.languages.grammar import Grammar
+from fishweir.languages.parsed import with_distinct
 from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.roses.binding import bind, named
 from fishweir.languages.roses.literals import Parsed
@@ -51,7 +52,9 @@ class RosesTransformer(ScheduleTransformer):
         return statement
 
     def create(self, _create: Token, *rest: Any) -> CreateSyntax:
-        return CreateSyntax(rest[-2], rest[-1], Clauses(), replace=rest[0].type == "OR")
+        replaces = rest[0].type == "OR"
+        name, publication, *clauses = rest[3 if replaces else 1 :]
+        return CreateSyntax(name, publication, self.clauses(*clauses), replaces)
 
     def query(self, publication: PublicationSyntax, clauses: Clauses) -> CreateSyntax:
         return CreateSyntax(None, publication, clauses)
@@ -146,7 +149,7 @@ def parse_feed(piece: Piece) -> tuple[str, Parsed[FeedQuery]]:
     syntax: StatementSyntax = GRAMMAR.parse(piece)
     if not isinstance(syntax, CreateSyntax) or syntax.name is None:
         raise Rejected("expected 'create feed NAME from ...'", 0, syntax=True)
-    return named(syntax.name, "the feed"), bind(syntax.publication, syntax.clauses)
+    return named(syntax.name, "the feed"), with_distinct(bind(syntax.publication, syntax.clauses))
 
 
 def parse_statement(piece: Piece, line: int = 1, now: float = 0.0) -> FeedStatement:
@@ -156,8 +159,9 @@ def parse_statement(piece: Piece, line: int = 1, now: float = 0.0) -> FeedStatem
         case CreateSyntax(None):
             raise Rejected("expected 'create feed NAME' before 'from'", 0, syntax=True)
         case CreateSyntax(Token() as name, publication, clauses, replace):
-            query = bind(publication, clauses)
-            return CreateFeed(named(name, "the feed"), query.shape, query.constants, piece.text, line, replace)
+            query = with_distinct(bind(publication, clauses))
+            worth = clauses.preference
+            return CreateFeed(named(name, "the feed"), query.shape, query.constants, piece.text, line, replace, worth)
         case RegisterSyntax():
             return _register(syntax, piece.text, line)
         case SubscribeSyntax(feed, stylesheet, action, clauses):

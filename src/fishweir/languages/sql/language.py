@@ -103,7 +103,7 @@ def _clauses(piece: Piece, end: int) -> Clauses:
         clauses: Clauses = CLAUSES.parse(piece.rest(end))
     except Rejected as rejected:
         raise Rejected(rejected.reason, rejected.at + end, rejected.syntax) from None
-    return replace(clauses, expire_at=clauses.expire_at + end)
+    return replace(clauses, expire_at=clauses.expire_at + end, distinct_at=clauses.distinct_at + end)
 
 
 def _unparsed(error: ParseError, query: SqlText) -> Rejected:

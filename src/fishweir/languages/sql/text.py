@@ -23,7 +23,7 @@ from fishweir.languages.pieces import Rejected
 from fishweir.languages.sql.infix import Infix, marked, spelled
 
 _MASKED = re.compile(rf"(?P<comment>{COMMENT})|(?P<quoted>{QUOTED})|(?P<point>(?<![\w.\"'”])\.(?=[0-9]))")
-_CLAUSES = {"publish", "pref", "do", "start", "every", "expire", "expires"}
+_CLAUSES = {"distinct", "publish", "pref", "do", "start", "every", "expire", "expires"}
 _BEFORE_OPERANDS = {
     TokenType.DOT, TokenType.COMMA, TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.WHERE, TokenType.FROM,
     TokenType.ALIAS, TokenType.SELECT, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT,

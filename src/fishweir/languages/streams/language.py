@@ -204,6 +204,8 @@ def bad_place(place: str) -> str | None:
         return None
     if url.scheme not in ("http", "https"):
         return f"'{place}' cannot be fetched: expected http, https or file"
+    if any(character.isspace() for character in place):
+        return f"'{place}' is no URL: it has white space"
     return None if url.hostname else f"'{place}' names no host"
 
 

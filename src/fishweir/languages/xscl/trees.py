@@ -136,15 +136,19 @@ class _Tree:
     def publish(self, shape: Shape, slots: Slots, name: str, text: str) -> None:
         """A query that this one reads."""
         constants, places = tuple(slots.constants), tuple(slots.places)
-        self.before.append(ParsedQuery(shape, constants, places, Clauses(publish=name), text=text))
+        clauses = Clauses(publish=name, start=self.query.clauses.start)
+        self.before.append(ParsedQuery(shape, constants, places, clauses, text=text))
 
     def text_of(self, first: BlockSyntax, join: JoinSyntax) -> str:
-        """The text of some joins up to this one; that of the outermost ends where the clauses of the query begin."""
+        """The text of some joins up to this one; that of the outermost ends where the clauses of the query begin. What
+        starts at a time of its own is not shared with others."""
         end = join.end
         if not end:
             clause = CLAUSES.search(self.text, last_token(join.block))
             end = clause.start() if clause else len(self.text)
-        return str(self.query.namespaces) + self.text[at(first.source) : end].rstrip()
+        start = self.query.clauses.start
+        own = "" if start is None else f" start {start.seconds}{' from now' if start.from_now else ''}"
+        return str(self.query.namespaces) + self.text[at(first.source) : end].rstrip() + own
 
     def one_of(self, shapes: list[Shape], slots: Slots) -> Shape:
         shape = one_of([replace(shape, slots=tuple(slots.slots)) for shape in shapes])

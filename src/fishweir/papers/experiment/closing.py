@@ -1,18 +1,43 @@
-"""What every experiment shows: its progress, whether the machine was too busy to trust the times, and the targets."""
+"""What every experiment shows: its progress, whether the machine was too busy to trust the times, and the targets.
+
+At its end: tables on the terminal; CSV, JSON and a picture in the folder.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from fishweir.papers.experiment.figures import Target
+from fishweir.papers.experiment.figures import Outcome, Target
 
 BUSY = "The machine was busy ({:.1f} processes waiting on {} cores): the times are too long and uneven."
 VERDICTS = {True: "[green]yes[/]", False: "[red]no[/]", None: "not measured"}
+
+
+class Report(Protocol):
+    """The module that knows an experiment's targets and tables."""
+
+    def targets(self, outcome: Outcome) -> list[Target]: ...
+
+    def show(self, outcome: Outcome, console: Console) -> None: ...
+
+
+def finish(
+    outcome: Outcome, out: Path, name: str, report: Report, draw: Callable[[Outcome, Path], object], console: Console
+) -> None:
+    """Writes and shows what was measured."""
+    outcome.about["load_after"] = os.getloadavg()[0]
+    outcome.targets = report.targets(outcome)
+    outcome.write(out, name)
+    draw(outcome, out / f"{name}.png")
+    report.show(outcome, console)
+    console.print(f"Written: {out / name}.csv, .json, .png", markup=False)
 
 
 def warn_if_busy(about: Mapping[str, Any], console: Console) -> None:

@@ -2,9 +2,9 @@
 
 A strategy takes the joins of two streams by equal values alone, with windows in seconds: those that the paper has. The
 default strategies evaluate the rest. Documents are retained as the default retains them (join/state.py), so that a home
-may be opened with another strategy at any time; the paper's relations are made of what is retained (retained.py). With
-views, RL and RR are materialized for each batch, as in the paper's experiments (section 6.2). Tasks share the queries:
-each evaluates its own on all documents.
+may be opened with another strategy at any time; the paper's relations are made of what is retained (retained.py) when a
+process starts, and extended batch by batch from then on (algorithm 2). With views, RL is put together from the slices
+of the view cache (algorithms 4 and 5). Tasks share the queries: each evaluates its own on all documents.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from fishweir.evaluate.join.rows.probing import Joined
 from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.statistics import Statistics
+from fishweir.papers.followed import Followed, Follower
 from fishweir.papers.mmqjp.duckdb_engine import DuckDBEngine
 from fishweir.papers.mmqjp.mmqjp import Mmqjp
 from fishweir.papers.mmqjp.relational import Found, MinorQuery, RelationalJoin
@@ -37,7 +37,6 @@ from fishweir.papers.mmqjp.sequential import Sequential
 from fishweir.papers.mmqjp.side_graphs import PlacedTemplate, place_template
 
 Make = Callable[[], RelationalJoin]
-_VIEWS = count(1)
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,7 @@ class Share:
     join: RelationalJoin
     tables: Ints
     numbers: Ints
-    view: int
-    """What its relations of a run are remembered under; below 0, where no class of rows is."""
+    documents: Follower
 
 
 class RelationalJoins(EdgeSetJoins):
@@ -64,30 +62,30 @@ class RelationalJoins(EdgeSetJoins):
         self._shares: dict[tuple[int, int], Share] = {}
 
     def pairs(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[Joined]:
-        share = self._share(part, parts)
-        runs = [*old, new]
-        first = np.append(0, np.cumsum([len(run) for run in runs]))
-        relations = [self._relations(share, run) for run in runs]
-        share.join.restore(together(relations[:-1], first[:-2].tolist()))
-        batch = together(relations[-1:], [int(first[-2])])
-        share.join.load(batch)
-        for found in share.join.evaluate(batch, lambda query: query):
-            if len(found.rows):
-                yield from self._pairs(share, found, runs, first)
+        share = self.share(part, parts)
+        join, runs = share.join, [*old, new]
+        followed = share.documents.follow(old, new)
+        if followed.restarted:
+            join.restore(self._relations(share, old, followed.numbers[:-1]))
+        batch = self._relations(share, [new], followed.numbers[-1:])
+        join.load(batch)
+        with join.timed("join"):
+            answers = [found for found in join.evaluate(batch, lambda query: query) if len(found.rows)]
+        join.maintain(batch)
+        for found in answers:
+            yield from self._pairs(share, found, runs, followed)
 
-    def _relations(self, share: Share, run: Run) -> Relations:
-        if share.view not in run.views:
-            run.views[share.view] = run_relations(share.join.finder, run, self.by_source)
-        relations: Relations = run.views[share.view]
-        return relations
+    def _relations(self, share: Share, runs: Sequence[Run], numbers: Sequence[Ints]) -> Relations:
+        parts = [run_relations(share.join.finder, run, self.by_source) for run in runs]
+        return together(parts, numbers)
 
-    def _share(self, part: int, parts: int) -> Share:
+    def share(self, part: int, parts: int) -> Share:
         if (part, parts) not in self._shares:
             tables = np.repeat(np.arange(len(self.tables)), [table.size for table in self.tables])[part::parts]
             numbers = np.concatenate([table.numbers for table in self.tables])[part::parts]
             join = self.make()
             join.register_minors(query for at, query in enumerate(self._queries()) if at % parts == part)
-            self._shares[part, parts] = Share(join, tables, numbers, -next(_VIEWS))
+            self._shares[part, parts] = Share(join, tables, numbers, Follower())
         return self._shares[part, parts]
 
     def _queries(self) -> Iterator[MinorQuery]:
@@ -96,11 +94,13 @@ class RelationalJoins(EdgeSetJoins):
             for ends in zip(*(reach.tolist() for reach in waiting), strict=True):
                 yield placed.template, placed.variables, ends
 
-    def _pairs(self, share: Share, found: Found, runs: Sequence[Run], first: Ints) -> Iterator[Joined]:
+    def _pairs(self, share: Share, found: Found, runs: Sequence[Run], followed: Followed) -> Iterator[Joined]:
         """The rows of RoutT, those of two runs and one join table together."""
-        rows = {name: found.rows[name].to_numpy() for name in found.rows.column_names}
-        lefts, rights = rows["docid1"], rows["docid2"]
-        left_runs, right_runs = (np.searchsorted(first, side, "right") - 1 for side in (lefts, rights))
+        names = found.rows.column_names
+        rows = dict(zip(names, (found.rows[name].to_numpy() for name in names), strict=True))
+        there = followed.there(rows["docid1"]) & followed.there(rows["docid2"])
+        rows = {name: column[there] for name, column in rows.items()}
+        (left_runs, lefts), (right_runs, rights) = (followed.locate(rows[name]) for name in ("docid1", "docid2"))
         tables = share.tables[rows["qid"]]
         kinds = np.stack([tables, left_runs, right_runs], axis=1)
         for table, left, right in np.unique(kinds, axis=0).tolist():
@@ -109,8 +109,8 @@ class RelationalJoins(EdgeSetJoins):
             yield Joined(
                 runs[left],
                 runs[right],
-                lefts[own] - first[left],
-                rights[own] - first[right],
+                lefts[own],
+                rights[own],
                 np.stack(nodes, axis=1) if nodes else np.empty((len(own), 0), np.int64),
                 np.arange(len(own) + 1),
                 share.numbers[rows["qid"][own]],
@@ -150,6 +150,6 @@ def is_published(table: JoinTable) -> bool:
 
 STRATEGIES: dict[str, Strategy] = {
     "mmqjp": ByRelations("mmqjp", lambda: Mmqjp(DuckDBEngine()), True),
-    "mmqjp-views": ByRelations("mmqjp-views", lambda: Mmqjp(DuckDBEngine(), "recomputed"), True),
+    "mmqjp-views": ByRelations("mmqjp-views", lambda: Mmqjp(DuckDBEngine(), "cached"), True),
     "sequential": ByRelations("sequential", Sequential, False),
 }

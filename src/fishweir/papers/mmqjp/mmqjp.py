@@ -43,7 +43,7 @@ class Mmqjp(RelationalJoin):
         self, engine: Engine, views: Views = "none", share_equal: bool = False, cache_rows: int = 1_000_000
     ) -> None:
         super().__init__(engine, share_equal)
-        self.views, self.cache = views, ViewCache(cache_rows)
+        self.views, self.cache_rows, self.cache = views, cache_rows, ViewCache(cache_rows)
         self._slices: dict[str, pa.Table] = {}
 
     def evaluate(self, batch: Relations, head: Callable[[str], str]) -> Iterator[Found]:
@@ -86,6 +86,10 @@ class Mmqjp(RelationalJoin):
         computed = self.engine.run(SLICES.format(doc="Rdoc", bin="Rbin", values="missed"))
         self._slices |= to_slices(computed)
         return pa.concat_tables([computed.schema.empty_table(), *self._slices.values()])
+
+    def restore(self, state: Relations) -> None:
+        super().restore(state)
+        self.cache = ViewCache(self.cache_rows)
 
     def maintain(self, batch: Relations) -> None:
         if self.views == "cached":

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from fishweir.algebra.nodes import Source
-from fishweir.evaluate.arrays import expand
+from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
@@ -70,17 +70,17 @@ def run_relations(finder: WitnessFinder, run: Run, by_source: Mapping[Source, Se
     return Relations(bins, docs, times)
 
 
-def together(parts: Sequence[Relations], first: Sequence[int]) -> Relations:
-    """Several as one, the documents of each numbered from its own first number."""
+def together(parts: Sequence[Relations], numbers: Sequence[Ints]) -> Relations:
+    """Several as one, the documents of each by their own numbers."""
     return Relations(
         *(
             pa.concat_tables(
-                [schema.empty_table(), *(_moved(getattr(p, name), by) for p, by in zip(parts, first, strict=True))]
+                [schema.empty_table(), *(_numbered(getattr(p, name), n) for p, n in zip(parts, numbers, strict=True))]
             )
             for name, schema in (("bin", BIN), ("doc", DOC), ("doc_ts", DOC_TS))
         )
     )
 
 
-def _moved(table: pa.Table, by: int) -> pa.Table:
-    return table.set_column(0, "docid", pa.array(table["docid"].to_numpy() + by))
+def _numbered(table: pa.Table, numbers: Ints) -> pa.Table:
+    return table.set_column(0, "docid", pa.array(numbers[table["docid"].to_numpy()]))

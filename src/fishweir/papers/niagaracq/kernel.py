@@ -40,7 +40,7 @@ class Sizes:
         return len(TYPES) * len(CASES) * (len(self.checked) + len(self.queries)) + len(self.changes)
 
 
-QUICK = Sizes(checked=(100, 500), queries=(50, 500), changes=(100, 200), changes_queries=200)
+QUICK = Sizes(checked=(100, 500), queries=(50, 500), changes=(100, 200), changes_queries=200, budget=0.1)
 
 
 def check_all(market: Market, sizes: Sizes, say: Say) -> int:

@@ -7,7 +7,6 @@ same results, then it measures; tables on the terminal, CSV, JSON and a picture 
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from fishweir.papers.experiment import plot
-from fishweir.papers.experiment.closing import counting_progress, warn_if_missed
+from fishweir.papers.experiment.closing import counting_progress, finish, warn_if_missed
 from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads
 from fishweir.papers.niagaracq import kernel, report
 from fishweir.papers.niagaracq.quotes import Market, companies_document, load_market, quotes_document
@@ -48,12 +47,7 @@ def run(out: Path, quick: bool, console: Console, engine: bool, sizes: kernel.Si
         outcome.write(out, NAME)
         if engine:
             measure_engine(outcome, market, quick, progress)
-    outcome.about["load_after"] = os.getloadavg()[0]
-    outcome.targets = report.targets(outcome)
-    outcome.write(out, NAME)
-    plot.draw(outcome, out / f"{NAME}.png")
-    report.show(outcome, console)
-    console.print(f"Written: {out / NAME}.csv, .json, .png", markup=False)
+    finish(outcome, out, NAME, report, plot.draw, console)
     return outcome
 
 

@@ -113,7 +113,7 @@ class Planned:
     def _pairs(self, found: list[tuple[int, Matches]]) -> tuple[Ints, Ints, Ints]:
         """Query, document and element of every hit."""
         parts = [np.empty((3, 0), np.int64)]
-        for index, matches in found:
+        for index, matches in ((index, matches.listed()) for index, matches in found):
             slices, positions = expand(matches.slices[::2], matches.slices[1::2])
             by_slice = np.repeat(np.arange(len(matches)), np.diff(matches.slice_offsets) // 2)[slices]
             rows = np.append(by_slice, np.repeat(np.arange(len(matches)), np.diff(matches.member_offsets)))

@@ -127,12 +127,17 @@ CLINICAL = {
 
 def auction_site(seed: int, often: int) -> bytes:
     """One document of XMark's shape; what comes several times under a list comes up to `often` times."""
-    return _element("site", "", SITE, random.Random(seed), often).encode()
+    return grow("site", SITE, random.Random(seed), often).encode()
 
 
 def clinical_document(seed: int) -> bytes:
-    body = _element("ClinicalDocument", "", CLINICAL, random.Random(seed), 3)
+    body = grow("ClinicalDocument", CLINICAL, random.Random(seed), 3)
     return body.replace("<ClinicalDocument", f'<ClinicalDocument xmlns="{PREFIXES["h"]}"', 1).encode()
+
+
+def grow(name: str, grammar: object, draw: random.Random, often: int) -> str:
+    """An element with what a grammar says is below it."""
+    return _element(name, "", grammar, draw, often)
 
 
 def _elements(key: str, below: object, draw: random.Random, often: int) -> str:

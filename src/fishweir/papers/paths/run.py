@@ -8,7 +8,6 @@ processes on the machine do not lengthen as they do the clock's. Out: a table, C
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from fishweir.algebra.documents import Element, parse_document
-from fishweir.papers.experiment.closing import counting_progress, warn_if_missed
+from fishweir.papers.experiment.closing import counting_progress, finish, warn_if_missed
 from fishweir.papers.experiment.contestants import Disagreement
 from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads, time_stages
 from fishweir.papers.paths import report as paths_report
@@ -63,12 +62,7 @@ def run(out: Path, quick: bool, console: Console) -> Outcome:
                 say = _advance(progress, task)
                 measure(outcome, documents, kind, sizes, QUICK_CHECKED if quick else CHECKED, say)
                 outcome.write(out, NAME)
-    outcome.about["load_after"] = os.getloadavg()[0]
-    outcome.targets = paths_report.targets(outcome)
-    outcome.write(out, NAME)
-    paths_report.draw(outcome, out / f"{NAME}.png")
-    paths_report.show(outcome, console)
-    console.print(f"Written: {out / NAME}.csv, .json, .png", markup=False)
+    finish(outcome, out, NAME, paths_report, paths_report.draw, console)
     return outcome
 
 

@@ -2,7 +2,8 @@
 
 Costs of shed queries are measured on this machine (`costs.py`). A choice is then made for a period in which 100
 elements fit, and its utility is what the chosen shed queries give. Figure 9 also runs the choices, to see if they fit.
-Figures 12 and 13 concern the algorithms alone.
+Figures 12 and 13 concern the algorithms alone. Beyond the paper: how well the cost model predicts (`predicted.py`), and
+a burst, end to end (`burst.py`).
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+import fishweir
+from fishweir.engine.weir import Weir
 from fishweir.papers.experiment.closing import show_targets, warn_if_busy
 from fishweir.papers.experiment.figures import Outcome, Target, about_run
+from fishweir.papers.shedding.burst import burst
 from fishweir.papers.shedding.costs import Measured, measured, worth_of
+from fishweir.papers.shedding.predicted import predictions
 from fishweir.papers.shedding.transactions import FIGURE_7, Q1, Q2, TOKENS, sized, transactions
 from fishweir.shedding.fastshed import fast_shed
 from fishweir.shedding.optshed import opt_shed
@@ -63,7 +68,7 @@ def main(out: Path, quick: bool = False) -> None:
     run(out, quick, Console())
 
 
-def run(out: Path, quick: bool, console: Console) -> Outcome:
+def run(out: Path, quick: bool, console: Console, opened: Callable[[Path], Weir] = fishweir.open) -> Outcome:
     outcome = Outcome(about_run("generated transactions by the schema of figure 1", quick))
     sample, sets = (20, 50) if quick else (200, 1_000)
     with console.status("") as status:
@@ -73,6 +78,8 @@ def run(out: Path, quick: bool, console: Console) -> Outcome:
             ("figure 11", lambda: pattern_sizes(sample)),
             ("figure 12", overhead),
             ("figure 13", lambda: random_sets(sets)),
+            ("the cost model", lambda: cost_model(sample)),
+            ("a burst", lambda: bursting(opened, *((1.0, 0.5, 300) if quick else (30.0, 5.0, 20_000)))),
         ):
             status.update(name)
             outcome.figures += points()
@@ -178,6 +185,30 @@ def random_sets(count: int) -> list[Point]:
     return points
 
 
+def cost_model(sample: int) -> list[Point]:
+    """Predicted by measured cost, of each shed query of Q1."""
+    found = predictions(sample)
+    return [Point("cost", i, "predicted/measured", one.ratio, "ratio", sample) for i, one in enumerate(found)]
+
+
+def bursting(opened: Callable[[Path], Weir], seconds: float, latency: float, warm: int) -> list[Point]:
+    """A burst of three times the capacity on the running job: what waited, and what was left out."""
+    found = burst(seconds, latency, warm, opened)
+    late = sum(wait > latency for wait in found.waits)
+    lines = {
+        "capacity": (found.capacity, "documents/s"),
+        "most waiting": (found.bound, "target latencies of arrivals"),
+        "micro-batches in time": (1 - late / max(1, len(found.waits)), "share"),
+        "longest wait": (max(found.waits, default=0.0) / latency, "target latencies"),
+        "documents left out": (found.shed / found.published, "share"),
+        "documents without patterns": (found.cut / found.published, "share"),
+        "micro-batches to recover": (found.batches_to_recover, "micro-batches"),
+        "missing in the end": (found.missing, "results"),
+    }
+    points = [Point("burst", 0, name, value, unit, found.published) for name, (value, unit) in lines.items()]
+    return points + [Point("waiting", at, "waiting", count, "documents") for at, count in found.waiting]
+
+
 def _random_set(draw: random.Random, patterns: int) -> list[Candidate]:
     worth = [draw.random() for _ in range(patterns)]
     costs: dict[int, int] = {}
@@ -202,12 +233,22 @@ def targets(outcome: Outcome) -> list[Target]:
     ratios = [one.value for one in outcome.find(figure="13a")]
     mean = statistics.mean(ratios)
     choosing = max(one.value for one in outcome.find(figure="12", algorithm="FastShed"))
+    costs = [one.value for one in outcome.find(figure="cost")]
+    near = sum(abs(ratio - 1) <= 0.2 for ratio in costs) / len(costs)
+    of = {one.algorithm: one.value for one in outcome.find(figure="burst")}
+    most, in_time = of["most waiting"], of["micro-batches in time"]
+    again, missing = of["micro-batches to recover"], of["missing in the end"]
     return [
         Target("figure 9: no loss below capacity", f"{min(below):.3f} of the utility", min(below) > 0.999),
         Target("figure 9: above Random at every rate beyond it", f"{min(above):.2f} times at least", min(above) >= 1),
         Target("figure 9: FastShed at least 25% above Random at 1.4", f"{gain:+.0%}", gain >= 0.25),
         Target("figure 13: FastShed at least 0.95 of OptShed", f"{mean:.3f} over {len(ratios):,} sets", mean >= 0.95),
         Target("figure 12: FastShed chooses within 1% of 1 s", f"{choosing:.2f} ms", choosing < 10),
+        Target("cost model: 90% of shed queries within 20%", f"{near:.0%} of {len(costs)}", near >= 0.9),
+        Target("burst: what waits arrived within two target latencies", f"{most:.2f}", most <= 2),
+        Target("burst: 90% of micro-batches within the target latency", f"{in_time:.0%}", in_time >= 0.9),
+        Target("burst: full results within five micro-batches behind it", f"{again:.0f}", again <= 5),
+        Target("burst: nothing missing in the end", f"{missing:.0f} results", missing == 0),
     ]
 
 
@@ -246,5 +287,9 @@ def show(outcome: Outcome, console: Console) -> None:
             values = [outcome.find(figure=number, x=x, algorithm=name)[0].value for name in ALGORITHMS]
             table.add_row(number, f"{x:g}", *(f"{value:,.2f}" for value in values))
     console.print(table)
+    beyond = Table("burst", "value", "")
+    for one in outcome.find(figure="burst"):
+        beyond.add_row(one.algorithm, f"{one.value:,.2f}", one.unit)
+    console.print(beyond)
     show_targets(outcome.targets, console)
     warn_if_busy(outcome.about, console)

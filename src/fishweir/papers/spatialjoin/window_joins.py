@@ -4,7 +4,8 @@ A strategy takes the joins of two streams of tuples by comparisons of numbers (`
 seconds and ranges of numbers on either side; the default strategies evaluate the rest. All queries over one pair of
 streams are one join. A document is kept as a row for each column that some query reads, under a key that depends on
 the stream and the column alone, so that queries come and go and rows serve those that stay. The default's rows are
-kept beside them, so that a home may be opened with another strategy at any time. Tasks share the queries.
+kept beside them, so that a home may be opened with another strategy at any time. A process makes the windows of what is
+retained once, and goes on with them batch by batch. Tasks share the queries.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from fishweir.evaluate.join.state import Run, SideRows
 from fishweir.evaluate.join.variables import key_of
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.path_tables import FirstValues, Path, PathTable
+from fishweir.papers.followed import Follower
 from fishweir.papers.spatialjoin.window_queries import columns_of, is_published, to_queries
 from fishweir.papers.spatialjoin.windows import LEFT, RIGHT, Arrivals, JoinQueries, SlidingJoin, State
 from fishweir.papers.spatialjoin.windows import STRATEGIES as ALGORITHMS
@@ -40,14 +42,14 @@ from fishweir.papers.spatialjoin.windows import STRATEGIES as ALGORITHMS
 Make = Callable[[JoinQueries, float], SlidingJoin]
 
 
-@dataclass(frozen=True)
-class Tuples:
-    """The tuples of one side in some runs, in the order of the runs: the run of each, its document, its values."""
+@dataclass
+class Share:
+    """The queries of one task with their numbers, and the join that has seen the retained documents."""
 
-    runs: Ints
-    documents: Ints
-    times: Any
-    values: Any
+    queries: JoinQueries
+    numbers: Ints
+    join: SlidingJoin
+    documents: Follower
 
 
 class SlidingJoins(JoinsByRows):
@@ -56,7 +58,7 @@ class SlidingJoins(JoinsByRows):
     def __init__(self, tables: Sequence[JoinTable], make: Make) -> None:
         super().__init__(tables)
         self.make, self.columns = make, tuple(columns_of(tables, side) for side in (LEFT, RIGHT))
-        self._queries: dict[tuple[int, int], tuple[JoinQueries, Ints]] = {}
+        self._shares: dict[tuple[int, int], Share] = {}
 
     @cached_property
     def row_sides(self) -> list[RowSide]:
@@ -97,57 +99,48 @@ class SlidingJoins(JoinsByRows):
         return has[1] & ~has[0]
 
     def _joined(self, new: Run, old: Sequence[Run], part: int, parts: int) -> Iterator[Joined]:
-        queries, numbers = self._share(part, parts)
-        runs = [*old, new]
-        if not queries.count:
+        share = self._share(part, parts)
+        if not share.queries.count:
             return
-        sides = [self._tuples(side, runs) for side in (LEFT, RIGHT)]
-        retained, arrived = zip(*(_split(tuples, len(old)) for tuples in sides), strict=True)
-        if not any(len(some.times) for some in arrived):
-            return
-        join = self.make(queries, np.inf)  # what is retained is decided by the stage
-        counts = len(retained[LEFT].times), len(retained[RIGHT].times)
-        join.restore(State(retained[LEFT], retained[RIGHT], counts, -np.inf))
-        found, lefts, rights = join.process_both(*arrived).expanded()
-        yield from _by_runs(runs, sides, lefts, rights, numbers[found])
+        followed = share.documents.follow(old, new)
+        if followed.restarted:
+            share.join = self.make(share.queries, np.inf)  # what is retained is decided by the stage
+            retained = [self._arrivals(side, old, followed.numbers[:-1]) for side in (LEFT, RIGHT)]
+            count = sum(map(len, old))
+            share.join.restore(State(retained[LEFT], retained[RIGHT], (count, count), -np.inf))
+        arrived = [self._arrivals(side, [new], followed.numbers[-1:]) for side in (LEFT, RIGHT)]
+        found, *pair = share.join.process_both(arrived[LEFT], arrived[RIGHT]).expanded()
+        there = followed.there(pair[LEFT]) & followed.there(pair[RIGHT]) & (pair[LEFT] != pair[RIGHT])
+        ends = [followed.locate(numbers[there]) for numbers in pair]
+        yield from _by_runs([*old, new], ends[LEFT], ends[RIGHT], share.numbers[found[there]])
 
-    def _tuples(self, side: int, runs: Sequence[Run]) -> Tuples:
-        source, columns = self.tables[0].sources[side], self.columns[side]
-        parts = [_values(run, [_key(source, path) for path in columns]) for run in runs]
-        return Tuples(
-            np.repeat(np.arange(len(runs)), [len(documents) for documents, _ in parts]),
-            np.concatenate([documents for documents, _ in parts]),
-            np.concatenate([run.times[documents] for run, (documents, _) in zip(runs, parts, strict=True)]),
-            np.concatenate([values for _, values in parts]),
+    def _arrivals(self, side: int, runs: Sequence[Run], numbers: Sequence[Ints]) -> Arrivals:
+        """The tuples of one side in some runs."""
+        keys = [_key(self.tables[0].sources[side], path) for path in self.columns[side]]
+        parts = [_values(run, keys) for run in runs]
+        return Arrivals(
+            np.concatenate([np.empty(0), *(run.times[own] for run, (own, _) in zip(runs, parts, strict=True))]),
+            np.concatenate([np.empty((0, len(keys))), *(values for _, values in parts)]),
+            np.concatenate([np.empty(0, np.int64), *(n[own] for n, (own, _) in zip(numbers, parts, strict=True))]),
         )
 
-    def _share(self, part: int, parts: int) -> tuple[JoinQueries, Ints]:
-        if (part, parts) not in self._queries:
-            self._queries[part, parts] = to_queries(self.tables, self.columns, part, parts)
-        return self._queries[part, parts]
+    def _share(self, part: int, parts: int) -> Share:
+        if (part, parts) not in self._shares:
+            queries, numbers = to_queries(self.tables, self.columns, part, parts)
+            self._shares[part, parts] = Share(queries, numbers, self.make(queries, np.inf), Follower())
+        return self._shares[part, parts]
 
 
 def _by_runs(
-    runs: Sequence[Run], sides: Sequence[Tuples], lefts: Ints, rights: Ints, members: Ints
+    runs: Sequence[Run], lefts: tuple[Ints, Ints], rights: tuple[Ints, Ints], members: Ints
 ) -> Iterator[Joined]:
-    """The pairs of each two runs; a document of both streams does not join itself."""
-    kinds = sides[LEFT].runs[lefts] * len(runs) + sides[RIGHT].runs[rights]
+    """The pairs of each two runs; either side is the run and the document of each pair."""
+    kinds = lefts[0] * len(runs) + rights[0]
     for kind in np.unique(kinds).tolist():
         left, right = divmod(kind, len(runs))
         own = np.flatnonzero(kinds == kind)
-        one, two = sides[LEFT].documents[lefts[own]], sides[RIGHT].documents[rights[own]]
-        apart = np.flatnonzero((one != two) | (left != right))
-        if len(apart):
-            none, starts = np.empty((len(apart), 0), np.int64), np.arange(len(apart) + 1)
-            yield Joined(runs[left], runs[right], one[apart], two[apart], none, starts, members[own[apart]])
-
-
-def _split(tuples: Tuples, new: int) -> tuple[Arrivals, Arrivals]:
-    """Those retained, and those of the new run; numbered one after the other."""
-    is_new = tuples.runs == new
-    numbers = np.arange(len(tuples.times))
-    old, fresh = (Arrivals(tuples.times[m], tuples.values[m], numbers[m]) for m in (~is_new, is_new))
-    return old, fresh
+        none, starts = np.empty((len(own), 0), np.int64), np.arange(len(own) + 1)
+        yield Joined(runs[left], runs[right], lefts[1][own], rights[1][own], none, starts, members[own])
 
 
 # A column of a stream as rows of the join state.

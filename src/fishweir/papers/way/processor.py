@@ -12,11 +12,12 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds of the processor and of the clock; `kernels` of the processor are those of Python workers."""
+    """Seconds of the processor and of the clock; of the processor, those of Python workers and those of the JVM."""
 
     processor: float
     wall: float
     workers: float = 0.0
+    java: float = 0.0
 
 
 class Stopwatch:
@@ -28,8 +29,9 @@ class Stopwatch:
     def spent(self) -> Spent:
         wall, after = time.perf_counter() - self._began, _by_process()
         each = {pid: seconds - self._before.get(pid, 0.0) for pid, seconds in after.items()}
-        workers = sum(seconds for pid, seconds in each.items() if pid != os.getpid() and _is_python(pid))
-        return Spent(sum(each.values()), wall, workers)
+        others = {pid: seconds for pid, seconds in each.items() if pid != os.getpid()}
+        workers, java = (sum(s for pid, s in others.items() if _runs(pid, name)) for name in (b"python", b"java"))
+        return Spent(sum(each.values()), wall, workers, java)
 
 
 def _by_process() -> dict[int, float]:
@@ -52,8 +54,8 @@ def _is_below(pid: int, parents: dict[int, int]) -> bool:
     return pid == os.getpid()
 
 
-def _is_python(pid: int) -> bool:
+def _runs(pid: int, program: bytes) -> bool:
     try:
-        return b"python" in Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0]
+        return program in Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0]
     except OSError:
         return False

@@ -12,7 +12,7 @@ queries is taken apart: conditions of one side are looked up when a document arr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from fishweir.evaluate.arrays import Ints, number_rows
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER
 from fishweir.evaluate.join.pairs import SetPairs, portions
-from fishweir.evaluate.join.placement import satisfying
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.rows.row_joins import RowJoin
 from fishweir.evaluate.join.rows.row_kernels import OPERATORS, join_stretches, queries_of_pairs
@@ -204,25 +203,31 @@ def all_queries(
 def _checked_above(
     probe: Probe, view: RowView, ones: Ints, others: Ints, far: Floats, kinds: NDArray[np.int8]
 ) -> Iterator[Joined]:
-    """By the values in the rows; a query has a result once, whatever nodes satisfy its constants."""
-    join, edges = probe.join, len(probe.join.ops)
-    (table,) = join.tables
+    """By the values in the rows, of each order in time by itself; a query has a result once, whatever nodes satisfy its
+    constants."""
     lefts, rights, nodes = _results(probe, view, ones, others)
     pairs = ((view, others), (probe.own, ones)) if probe.new else ((probe.own, ones), (view, others))
+    edges, (table,) = len(probe.join.ops), probe.join.tables
     values = [
         rows.values[rows.value_starts[one.rows[at]][:, None] + edges + np.arange(len(side.constants))]
         for (one, at), side in zip(pairs, table.template.sides, strict=True)
         for rows in [one.run.rows]
     ]
-    pair, queries = satisfying(table.checks, values)
-    keep = join.reaches[kinds[pair], queries] >= far[pair]
-    pair, queries = pair[keep], queries[keep]
     result = number_rows(lefts, rights, *nodes.T)
-    _, once = np.unique(result[pair] << 32 | queries, return_index=True)
-    pair, members = pair[once], join.numbers[queries[once]]
-    order = np.lexsort((members, pair))
-    kept, starts = np.unique(pair[order], return_index=True)
-    if len(kept):
-        ends = np.append(starts, len(pair)).astype(np.int64)
-        found = Joined(probe.left, probe.right, lefts, rights, nodes, ends, members[order])
-        yield replace(found, lefts=lefts[kept], rights=rights[kept], nodes=nodes[kept])
+    by_result = np.argsort(result, kind="stable")
+    for kind in (LATER, EARLIER, TOGETHER):
+        some = by_result[kinds[by_result] == kind]
+        if not len(some):
+            continue
+        own = [side[some] for side in values]
+        for at, queries in probe.join.regions(kind).satisfied(own, far[some], result[some]):
+            pair, members, starts = _listed(some[at], probe.join.numbers[queries], result)
+            if len(pair):
+                yield Joined(probe.left, probe.right, lefts[pair], rights[pair], nodes[pair], starts, members)
+
+
+def _listed(pairs: Ints, members: Ints, result: Ints) -> tuple[Ints, Ints, Ints]:
+    """Queries by result, each once: a pair of each result, the queries, and where those of each begin."""
+    keys, first = np.unique(result[pairs] << 32 | members, return_index=True)
+    starts = np.flatnonzero(np.diff(keys >> 32, prepend=-1))
+    return pairs[first[starts]], keys & 0xFFFFFFFF, np.append(starts, len(keys))

@@ -24,6 +24,7 @@ from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER, Contained, by_reach, reach
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.rows.column_sides import ColumnSide, any_document, column_side
+from fishweir.evaluate.join.rows.pair_regions import PairRegions, checks_of
 from fishweir.evaluate.join.rows.side_rows import as_rows, column_values, side_rows
 from fishweir.evaluate.join.state import SideRows
 from fishweir.evaluate.join.variables import key_of
@@ -100,6 +101,18 @@ class RowJoin:
 
     @cached_property
     def _places(self) -> dict[int, QueryOrder]:
+        return {}
+
+    def regions(self, kind: int) -> PairRegions:
+        """The queries of the one table of a join whose constants are checked above it."""
+        if kind not in self._regions:
+            (table,) = self.tables
+            checks = checks_of(table.template, table.columns)
+            self._regions[kind] = PairRegions(checks, self.reaches[kind])
+        return self._regions[kind]
+
+    @cached_property
+    def _regions(self) -> dict[int, PairRegions]:
         return {}
 
     def rows(self, side: int, witnesses: Mapping[Path, PathTable]) -> SideRows | None:

@@ -1,14 +1,14 @@
 """The shared path automaton of a stream: every distinct path once, each document walked once.
 
-In: patterns, added and removed at any time between batches, and batches of parsed documents. Out: a
-Batch. What is shared: equal patterns are one path id, equal prefixes one trie node, equal places in
-documents one state; a step costs one look-up however many paths there are (YFilter's shared NFA, run
-as a lazily built DFA). It stands for the XPath Evaluator of MMQJP section 3.
+In: patterns, added and removed at any time between batches, and batches of parsed documents. Out: a Batch. What is
+shared: equal patterns are one path id, equal prefixes one trie node, equal places in documents one state; a step costs
+one look-up however many paths there are (YFilter's shared NFA, run as a lazily built DFA). It stands for the XPath
+Evaluator of MMQJP section 3. For each document some paths may be suspended (views.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from fishweir.evaluate.witnesses.automaton.rows import Rows
 from fishweir.evaluate.witnesses.automaton.states import States
 from fishweir.evaluate.witnesses.automaton.steps import Steps
 from fishweir.evaluate.witnesses.automaton.trie import Trie
+from fishweir.evaluate.witnesses.automaton.views import View, view_without
 from fishweir.evaluate.witnesses.automaton.walk import Walk
 
 NAMES = 1_000_000
@@ -54,6 +55,8 @@ class PathAutomaton:
         self._since: dict[int, int] = {}
         self._path_at = np.full(1024, -1, np.int32)
         self._anchors: dict[int, dict[str | None, dict[int, None]]] = {}
+        self._views: dict[frozenset[int], View] = {}
+        self._views_hold = True
         self._next = 0
         self._documents = self._elements = self._skipped = 0
 
@@ -83,6 +86,7 @@ class PathAutomaton:
 
     def _insert(self, path: int, compiled: Compiled) -> None:
         self.paths[path], self._uses[path] = compiled, [0, 0]
+        self._views_hold = False
         node = compiled.trunk.last
         if len(self.trie) > len(self._path_at):
             more = np.full(len(self.trie), -1, np.int32)
@@ -100,6 +104,7 @@ class PathAutomaton:
 
     def _delete(self, path: int) -> None:
         compiled = self.paths.pop(path)
+        self._views_hold = False
         del self._ids[compiled.pattern], self._uses[path]
         self._since.pop(path, None)
         for compared in compiled.compared:
@@ -131,7 +136,18 @@ class PathAutomaton:
             self.steps = Steps(self.states)
         if self.states.refresh():
             self.steps.forget()
+            self._views_hold = False
+        if not self._views_hold:
+            self.states.drop_views()
+            self._views, self._views_hold = {}, True
         return Walk(self.steps)
+
+    def view(self, suspended: Collection[int]) -> View | None:
+        """What documents are walked with while some paths are suspended, for the walk that was started last."""
+        wanted = frozenset(suspended)
+        if wanted and wanted not in self._views:
+            self._views[wanted] = view_without(self.trie, self.paths, wanted)
+        return self._views.get(wanted)
 
     def finish(self, walk: Walk) -> Batch:
         walk.read()
@@ -140,10 +156,10 @@ class PathAutomaton:
         self._documents += len(walk.documents)
         self._elements += walk.elements
         self._skipped += walk.skipped
-        return Batch(rows, self.paths, self._path_at[rows.nodes], self._anchors, walk.elements, walk.skipped)
+        return Batch(rows, self.paths, self._path_at[rows.nodes], self._anchors, walk)
 
-    def run(self, documents: Iterable[Element], contexts: Iterable[tuple[str, ...]] | None = None) -> Batch:
-        """The batch of some documents, numbered from 0."""
+    def run(self, documents: Iterable[Element | bytes], contexts: Iterable[tuple[str, ...]] | None = None) -> Batch:
+        """The batch of some documents, trees or ordinary bytes, numbered from 0."""
         walk = self.start()
         if contexts is None:
             for i, root in enumerate(documents):

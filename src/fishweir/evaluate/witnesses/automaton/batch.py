@@ -20,6 +20,7 @@ from fishweir.evaluate.witnesses.automaton.compiled import Compiled
 from fishweir.evaluate.witnesses.automaton.evaluate import embeddings, end_rows
 from fishweir.evaluate.witnesses.automaton.reached import Reached, count_reached
 from fishweir.evaluate.witnesses.automaton.rows import Rows
+from fishweir.evaluate.witnesses.automaton.walk import Walk
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,9 @@ class Batch:
         paths: Mapping[int, Compiled],
         path_at: NDArray[np.int32],
         anchors: Mapping[int, Mapping[str | None, Mapping[int, None]]],
-        elements: int,
-        skipped: int,
+        walk: Walk,
     ) -> None:
-        self.rows, self.elements, self.skipped = rows, elements, skipped
+        self.rows, self.elements, self.skipped, self.bytes = rows, walk.elements, walk.skipped, walk.bytes
         self._paths, self._path_at, self._anchors = paths, path_at, anchors
 
     @cached_property
@@ -87,6 +87,15 @@ class Batch:
     def reached(self) -> Reached:
         """How many nodes and documents each path without predicates has here; those without any are not there."""
         return count_reached(self.factorized, self.rows.documents)
+
+    @cached_property
+    def below(self) -> tuple[Ints, Ints]:
+        """Of the paths without predicates that have nodes here, in order: the elements and the bytes below these."""
+        accepted = np.flatnonzero(self._path_at >= 0)
+        states = np.repeat(np.arange(self.rows.states), np.diff(self.rows.node_starts))[accepted]
+        paths, line = np.unique(self._path_at[accepted], return_inverse=True)
+        sums = [np.bincount(line, self.rows.activity[states, k], len(paths)).astype(np.int64) for k in (0, 1)]
+        return sums[0], sums[1]
 
     @cached_property
     def conditional(self) -> dict[int, Ints]:

@@ -31,7 +31,7 @@ class Rows:
 
     def __init__(self, walk: Walk, ended: NodesOfStates) -> None:
         starts = np.cumsum([0, *(len(part.rows) for part in walk.parts)]).tolist()
-        rows = np.concatenate([np.empty((0, 3), np.int64), *(part.rows for part in walk.parts)])
+        rows = np.concatenate([np.empty((0, 4), np.int64), *(part.rows for part in walk.parts)])
         places, self.parents = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
         for start, part in zip(starts[1:], walk.parts[1:], strict=False):
             own = self.parents[start : start + len(part.rows)]
@@ -42,11 +42,15 @@ class Rows:
         self.valued: Ints = np.concatenate([NONE, *(p.valued + at for p, at in zip(walk.parts, starts, strict=False))])
         self.values = pa.concat_arrays([pa.array([], pa.large_string()), *(part.values for part in walk.parts)])
         self._attributes, self._names = rows[:, 2], walk.steps.names.names
+        self.elements_above: Ints = rows[:, 3]
+        """The position of the element above each element; -1 where there is none."""
         self.state_ids: Ints = places >> PLACE
         present = np.zeros(len(ended.starts) - 1, np.bool_)
         present[self.state_ids] = True
         used, number = np.flatnonzero(present), np.cumsum(present) - 1
         self.states = len(used)
+        self.activity: Ints = walk.activity[used, 1:]
+        """By state: the elements and bytes below those that entered it, all together."""
         self.state = number[self.state_ids]
         self.node_starts = np.append(0, np.cumsum(np.diff(ended.starts)[used])).astype(np.int64)
         self.nodes: Ints = ended.nodes[expand(ended.starts[used], ended.starts[used + 1])[1]]

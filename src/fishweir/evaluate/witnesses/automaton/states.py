@@ -6,18 +6,20 @@ child's subtree. What is shared: a state serves all elements, of all documents, 
 same place for all paths. There are no more states than label paths in the data.
 
 A state is the trie nodes that the element ends (`nodes`) and those above it that have descendant
-edges (`open`). New edges of the trie drop only the transitions that they can change.
+edges (`open`). New edges of the trie drop only the transitions that they can change. Where paths are suspended
+(views.py), the states of that view are states of their own, let go when the trie changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.witnesses.automaton.trie import KINDS, ROOT, Kind, NewEdge, Trie
+from fishweir.evaluate.witnesses.automaton.views import View
 
 Nodes = NDArray[np.int32]
 NO_NODES = np.empty(0, np.int32)
@@ -70,10 +72,11 @@ class State(dict[str, "State | None"]):
         "place",
         "states",
         "valued",
+        "view",
     )
 
-    def __init__(self, states: States, id: int, nodes: Nodes, open_: Open) -> None:
-        self.states, self.id, self.nodes, self.open = states, id, nodes, open_
+    def __init__(self, states: States, id: int, nodes: Nodes, open_: Open, view: View | None) -> None:
+        self.states, self.id, self.nodes, self.open, self.view = states, id, nodes, open_, view
         self.place = (id << PLACE) + ABOVE
         self.matched = bool(len(nodes))
         self.look()
@@ -90,10 +93,9 @@ class State(dict[str, "State | None"]):
 
     def look(self) -> None:
         """Takes the flags from the trie anew."""
-        edges, open_ = self.states.trie.edges, self.open.nodes.tolist()
-        child, key, deep, deep_key = (
-            not edges[kind].keys().isdisjoint(open_ if kind.deep else self.nodes.tolist()) for kind in KINDS
-        )
+        own, open_ = self.nodes.tolist(), self.open.nodes.tolist()
+        leaving = [(open_ if kind.deep else own, self.states.leaving(kind, self.view)) for kind in KINDS]
+        child, key, deep, deep_key = (any(node in further for node in nodes) for nodes, further in leaving)
         self.closed = not (child or deep or deep_key)  # the way to attributes below is through elements
         self.attributes = Attributes(self) if key or deep_key else None
         self.valued = not self.states.valued.keys().isdisjoint(self.nodes.tolist())
@@ -123,10 +125,10 @@ class States:
         self.fold()
         self.entered = self._unfolded
         self.all: list[State | None] = []
-        self._by_key: dict[tuple[bytes, int], State] = {}
+        self._by_key: dict[tuple[bytes, int, View | None], State] = {}
         self._opens: dict[bytes, Open] = {}
         self._nothing = self._open_of([], None)
-        self._start: State | None = None
+        self._starts: dict[View | None, State] = {}
         self._ended: tuple[tuple[int, int], NodesOfStates] | None = None
         self.killed = self.trie.released = 0
         self.trie.new_edges.clear()
@@ -134,35 +136,46 @@ class States:
 
     @property
     def start(self) -> State:
-        if self._start is None:
-            self._start = self._state({ROOT}, self._nothing)
-            assert self._start is not None
-        return self._start
+        return self.start_of(None)
 
-    def restarted(self, state: State | None) -> State:
+    def start_of(self, view: View | None) -> State:
+        """Where documents begin that are walked with a view."""
+        if view not in self._starts:
+            start = self._state({ROOT}, self._nothing, view)
+            assert start is not None
+            self._starts[view] = start
+        return self._starts[view]
+
+    def restarted(self, state: State | None, view: View | None = None) -> State:
         """The state joined with the start: paths may also begin below this element."""
         nodes = {ROOT} if state is None else {ROOT, *state.nodes.tolist()}
-        joined = self._state(nodes, self.start.open if state is None else state.open)
+        joined = self._state(nodes, self.start_of(view).open if state is None else state.open, view)
         assert joined is not None
         return joined
+
+    def leaving(self, kind: Kind, view: View | None) -> Collection[int]:
+        """The nodes from which edges of a kind lead further."""
+        return self.trie.edges[kind] if view is None else view.leaving[kind]
 
     def step(self, state: State, attribute: bool, tag: str) -> State | None:
         if not isinstance(tag, str):
             return None  # a comment, a processing instruction or an entity
         found = reach(self.trie, Kind(False, attribute), state.nodes.tolist(), tag)
         found |= state.open.targets(self.trie, attribute, tag)
-        return self._state(found, self._nothing if attribute else state.open)
+        if state.view is not None:
+            found &= state.view.nodes
+        return self._state(found, self._nothing if attribute else state.open, state.view)
 
-    def _state(self, found: set[int], above: Open) -> State | None:
-        opened = [n for n in found if self.trie.is_deep(n)]
+    def _state(self, found: set[int], above: Open, view: View | None) -> State | None:
+        opened = [n for n in found if any(n in self.leaving(kind, view) for kind in KINDS if kind.deep)]
         below = self._open_of(opened, above) if opened else above
         if not found and not len(below.nodes):
             return None
         nodes = np.fromiter(sorted(found), np.int32, len(found))
-        key = (nodes.tobytes(), id(below))
+        key = (nodes.tobytes(), id(below), view)
         state = self._by_key.get(key)
         if state is None:
-            state = self._by_key[key] = State(self, len(self.all), nodes, below)
+            state = self._by_key[key] = State(self, len(self.all), nodes, below, view)
             self.all.append(state)
         return state
 
@@ -186,6 +199,10 @@ class States:
         valued.clear()
         return changed
 
+    def drop_views(self) -> None:
+        """Lets go of the states of all views: the paths are others now."""
+        self._kill({state for state in self._by_key.values() if state.view is not None})
+
     def _renew(self, edges: list[NewEdge], valued: set[int]) -> None:
         by_node: dict[int, list[NewEdge]] = {}
         for edge in edges:
@@ -203,8 +220,7 @@ class States:
         killed = {
             s for s in self._by_key.values() if self._change(s, touched, by_node, stale_open.get(id(s.open), set()))
         }
-        if killed:
-            self._kill(killed)
+        self._kill(killed)
 
     def _change(
         self, state: State, touched: NDArray[np.bool_], by_node: dict[int, list[NewEdge]], stale: set[int]
@@ -223,6 +239,8 @@ class States:
         return False
 
     def _kill(self, killed: set[State]) -> None:
+        if not killed:
+            return
         self.fold()
         self._by_key = {key: s for key, s in self._by_key.items() if s not in killed}
         self.killed += len(killed)
@@ -231,8 +249,7 @@ class States:
         for state in self._by_key.values():
             for tag in [t for t, below in state.items() if below in killed]:
                 del state[tag]
-        if self._start in killed:
-            self._start = None
+        self._starts = {view: state for view, state in self._starts.items() if state not in killed}
 
     def ended(self) -> NodesOfStates:
         """The nodes of all states, put together anew when there are other states."""

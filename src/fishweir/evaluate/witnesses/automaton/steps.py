@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fishweir.evaluate.witnesses.automaton.elements import Names
+from fishweir.evaluate.witnesses.automaton.names import Names
 from fishweir.evaluate.witnesses.automaton.states import State, States
-from fishweir.evaluate.witnesses.automaton.walk_kernels import (
+from fishweir.evaluate.witnesses.automaton.step_kernels import (
     BY_ELEMENT,
     CLOSED,
     MATCHED,
@@ -37,6 +37,7 @@ class Steps:
 
     def learn(self, state: int, kind: int, name: int) -> None:
         """Asks the automaton where a name leads."""
+        self.names.resolve()
         own, text = self.states.all[state], self.names.names[name]
         assert own is not None
         if kind == BY_ELEMENT:

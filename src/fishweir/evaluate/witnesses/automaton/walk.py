@@ -1,11 +1,12 @@
-"""The walk: one pass over each document of a batch, whatever the number of paths.
+"""The walk: one pass over the bytes of each document of a batch, whatever the number of paths.
 
-In: the states and parsed documents. Out: rows in preorder, one per element or attribute that some path ends or
-passes: state and position (as one number), the row above, and the value where some path reads it. Which paths a state
-stands for is left to the batch. Subtrees that no path can enter are passed over.
+In: the states and documents. Out: rows in preorder, one per element or attribute that some path ends or passes: state
+and position (as one number), the row above, and the value where some path reads it. Which paths a state stands for is
+left to the batch. Subtrees that no path can enter are passed over.
 
-Documents are serialized and read again by a kernel (elements.py): together that takes about half as long as parsing,
-while going over lxml's tree from Python, 3 to 5 µs an element, took several times as long as that.
+A document is either its bytes, if they are known to be ordinary (checking.py), or a tree, which libxml2 writes out
+first: what it writes is ordinary. So encodings, DTDs and entities need no second implementation, and documents without
+them no libxml2.
 """
 
 from __future__ import annotations
@@ -19,10 +20,21 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.documents import Element
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.witnesses.automaton.elements import Elements
 from fishweir.evaluate.witnesses.automaton.states import ABOVE, PLACE
 from fishweir.evaluate.witnesses.automaton.steps import Steps
-from fishweir.evaluate.witnesses.automaton.walk_kernels import gather, walk_elements
+from fishweir.evaluate.witnesses.automaton.views import View
+from fishweir.evaluate.witnesses.automaton.walk_kernels import (
+    DONE,
+    ELEMENTS,
+    LEVEL,
+    NO_NAMES,
+    NO_ROOM,
+    ROW,
+    SIZE,
+    SKIPPED,
+    gather,
+    walk_documents,
+)
 
 AT_ONCE = 16 * 1024 * 1024
 """Bytes of documents that are read together: bounds the memory."""
@@ -30,14 +42,13 @@ AT_ONCE = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Part:
-    """The rows of some documents of a batch; `rows`: place, row above (within the part), name of an attribute.
-    `elements` are kept where places among siblings are asked for."""
+    """The rows of some documents of a batch; `rows`: place, row above (within the part), name of an attribute, position
+    of the element above."""
 
     rows: Ints
     firsts: Ints
     valued: Ints
     values: pa.LargeStringArray
-    elements: Elements | None = None
 
 
 class Walk:
@@ -45,88 +56,129 @@ class Walk:
 
     def __init__(self, steps: Steps) -> None:
         self.states, self.steps = steps.states, steps
-        self.keeps_elements = False
         self.documents: list[int] = []
         self.parts: list[Part] = []
-        self.elements = self.skipped = 0
+        self.elements = self.skipped = self.bytes = 0
+        self.activity: Ints = np.zeros((0, 3), np.int64)
+        """By state: how often it was entered, elements and bytes below."""
         self._waiting: list[bytes] = []
         self._contexts: list[int] = []
         self._size = 0
-        self._above: dict[tuple[str, ...], int] = {}
+        self._above: dict[tuple[tuple[str, ...], View | None], int] = {}
         self._passed: list[tuple[Ints, int]] = []
 
-    def add(self, document: int, root: Element, context: tuple[str, ...] = ()) -> None:
-        """Walks a document. Paths may also begin at the elements that stood above it before a split."""
-        body = etree.tostring(root, encoding="utf-8", xml_declaration=False, with_tail=False)
+    def add(
+        self, document: int, content: Element | bytes, context: tuple[str, ...] = (), view: View | None = None
+    ) -> None:
+        """Walks a document: a tree, or bytes that are ordinary. Paths may also begin at the elements that stood above
+        it before a split. A `view` is without the paths that are suspended."""
+        body = content if isinstance(content, bytes) else _serialized(content)
         self.documents.append(document)
         self._waiting.append(body)
-        at = self._above.get(context)
-        self._contexts.append(self._pass(context) if at is None else at)
+        at = self._above.get((context, view))
+        self._contexts.append(self._pass(context, view) if at is None else at)
         self._size += len(body)
         if self._size >= AT_ONCE:
             self.read()
 
-    def _pass(self, context: tuple[str, ...]) -> int:
+    def _pass(self, context: tuple[str, ...], view: View | None) -> int:
         """The states of the elements above, and the one that the document element is reached from, by number."""
         passed: list[tuple[int, bool]] = []
-        above = self.states.start
+        above = self.states.start_of(view)
         for position, name in enumerate(context, -len(context)):
             state = above[name]
             if state is not None and state.matched:
                 passed.append((state.place + position, state.valued))
-            above = self.states.restarted(state)
-        self._above[context] = len(self._passed)
+            above = self.states.restarted(state, view)
+        self._above[context, view] = len(self._passed)
         self._passed.append((np.array(passed, np.int64).reshape(-1, 2), above.id))
-        return self._above[context]
+        return self._above[context, view]
 
     def read(self) -> None:
         """Walks the documents that wait."""
         if not self._waiting:
             return
-        found = self.steps.names.read(self._waiting)
-        self.parts.append(self._part(found, np.array(self._contexts)))
+        bounds = np.append(0, np.cumsum([len(body) for body in self._waiting])).astype(np.int64)
+        data = np.frombuffer(b"".join(self._waiting), np.uint8)
+        self.parts.append(self._part(data, bounds, np.array(self._contexts)))
         self._waiting, self._contexts, self._size = [], [], 0
 
-    def _part(self, found: Elements, contexts: Ints) -> Part:
+    def _part(self, data: NDArray[np.uint8], bounds: Ints, contexts: Ints) -> Part:
         passed = [self._passed[at][0] for at in contexts.tolist()]
         passed_starts = np.append(0, np.cumsum([len(some) for some in passed])).astype(np.int64)
         starts = np.array([above for _, above in self._passed], np.int64)[contexts]
-        size = len(found.elements) - 1
-        rows = np.empty((size + len(found.attributes) + int(passed_starts[-1]), 5), np.int64)
-        row_firsts, reached, above = (np.zeros(length, np.int64) for length in (len(found.firsts), size, size))
-        missing, totals, steps = np.zeros(3, np.int64), np.zeros(6, np.int64), self.steps
         above_all = np.concatenate(passed)
-        while not walk_elements(
-            found.elements,
-            found.attributes,
-            found.firsts,
-            steps.names.locals,
-            steps.keys,
-            steps.targets,
-            steps.flags,
-            starts,
-            above_all,
-            passed_starts,
-            reached,
-            above,
-            rows,
-            row_firsts,
-            missing,
-            totals,
-            PLACE,
-            ABOVE,
-        ):
-            steps.learn(*missing.tolist())
-        self.elements += size
-        self.skipped += int(totals[3])
-        rows = rows[: totals[2]]
+        stack, declared, found, rows = _room(64, LEVEL), _room(64, 4), _room(64, 6), _room(1024 + len(data) // 16, 6)
+        row_firsts, missing, now = (np.zeros(size, np.int64) for size in (len(bounds), 7, SIZE))
+        texts, values = np.empty(len(data), np.uint8), np.empty(len(data), np.uint8)
+        steps, names = self.steps, self.steps.names
+        while True:
+            self.activity = _grown(self.activity, max(len(steps.flags), len(self.states.all)))
+            ended = walk_documents(
+                data,
+                bounds,
+                names.slots,
+                names.hashes,
+                names.known,
+                names.arena,
+                names.used,
+                names.locals,
+                steps.keys,
+                steps.targets,
+                steps.flags,
+                starts,
+                above_all,
+                passed_starts,
+                stack,
+                declared,
+                found,
+                rows,
+                row_firsts,
+                texts,
+                values,
+                self.activity,
+                missing,
+                now,
+                PLACE,
+                ABOVE,
+            )
+            if ended == DONE:
+                break
+            if ended == NO_ROOM:
+                stack, declared, found, rows = (
+                    np.append(list_, np.empty_like(list_), 0) for list_ in (stack, declared, found, rows)
+                )
+            elif ended == NO_NAMES:
+                names.grow()
+            else:
+                steps.learn(*missing[:3].tolist())
+        names.resolve()
+        self.elements += int(now[ELEMENTS])
+        self.skipped += int(now[SKIPPED])
+        self.bytes += len(data)
+        rows = rows[: now[ROW]]
         valued = np.flatnonzero(rows[:, 3] >= 0)
-        kept = found if self.keeps_elements else None
-        return Part(rows[:, :3], row_firsts, valued, _values(rows, valued, found), kept)
+        return Part(rows[:, [0, 1, 2, 5]], row_firsts, valued, _values(rows, valued, texts, values))
 
 
-def _values(rows: Ints, valued: Ints, found: Elements) -> pa.LargeStringArray:
+def _serialized(root: Element) -> bytes:
+    return etree.tostring(root, encoding="utf-8", xml_declaration=False, with_tail=False)
+
+
+def _room(size: int, columns: int) -> Ints:
+    return np.empty((size, columns), np.int64)
+
+
+def _grown(lines: Ints, size: int) -> Ints:
+    return np.append(lines, np.zeros((size - len(lines), lines.shape[1]), np.int64), 0)
+
+
+def _doubled(lines: Ints) -> Ints:
+    return np.append(lines, np.empty_like(lines), 0)
+
+
+def _values(rows: Ints, valued: Ints, texts: NDArray[np.uint8], values: NDArray[np.uint8]) -> pa.LargeStringArray:
     offsets = np.append(0, np.cumsum(rows[valued, 4] - rows[valued, 3])).astype(np.int64)
     data: NDArray[np.uint8] = np.empty(int(offsets[-1]), np.uint8)
-    gather(rows, valued, found.texts, found.values, offsets, data)
+    gather(rows, valued, texts, values, offsets, data)
     return pa.LargeStringArray.from_buffers(len(valued), pa.py_buffer(offsets), pa.py_buffer(data))

@@ -1,93 +1,186 @@
-"""The walk, compiled: the automaton's states over the elements of a batch, in preorder.
+"""The walk, compiled: one pass over the bytes of documents that runs the states of the automaton.
 
-In: the elements, and what is known of the automaton: a table of transitions and the flags of the states. Out: rows.
-Where a transition is not known yet, the kernel stops and says which: the automaton builds it, and the walk goes on from
-there.
+In: documents as UTF-8 that are known to be well formed, without DTD and entities of their own (check_kernels.py, or as
+libxml2 writes them), and what is known of the automaton: a table of transitions and the flags of the states. Out: rows.
+Text is copied only where some path reads it. Of a subtree that no state enters only the elements are counted, for the
+preorder ids. Where a transition is not known yet, or room runs out, the kernel stops in front of the tag and says so;
+the caller sees to it, and the pass goes on from there.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from fishweir.algebra.documents import ATTRIBUTE, MOST_ATTRIBUTES
+from fishweir.algebra.documents import ATTRIBUTE as NEXT_ATTRIBUTE
+from fishweir.algebra.documents import MOST_ATTRIBUTES
 from fishweir.evaluate.jit import inlined, lean_kernel
+from fishweir.evaluate.witnesses.automaton.name_kernels import (
+    ATTRIBUTE,
+    ELEMENT,
+    NAMESPACE,
+    NO_NAMESPACE,
+    intern,
+    is_declaration,
+    name_at,
+)
+from fishweir.evaluate.witnesses.automaton.scan_kernels import (
+    APOSTROPHE,
+    BANG,
+    DASH,
+    EQUALS,
+    GREATER,
+    LESS,
+    QUESTION,
+    QUOTE,
+    SLASH,
+    after_other,
+    is_space,
+    next_less,
+    skip_subtree,
+    tag_end,
+    take_text,
+    take_value,
+    take_verbatim,
+)
+from fishweir.evaluate.witnesses.automaton.step_kernels import (
+    BY_ATTRIBUTE,
+    BY_ELEMENT,
+    CLOSED,
+    MATCHED,
+    NOT_KNOWN,
+    NOWHERE,
+    READS_ATTRIBUTES,
+    VALUED,
+    find_step,
+)
 
-MATCHED, VALUED, CLOSED, READS_ATTRIBUTES = 1, 2, 4, 8
-"""Flags of a state."""
+DONE, NO_ROOM, NO_NAMES, NO_STEP = 0, 1, 2, 3
+"""How a pass ended: all is read, the lists have to grow, the table of names has to, a transition is missing."""
 
-BY_ELEMENT, BY_ATTRIBUTE = 0, 1
-"""Kinds of transitions."""
+DOCUMENT, PLACE, DEPTH, POSITION, ROW, TEXT, VALUE, READERS, SKIPPED, ELEMENTS, INSIDE, SIZE = range(12)
+"""Where a pass is: document, byte, depth, preorder position, rows, bytes of text and of values so far, open elements
+whose text is read, elements skipped, elements of the documents before, whether it is inside of a document."""
 
-NOWHERE, NOT_KNOWN = -1, -2
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+STATE, HEAD, CONTEXT, OWN_ROW, DECLARED, ENTERED, AT, BEGAN, LEVEL = range(9)
+"""What a level of the stack has: the state that children are reached from (-1: only text is read), the row above them,
+the declaration in force, the row that the text is for or -1, declarations so far, the state entered or -1, the
+preorder position, the byte where the element began."""
 
 
 @inlined
-def _key(state: int, kind: int, name: int) -> int:
-    return state << 32 | kind << 30 | name
-
-
-@inlined
-def _slot(key: int, size: int) -> int:
-    return int((np.uint64(key) * _GOLDEN) >> np.uint64(32)) & (size - 1)
-
-
-@lean_kernel
-def put_step(keys: Any, targets: Any, state: int, kind: int, name: int, target: int) -> None:
-    """Adds a transition; the table has room."""
-    key = _key(state, kind, name)
-    slot = _slot(key, len(keys))
-    while keys[slot] >= 0:
-        slot = (slot + 1) & (len(keys) - 1)
-    keys[slot], targets[slot] = key, target
-
-
-@lean_kernel
-def put_all(keys: Any, targets: Any, old_keys: Any, old_targets: Any) -> None:
-    """Fills an empty table with what is in a smaller one."""
-    for at in range(len(old_keys)):
-        if old_keys[at] >= 0:
-            slot = _slot(old_keys[at], len(keys))
-            while keys[slot] >= 0:
-                slot = (slot + 1) & (len(keys) - 1)
-            keys[slot], targets[slot] = old_keys[at], old_targets[at]
-
-
-@lean_kernel
-def find_step(keys: Any, targets: Any, state: int, kind: int, name: int) -> int:
-    key = _key(state, kind, name)
-    slot = _slot(key, len(keys))
-    while keys[slot] >= 0:
-        if keys[slot] == key:
-            return int(targets[slot])
-        slot = (slot + 1) & (len(keys) - 1)
-    return NOT_KNOWN
-
-
-@inlined
-def _place_of(attributes: Any, locals_: Any, first: int, last: int, at: int) -> int:
+def _place_of(found: Any, locals_: Any, count: int, at: int) -> int:
     """How many attributes of the same local name come before: that in no namespace, then the others in order."""
-    own, place = locals_[attributes[at, 0]], 0
+    own, place = locals_[found[at, 4]], 0
     if own < 0:
-        for k in range(first, last):
-            other = locals_[attributes[k, 0]]
+        for k in range(count):
+            other = locals_[found[k, 4]]
             place += other == -own or (other == own and k < at)
     return min(place, MOST_ATTRIBUTES - 1)
 
 
 @inlined
-def _add_row(rows: Any, row: int, place: int, above: int, name: int, begin: int, end: int) -> int:
-    rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3], rows[row, 4] = place, above, name, begin, end
+def _add_row(rows: Any, row: int, place: int, above: int, name: int, begin: int, end: int, parent: int) -> int:
+    rows[row, 0], rows[row, 1], rows[row, 2] = place, above, name
+    rows[row, 3], rows[row, 4], rows[row, 5] = begin, end, parent
     return row + 1
 
 
+@inlined
+def _count(activity: Any, state: int, elements: int, bytes_: int) -> None:
+    activity[state, 0] += 1
+    activity[state, 1] += elements
+    activity[state, 2] += bytes_
+
+
+@inlined
+def _read_tag(
+    data: Any, i: int, slots: Any, hashes: Any, names: Any, arena: Any, used: Any, declared: Any, found: Any, tag: Any
+) -> int:
+    """Reads a start tag from its name on: declarations, and where attributes are. `tag` has the declaration in force
+    and how many there are before, then also the end of the name and the number of attributes. The place of the `>` or
+    `/` that ends the tag; else what is missing as -NO_ROOM, -NO_NAMES."""
+    context, declarations, count = tag[0], tag[1], 0
+    while data[i] > GREATER or not (data[i] == GREATER or data[i] == SLASH or is_space(data[i])):
+        i += 1
+    tag[2] = i
+    while is_space(data[i]):
+        i += 1
+    while data[i] != GREATER and data[i] != SLASH:
+        key = i
+        while data[i] != EQUALS and not is_space(data[i]):
+            i += 1
+        key_end = i
+        while data[i] != QUOTE and data[i] != APOSTROPHE:
+            i += 1
+        quote, begin = data[i], i + 1
+        i = begin
+        while data[i] != quote:
+            i += 1
+        if is_declaration(data, key, key_end):
+            if declarations >= len(declared):
+                return -NO_ROOM
+            space = NO_NAMESPACE
+            if begin < i:
+                space = intern(data, begin, i, NAMESPACE, 0, slots, hashes, names, arena, used)
+                if space < 0:
+                    return -NO_NAMES
+            declared[declarations, 0], declared[declarations, 1] = context, min(key + 6, key_end)
+            declared[declarations, 2], declared[declarations, 3] = key_end, space
+            context, declarations = declarations, declarations + 1
+        else:
+            if count >= len(found):
+                return -NO_ROOM
+            found[count, 0], found[count, 1], found[count, 2], found[count, 3] = key, key_end, begin, i
+            count += 1
+        i += 1
+        while is_space(data[i]):
+            i += 1
+    tag[0], tag[1], tag[3] = context, declarations, count
+    return i
+
+
 @lean_kernel
-def walk_elements(
-    elements: Any,
-    attributes: Any,
-    firsts: Any,
+def _attribute_rows(
+    data: Any,
+    found: Any,
+    count: int,
+    locals_: Any,
+    flags: Any,
+    rows: Any,
+    row: int,
+    head: int,
+    position: int,
+    shift: int,
+    values: Any,
+    value: int,
+) -> tuple[int, int]:
+    """Rows of the attributes that some path reaches, first those that come first of their local name."""
+    round_, rounds = 0, 1
+    while round_ < rounds:
+        for k in range(count):
+            target, place = found[k, 5], _place_of(found, locals_, count, k)
+            if place > 0:
+                rounds = 2
+            if target >= 0 and (place > 0) == (round_ > 0):
+                begin, end = -1, -1
+                if flags[target] & VALUED:
+                    begin, value = value, take_value(data, found[k, 2], found[k, 3], values, value)
+                    end = value
+                at = (target << shift) + position + place * NEXT_ATTRIBUTE
+                row = _add_row(rows, row, at, head, found[k, 4], begin, end, -1)
+        round_ += 1
+    return row, value
+
+
+@lean_kernel
+def walk_documents(
+    data: Any,
+    bounds: Any,
+    slots: Any,
+    hashes: Any,
+    names: Any,
+    arena: Any,
+    used: Any,
     locals_: Any,
     keys: Any,
     targets: Any,
@@ -95,86 +188,166 @@ def walk_elements(
     starts: Any,
     passed: Any,
     passed_starts: Any,
-    states: Any,
-    above: Any,
+    stack: Any,
+    declared: Any,
+    found: Any,
     rows: Any,
     row_firsts: Any,
+    texts: Any,
+    values: Any,
+    activity: Any,
     missing: Any,
-    totals: Any,
+    now: Any,
     shift: int,
     zero: int,
-) -> bool:
-    """Goes on where `totals` say: document, element, rows, elements skipped, the row above the document element,
-    documents started. False where a transition is missing.
+) -> int:
+    """Goes on where `now` says. A document is the bytes between two `bounds`; `starts` has for each the state above its
+    element, `passed` the rows of what stood above it before a split: place and whether the value is read.
 
-    `starts`: for each document the state above its element; `passed` the rows of what stood above it before a split:
-    place and whether the value is read. `states`, `above`: the state and the row of each element entered.
-    A row: place, row above, name of an attribute or -1, where its value begins and ends; -1 if no path reads it.
+    A row: place, row above, name of an attribute or -1, where its value begins and ends (-1 if no path reads it), the
+    position of the element above or -1. A line of `activity`, by state: how often it was entered, elements and bytes
+    of what is below.
     """
-    document, element, row, skipped = totals[0], totals[1], totals[2], totals[3]
-    while document < len(firsts) - 1:
-        first, stop = firsts[document], firsts[document + 1]
-        root_above = totals[4]
-        if totals[5] == document:
-            totals[5] = document + 1
-            row_firsts[document] = row
-            head = -1
+    tag = missing[3:]
+    document, i, depth, position = now[DOCUMENT], now[PLACE], now[DEPTH], now[POSITION]
+    row, text, value, readers = now[ROW], now[TEXT], now[VALUE], now[READERS]
+    skipped, before, inside = now[SKIPPED], now[ELEMENTS], now[INSIDE]
+    ended = DONE
+    while document < len(bounds) - 1:
+        stop = bounds[document + 1]
+        if not inside:
+            if row + passed_starts[document + 1] - passed_starts[document] > len(rows):
+                ended = NO_ROOM
+                break
+            row_firsts[document], head = row, -1
+            i, depth, position, readers, inside = bounds[document], 0, 0, 0, 1
             for k in range(passed_starts[document], passed_starts[document + 1]):
                 wanted = passed[k, 1] != 0
-                begin, end = (elements[element, 4], elements[element, 5]) if wanted else (-1, -1)
-                row = _add_row(rows, row, passed[k, 0], head, -1, begin, end)
+                readers += wanted
+                row = _add_row(rows, row, passed[k, 0], head, -1, text if wanted else -1, -1, -1)
                 head = row - 1
-            root_above = head
-        while element < stop:
-            parent = elements[element, 1]
-            from_, head = (states[parent], above[parent]) if parent >= 0 else (starts[document], root_above)
-            state = find_step(keys, targets, from_, BY_ELEMENT, elements[element, 0])
-            if state == NOWHERE:
-                skipped += elements[element, 2] - element
-                element = elements[element, 2]
+            stack[0, STATE], stack[0, HEAD], stack[0, CONTEXT], stack[0, DECLARED] = starts[document], head, -1, 0
+            stack[0, AT] = -1
+        while i < stop:
+            if data[i] != LESS:
+                if readers > 0 and depth > 0:
+                    i, text = take_text(data, i, stop, texts, text)
+                else:
+                    i = next_less(data, i, stop)
                 continue
-            own, others = elements[element, 3], elements[element + 1, 3]
-            reads = state >= 0 and flags[state] & READS_ATTRIBUTES != 0
-            missing[0], missing[1], missing[2] = from_, BY_ELEMENT, elements[element, 0]
-            known = state != NOT_KNOWN
-            at = own
-            while known and reads and at < others:
-                missing[0], missing[1], missing[2] = state, BY_ATTRIBUTE, attributes[at, 0]
-                known = find_step(keys, targets, state, BY_ATTRIBUTE, attributes[at, 0]) != NOT_KNOWN
-                at += 1
-            if not known:
-                totals[0], totals[1], totals[2], totals[3], totals[4] = document, element, row, skipped, root_above
-                return False
-            position = zero + element - first
-            if flags[state] & MATCHED:
-                valued = flags[state] & VALUED != 0
-                begin, end = (elements[element, 4], elements[element, 5]) if valued else (-1, -1)
-                row = _add_row(rows, row, (state << shift) + position, head, -1, begin, end)
-                head = row - 1
-            round_, rounds = 0, 1 if reads else 0
-            while round_ < rounds:  # first those that come first of their local name
-                for k in range(own, others):
-                    name, place = attributes[k, 0], _place_of(attributes, locals_, own, others, k)
-                    if place > 0:
-                        rounds = 2
-                    target = find_step(keys, targets, state, BY_ATTRIBUTE, name)
-                    if target >= 0 and (place > 0) == (round_ > 0):
-                        valued = flags[target] & VALUED != 0
-                        begin, end = (attributes[k, 1], attributes[k, 2]) if valued else (-1, -1)
-                        at_place = (target << shift) + position + place * ATTRIBUTE
-                        row = _add_row(rows, row, at_place, head, name, begin, end)
-                round_ += 1
-            states[element], above[element] = state, head
-            if flags[state] & CLOSED:
-                skipped += elements[element, 2] - element - 1
-                element = elements[element, 2]
+            mark = data[i + 1]
+            if mark == SLASH:
+                i = tag_end(data, i + 2, stop) + 1
+                if stack[depth, OWN_ROW] >= 0:
+                    rows[stack[depth, OWN_ROW], 4] = text
+                    readers -= 1
+                if stack[depth, ENTERED] >= 0:
+                    _count(activity, stack[depth, ENTERED], position - 1 - stack[depth, AT], i - stack[depth, BEGAN])
+                depth -= 1
+                continue
+            if mark == QUESTION or mark == BANG:
+                begin, i = i, after_other(data, i, stop)
+                if readers > 0 and depth > 0 and mark == BANG and data[begin + 2] != DASH:
+                    text = take_verbatim(data, begin + 9, i - 3, texts, text)
+                continue
+            if depth + 2 >= len(stack):
+                ended = NO_ROOM
+                break
+            above, began = stack[depth, STATE], i
+            if above < 0:
+                i = tag_end(data, i + 2, stop) + 1
+                position, skipped = position + 1, skipped + 1
+                if data[i - 2] != SLASH:
+                    depth += 1
+                    stack[depth, STATE], stack[depth, OWN_ROW], stack[depth, ENTERED] = -1, -1, -1
+                continue
+            tag[0], tag[1] = stack[depth, CONTEXT], stack[depth, DECLARED]
+            end = _read_tag(data, i + 1, slots, hashes, names, arena, used, declared, found, tag)
+            if end < 0:
+                ended = -end
+                break
+            context, count, empty = tag[0], tag[3], data[end] == SLASH
+            name = name_at(data, i + 1, tag[2], ELEMENT, declared, context, slots, hashes, names, arena, used)
+            if name < 0:
+                ended = NO_NAMES
+                break
+            state = find_step(keys, targets, above, BY_ELEMENT, name)
+            if state == NOT_KNOWN:
+                missing[0], missing[1], missing[2] = above, BY_ELEMENT, name
+                ended = NO_STEP
+                break
+            if state == NOWHERE:
+                i = end + 2 if empty else end + 1
+                position, skipped = position + 1, skipped + 1
+                if empty:
+                    continue
+                if readers > 0:
+                    depth += 1
+                    stack[depth, STATE], stack[depth, OWN_ROW], stack[depth, ENTERED] = -1, -1, -1
+                else:
+                    i, inner = skip_subtree(data, i, stop, began + 1, tag[2])
+                    position, skipped = position + inner, skipped + inner
+                continue
+            kind = flags[state]
+            if kind & READS_ATTRIBUTES:
+                for k in range(count):
+                    key = name_at(
+                        data, found[k, 0], found[k, 1], ATTRIBUTE, declared, context, slots, hashes, names, arena, used
+                    )
+                    if key < 0:
+                        ended = NO_NAMES
+                        break
+                    found[k, 4], found[k, 5] = key, find_step(keys, targets, state, BY_ATTRIBUTE, key)
+                    if found[k, 5] == NOT_KNOWN:
+                        missing[0], missing[1], missing[2] = state, BY_ATTRIBUTE, key
+                        ended = NO_STEP
+                        break
+                if ended != DONE:
+                    break
             else:
-                element += 1
-        document += 1
-        element = stop
-    totals[0], totals[1], totals[2], totals[3] = document, element, row, skipped
-    row_firsts[document] = row
-    return True
+                count = 0
+            if row + 1 + count > len(rows):
+                ended = NO_ROOM
+                break
+            head, own = stack[depth, HEAD], -1
+            if kind & MATCHED:
+                if kind & VALUED:
+                    own = row
+                    readers += 1
+                begin = text if own >= 0 else -1
+                row = _add_row(rows, row, (state << shift) + zero + position, head, -1, begin, begin, stack[depth, AT])
+                head = row - 1
+            if count > 0:
+                row, value = _attribute_rows(
+                    data, found, count, locals_, flags, rows, row, head, zero + position, shift, values, value
+                )
+            at, position = position, position + 1
+            i = end + 2 if empty else end + 1
+            if empty or (kind & CLOSED and readers == 0):
+                if not empty:
+                    i, inner = skip_subtree(data, i, stop, began + 1, tag[2])
+                    position, skipped = position + inner, skipped + inner
+                if own >= 0:
+                    readers -= 1
+                _count(activity, state, position - 1 - at, i - began)
+                continue
+            depth += 1
+            stack[depth, STATE] = -1 if kind & CLOSED else state
+            stack[depth, HEAD], stack[depth, CONTEXT], stack[depth, OWN_ROW] = head, context, own
+            stack[depth, DECLARED], stack[depth, ENTERED], stack[depth, AT] = tag[1], state, at
+            stack[depth, BEGAN] = began
+        if ended != DONE:
+            break
+        for k in range(passed_starts[document + 1] - passed_starts[document]):
+            if rows[row_firsts[document] + k, 3] >= 0:
+                rows[row_firsts[document] + k, 4] = text
+        before, inside, document = before + position, 0, document + 1
+    now[DOCUMENT], now[PLACE], now[DEPTH], now[POSITION] = document, i, depth, position
+    now[ROW], now[TEXT], now[VALUE], now[READERS] = row, text, value, readers
+    now[SKIPPED], now[ELEMENTS], now[INSIDE] = skipped, before, inside
+    if ended == DONE:
+        row_firsts[document] = row
+    return ended
 
 
 @lean_kernel

@@ -1,8 +1,9 @@
 """The strategies that take part, and the proof that they find the same.
 
-A contestant registers queries, then takes documents in batches and says how many results each query got by a batch.
-`seconds["join"]` is the time it spent on joins alone, without finding and loading witnesses and without keeping state,
-which is what the paper's figures show; what it does not tell apart it counts as join.
+With two documents, those that are strategies of the engine take part as such (fast.py). A contestant registers queries,
+then takes documents in batches and says how many results each query got by a batch. `seconds["join"]` is the time it
+spent on joins alone, without finding and loading witnesses and without keeping state, which is what the paper's figures
+show; what it does not tell apart it counts as join.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ class Contestant(Protocol):
         kept the state is then as it was before."""
         ...
 
+    @property
+    def relational(self) -> Sequence[RelationalJoin]:
+        """The joins over relations that it consists of, if any."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -49,6 +55,9 @@ class Entry:
 
     name: str
     make: Callable[[bool], Contestant]
+    """Counts results without listing them; where asked for, equal queries share a row of RT."""
+    staged: Callable[[], Contestant] | None = None
+    """The same as a strategy of the engine, if it is one."""
     sample: int | None = None
     only: Mapping[str, tuple[float, ...]] | None = None
 
@@ -57,10 +66,11 @@ class Entry:
 
 
 class Relational:
-    """A strategy on an engine."""
+    """An algorithm on an engine of its own, which only counts results: of a stream there are too many to list."""
 
     def __init__(self, name: str, strategy: RelationalJoin, close: Callable[[], None]) -> None:
         self.name, self.strategy, self._close = name, strategy, close
+        self.relational = (strategy,)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -113,15 +123,15 @@ def entries(sample: int, session: Any = None, spark_at: Mapping[str, tuple[float
     there where there is a session, at some points: a statement takes it a second or two, and a template is one."""
     found = [
         Entry(FAST, lambda _: Fast()),
-        Entry(VIEWS, on_duckdb(VIEWS, "recomputed")),
-        Entry(PLAIN, on_duckdb(PLAIN, "none")),
-        Entry(SEQUENTIAL, sequential, 100 * sample),
-        Entry(SEQUENTIAL_SQL, sequential_sql, sample),
+        Entry(VIEWS, on_duckdb(VIEWS, "recomputed"), lambda: Fast(VIEWS, "mmqjp-views")),
+        Entry(PLAIN, on_duckdb(PLAIN, "none"), lambda: Fast(PLAIN, "mmqjp")),
+        Entry(SEQUENTIAL, sequential, lambda: Fast(SEQUENTIAL, "sequential"), sample=100 * sample),
+        Entry(SEQUENTIAL_SQL, sequential_sql, sample=sample),
     ]
     if session is not None:
         found += [
-            Entry(SPARK_PLAIN, on_spark(SPARK_PLAIN, "none", session), None, spark_at),
-            Entry(SPARK_VIEWS, on_spark(SPARK_VIEWS, "recomputed", session), None, spark_at),
+            Entry(SPARK_PLAIN, on_spark(SPARK_PLAIN, "none", session), only=spark_at),
+            Entry(SPARK_VIEWS, on_spark(SPARK_VIEWS, "recomputed", session), only=spark_at),
         ]
     return found
 

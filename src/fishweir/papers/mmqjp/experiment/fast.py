@@ -1,7 +1,8 @@
-"""Fishweir's own strategy as a contestant: sorted runs, anchors, remembered edge sets (evaluate/join/stage.py).
+"""Strategies of the engine as contestants, as the join stage runs them (evaluate/join/stage.py).
 
-Registration makes the tables of the join templates; a batch is walked, kept as a run and joined with the runs retained,
-which are merged as the job merges them. Results are counted query by query, from the counts of the sets.
+Fishweir's own is sorted runs, anchors and remembered edge sets; the published ones are asked for by name. Registration
+makes the tables of the join templates; a batch is walked, kept as a run and joined with the runs retained, which are
+merged as the job merges them. Results are counted query by query, from the counts of the sets.
 """
 
 from __future__ import annotations
@@ -25,18 +26,22 @@ from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.plan.segments import planned_segment
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
+from fishweir.papers.mmqjp.joins import RelationalJoins
 from fishweir.papers.mmqjp.relational import Counts, JoinQuery
 from fishweir.papers.mmqjp.relations import Arrival
+from fishweir.papers.strategies import named_strategies
 
 NAME = "Fishweir"
 MOST_RUNS = 8
 
 
 class Fast:
-    name = NAME
+    """`strategy` is one of `joins=`; without it the engine chooses."""
 
-    def __init__(self, statistics: Statistics | None = None) -> None:
+    def __init__(self, name: str = NAME, strategy: str = "", statistics: Statistics | None = None) -> None:
+        self.name = name
         self.seconds = {"join": 0.0}
+        self.asked = named_strategies({"joins": strategy}) if strategy else ()
         self.statistics = statistics or {}
         self.runs: list[Run] = []
         self.documents = self.queries = 0
@@ -53,7 +58,8 @@ class Fast:
 
     def hold(self, tables: Sequence[JoinTable], queries: int) -> None:
         self.queries = queries
-        self.joins: list[JoinsOfTwo] = planned_segment("", tables, self.statistics).operators["joins"]
+        self.joins: list[JoinsOfTwo] = planned_segment("", tables, self.statistics, self.asked).operators["joins"]
+        self.relational = [joins.share(0, 1).join for joins in self.joins if isinstance(joins, RelationalJoins)]
         self.stage = JoinStage(self.joins)
         self.paths: dict[Source, SharedPaths] = {}
         for source in {source for table in tables for source in table.sources}:
@@ -62,9 +68,12 @@ class Fast:
 
     def process(self, documents: Sequence[Arrival], keep: bool = True) -> Counts:
         new = self.run_of(documents)
-        began = time.perf_counter()
+        began, before = time.perf_counter(), self._relational_seconds()
         counts = count_blocks(find_pairs(self.joins, new, self.runs), self.queries)
-        self.seconds["join"] += time.perf_counter() - began
+        for stage, seconds in self._relational_seconds().items():
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds - before.get(stage, 0.0)
+        if not self.relational:
+            self.seconds["join"] += time.perf_counter() - began
         if not keep:
             self.documents -= len(documents)
             return counts
@@ -72,6 +81,11 @@ class Fast:
         if len(self.runs) > MOST_RUNS:
             self.runs = [self.stage.merged(self.runs)]
         return counts
+
+    def _relational_seconds(self) -> dict[str, float]:
+        """By stage, for algorithms that tell the join from the loading of relations."""
+        times = [joined.seconds for joined in self.relational]
+        return {stage: sum(own.get(stage, 0.0) for own in times) for stage in {s for own in times for s in own}}
 
     def run_of(self, documents: Sequence[Arrival]) -> Run:
         """The witnesses of a batch."""

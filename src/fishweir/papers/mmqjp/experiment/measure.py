@@ -1,27 +1,28 @@
 """One measured point, and how it is measured.
 
 Registration is timed apart; of a document or batch the time of the join alone counts, as in the paper, without the
-witnesses, their loading and the upkeep of the state (`rest_seconds`). A document without a common value comes first,
-of a stream its first two, so that nobody is timed at his first statement. Of two documents the second is processed
+witnesses, their loading and the upkeep of the state (`rest_seconds`). A document without a common value comes first, of
+a stream its first two, so that no contestant is timed at its first statement. Of two documents the second is processed
 again and again, as in the paper, the state restored each time: `cold_seconds` is the first time, `seconds` the mean of
-the others (what was learnt of the pair, a plan or a set of edges, is then known). Who gets only a sample of the queries
-is extrapolated to all. Who has spent its patience on a stream is stopped after the batch: `documents` are then those it
-got through, and what it found in them is compared.
+the others (what was learnt of the pair, a plan or a set of edges, is then known). A contestant that gets only a sample
+of the queries is extrapolated to all. One that has spent its patience on a stream is stopped after the batch:
+`documents` are then those it got through, and what it found in them is compared.
 """
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from statistics import fmean
 
 import numpy as np
 
 from fishweir.papers.experiment.contestants import Disagreement
-from fishweir.papers.mmqjp.experiment.contestants import Contestant, Entry, Relational, compare, oracle_counts
+from fishweir.papers.mmqjp.experiment.contestants import Contestant, Entry, compare, oracle_counts
 from fishweir.papers.mmqjp.experiment.work import Items, Work
 from fishweir.papers.mmqjp.relational import Counts, JoinQuery
 from fishweir.papers.mmqjp.relations import Arrival
@@ -76,7 +77,8 @@ def measure_work(
     for entry in entries:
         if not entry.takes_part(experiment, x):
             continue
-        contestant, queries, registered = _registered(entry, work.queries, False)
+        make = entry.staged or partial(entry.make, False)
+        contestant, queries, registered = _registered(make, entry.sample, work.queries)
         try:
             contestant.process([work.first])
             contestant.process([work.other])
@@ -102,8 +104,8 @@ def measure_items(
     sample: int,
     patience: float = inf,
 ) -> list[Point]:
-    """The stream in batches, all of it unless that takes longer than the patience's seconds; who takes a sample of the
-    queries takes `sample`."""
+    """The stream in batches, all of it unless that takes longer than the patience's seconds; a contestant
+    that takes a sample of the queries takes `sample`."""
     batches = [items.arrivals[i : i + batch] for i in range(0, len(items.arrivals), batch)]
     points: list[Point] = []
     expected: list[Counts] = []
@@ -111,7 +113,7 @@ def measure_items(
         if not entry.takes_part(experiment, len(queries)):
             continue
         few = entry if entry.sample is None else replace(entry, sample=sample)
-        contestant, taken, registered = _registered(few, queries, share_equal)
+        contestant, taken, registered = _registered(partial(few.make, share_equal), few.sample, queries)
         try:
             contestant.process(batches[0][:2], keep=False)
             timed = _timed(contestant, batches, patience=patience)
@@ -134,10 +136,10 @@ def _distinct(queries: Sequence[JoinQuery]) -> int:
 
 
 def _registered(
-    entry: Entry, queries: Sequence[JoinQuery], share_equal: bool
+    make: Callable[[], Contestant], sample: int | None, queries: Sequence[JoinQuery]
 ) -> tuple[Contestant, Sequence[JoinQuery], float]:
-    contestant = entry.make(share_equal)
-    taken = queries if entry.sample is None else queries[: entry.sample]
+    contestant = make()
+    taken = queries if sample is None else queries[:sample]
     began = time.perf_counter()
     contestant.register(taken)
     return contestant, taken, time.perf_counter() - began
@@ -204,7 +206,8 @@ def _point(
     documents: int = 1,
 ) -> Point:
     whole = len(taken) == len(queries)
-    templates = list(contestant.strategy.templates.relations) if isinstance(contestant, Relational) and whole else None
+    relations = [template for join in contestant.relational for template in join.templates.relations]
+    templates = relations if whole and relations else None
     return Point(
         experiment,
         x,

@@ -63,7 +63,7 @@ class Sizes:
 QUICK = Sizes(
     queries=(10, 100), leaves=(4,), joins=(2, 3), zipf=(0.8,), small=50, rss_queries=(10, 50), items=120, batch=40,
     sample=5, stream_queries=50, stream=60, whole_queries=50, whole_items=120, whole_batch=40, retained=400,
-    retained_batch=40,
+    retained_batch=40, repetitions=1,
 )  # fmt: skip
 
 

@@ -5,7 +5,6 @@ Tables on the terminal; CSV, JSON and a picture in the folder.
 
 from __future__ import annotations
 
-import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from fishweir.papers.experiment.closing import warn_if_missed
+from fishweir.papers.experiment.closing import finish, warn_if_missed
 from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads
 from fishweir.papers.mmqjp.experiment import paper, plot, report
 from fishweir.papers.mmqjp.experiment.contestants import Entry, entries
@@ -66,10 +65,5 @@ def run(
             outcome.figures.extend(points)
             outcome.write(out, NAME)
             progress.advance(task)
-    outcome.about["load_after"] = os.getloadavg()[0]
-    outcome.targets = report.targets(outcome)
-    outcome.write(out, NAME)
-    plot.draw(outcome, out / f"{NAME}.png")
-    report.show(outcome, console)
-    console.print(f"Written: {out / NAME}.csv, .json, .png", markup=False)
+    finish(outcome, out, NAME, report, plot.draw, console)
     return outcome

@@ -25,8 +25,8 @@ from fishweir.papers.roses.vca import vca
 Algorithm = Callable[[Sequence[Predicate], Selectivity], FilterPlan]
 Say = Callable[[str], None]
 ALGORITHMS: dict[str, Algorithm] = {"STA": sta, "VCA with graph": vca, "VCA with VCB": vcb}
-SIZES, QUICK_SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000), (5, 10, 30)
-COMPLEX, QUICK_COMPLEX = 1_000, 20
+SIZES, QUICK_SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000), (5, 10)
+COMPLEX, QUICK_COMPLEX = 1_000, 8
 CONJUNCTS = (1, 2, 3, 4, 5)
 KEYWORDS, LETTERS = 200, 5
 PATIENCE, QUICK_PATIENCE = 20.0, 0.5

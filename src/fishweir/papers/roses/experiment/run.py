@@ -5,12 +5,11 @@ Tables on the terminal; CSV, JSON and a picture in the folder.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from rich.console import Console
 
-from fishweir.papers.experiment.closing import warn_if_missed
+from fishweir.papers.experiment.closing import finish, warn_if_missed
 from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads
 from fishweir.papers.roses.experiment import report
 from fishweir.papers.roses.experiment.matching import measure_matching
@@ -37,10 +36,5 @@ def run(out: Path, quick: bool, console: Console) -> Outcome:
             for figure in measure(items, quick, status.update):
                 outcome.figures.append(figure)
             outcome.write(out, NAME)
-    outcome.about["load_after"] = os.getloadavg()[0]
-    outcome.targets = report.targets(outcome)
-    outcome.write(out, NAME)
-    report.draw(outcome, out / f"{NAME}.png")
-    report.show(outcome, console)
-    console.print(f"Written: {out / NAME}.csv, .json, .png", markup=False)
+    finish(outcome, out, NAME, report, report.draw, console)
     return outcome

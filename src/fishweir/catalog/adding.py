@@ -1,0 +1,258 @@
+"""Queries added to the catalog in columns: names and numbers given, shapes stored once, all rows by one insertion.
+
+In: bound queries, those that differ in names and constants only together. A query that is already registered word for
+word is passed over; another definition under a taken name is an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count, repeat
+from json.encoder import encode_basestring_ascii
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from fishweir.algebra.alike import Alike
+from fishweir.algebra.clauses import to_normals
+from fishweir.algebra.codec import to_json
+from fishweir.algebra.feeds import FeedQuery, Selection
+from fishweir.algebra.nodes import Constant, CreateQuery, Shape
+from fishweir.catalog.deliveries import subscriptions
+from fishweir.catalog.publications import Publications
+from fishweir.catalog.schema import NOT_YET, queries, shapes, streams
+from fishweir.catalog.subscribers import Subscribers
+from fishweir.errors import QueryError
+
+COLUMNS = tuple(column.name for column in queries.columns if column.computed is None)
+SHAPE_COLUMNS = tuple(column.name for column in shapes.columns if column.computed is None)
+
+
+class Added(NamedTuple):
+    """Queries of one shape as they have just been stored: the first of their changes and numbers, their constants."""
+
+    change: int
+    number: int
+    shape: Shape | Selection
+    constants: Sequence[tuple[Constant, ...]]
+
+
+class Adding:
+    """What adding queries needs to remember within one change; `take` gives change numbers."""
+
+    def __init__(
+        self,
+        connection: sa.Connection,
+        take: Callable[[int], int],
+        publications: Publications,
+        subscribers: Subscribers,
+    ) -> None:
+        self.connection, self.take = connection, take
+        self.publications, self.subscribers = publications, subscribers
+        self.on_added: Callable[[Sequence[Added]], None] | None = None
+        """Called with queries once they are stored."""
+        self.replaced: dict[str, tuple[int, bool]] = {}
+        """Of queries that are replaced, by name: the number so far, and whether somebody had named them."""
+        self._shapes: dict[int, tuple[Shape | Selection, int]] = {}
+        self._number = self._shape_number = -1
+        self._unnamed: dict[str, str] | None = None
+        self._used: set[str | None] = set()
+
+    def forget_names(self) -> None:
+        """Queries without a name may be gone."""
+        self._unnamed = None
+
+    def use(self, name: str) -> None:
+        """A name that no query without a name gets."""
+        self._used.add(name)
+
+    def add(self, given: Sequence[Alike]) -> list[str]:
+        """Stores queries; the names of all, also of those that are there already."""
+        self.take(0)
+        if self._number < 0:
+            self._number = int(self.connection.scalar(sa.select(sa.func.max(queries.c.number))) or 0)
+        named = [self._named(some, given) for some in given]
+        names = [name for some in named for name in some.names]
+        unnamed = [some.like.name is None for some in given]
+        seen = self._texts(names)
+        if seen or len(set(names)) < len(names):
+            named = [self._new(some, seen) for some in named]
+        self._store(list(zip(named, unnamed, strict=True)))
+        return names  # type: ignore[return-value]
+
+    def _store(self, given: Sequence[tuple[Alike, bool]]) -> None:
+        some = [(one, unnamed) for one, unnamed in given if len(one)]
+        self._store_shapes([bound_shape(one.like) for one, _ in some])
+        change = self.take(sum(len(one) for one, _ in some))
+        rows: list[tuple[Any, ...]] = []
+        actions: list[dict[str, Any]] = []
+        added: list[Added] = []
+        for one, unnamed in some:
+            has_started = (one.like.schedule.start or 0.0) <= self.subscribers.now
+            number = self._number + 1
+            actions += self._actions(one, change)
+            rows += self._rows(one, unnamed, number, change if has_started else None)
+            if has_started:
+                added.append(Added(change, number, bound_shape(one.like), one.constants))
+            self._number += len(one)
+            change += len(one)
+        _insert(self.connection, queries, COLUMNS, rows)
+        insert_rows(self.connection, subscriptions, actions)
+        if self.on_added is not None:
+            self.on_added(added)
+
+    def _rows(self, some: Alike, unnamed: bool, number: int, change: int | None) -> Iterator[tuple[Any, ...]]:
+        like, schedule, size = some.like, some.like.schedule, len(some)
+        columns: dict[str, Iterable[Any]] = {
+            "number": range(number, number + size),
+            "name": some.names,
+            "unnamed": repeat(unnamed, size),
+            "constants": constants_json(some.constants),
+            "text": some.texts,
+            "added": repeat(NOT_YET, size) if change is None else range(change, change + size),
+            "replaces": repeat(None, size),
+        }
+        if self.replaced:
+            replaced = [self.replaced.pop(str(name), (None, unnamed)) for name in some.names]
+            columns["replaces"], columns["unnamed"] = zip(*replaced, strict=True)
+        same = {
+            "shape": self._shapes[id(like.shape)][1],
+            "start": schedule.start,
+            "every": schedule.every or 0.0,
+            "expire": schedule.expire,
+            "preference": json.dumps(to_json(like.preference)) if like.preference else None,
+            "paused": False,
+            "publication": self.publications.id_of(like.feed) if like.feed else None,
+            "published": like.published,
+            "dropped": None,
+        }
+        return zip(*(columns.get(name) or repeat(same[name], size) for name in COLUMNS), strict=True)
+
+    def _actions(self, some: Alike, change: int) -> list[dict[str, Any]]:
+        """What the queries do with their results; one that replaces another goes on with what that did."""
+        rows: list[dict[str, Any]] = []
+        for action in some.like.actions:
+            row: dict[str, Any] = {}
+            for added, name, text in zip(count(change), some.names, some.texts, strict=False):
+                if not row or action.own:
+                    row = self.subscribers.row("", str(name), action, some.like.schedule, "", None, True)
+                if name not in self.replaced:
+                    rows.append({**row, "query": name, "feed": name, "text": text, "added": added})
+        return rows
+
+    # Names
+
+    def _named(self, some: Alike, given: Sequence[Alike]) -> Alike:
+        """Queries without a name become q1, q2, ...; one registered before keeps its name."""
+        if some.like.name is not None:
+            return some
+        if self._unnamed is None:
+            self._unnamed, self._used = self._names_given()
+        known, used = self._unnamed, self._used | {name for one in given for name in one.names}
+        fresh = (f"q{i}" for i in count(len(known) + 1) if f"q{i}" not in used)
+        for text in some.texts:
+            if text not in known:
+                known[text] = next(fresh)
+                self._used.add(known[text])
+        return Alike(some.like, [known[text] for text in some.texts], some.texts, some.constants, some.lines)
+
+    def _names_given(self) -> tuple[dict[str, str], set[str | None]]:
+        """Names of the living unnamed queries by text, and all names that look like theirs, of streams too; read
+        once."""
+        mine = sa.select(queries.c.text, queries.c.name).where(queries.c.unnamed, queries.c.dropped.is_(None))
+        known = {row.text: row.name for row in self.connection.execute(mine)}
+        alike = sa.union(*(sa.select(table.c.name).where(table.c.name.like("q%")) for table in (queries, streams)))
+        return known, set(self.connection.scalars(alike))
+
+    def _texts(self, names: Sequence[str | None]) -> dict[str | None, str]:
+        """The texts of the living queries with these names."""
+        found: dict[str | None, str] = {}
+        there = queries.c.dropped.is_(None) | queries.c.paused
+        for i in range(0, len(names), 5_000):
+            chosen = queries.c.name.in_(names[i : i + 5_000]) & there
+            rows = self.connection.execute(sa.select(queries.c.name, queries.c.text).where(chosen))
+            found |= {row.name: row.text for row in rows}
+        return found
+
+    def _new(self, some: Alike, seen: dict[str | None, str]) -> Alike:
+        """Those that are not there yet, by their names; `seen` are the texts so far."""
+        places = []
+        for place, (name, text) in enumerate(zip(some.names, some.texts, strict=True)):
+            if name not in seen:
+                places.append(place)
+            elif seen[name] != text:
+                kind = "feed" if some.like.published and some.like.feed else "query"
+                raise QueryError(f"the {kind} {name} exists already, with another definition")
+            seen[name] = text
+        return some if len(places) == len(some) else some.at(places)
+
+    # Shapes
+
+    def _store_shapes(self, given: Iterable[Shape | Selection]) -> None:
+        """Queries of one kind come with the same object, so its address is looked up, not its hash."""
+        new = {id(shape): shape for shape in given if id(shape) not in self._shapes}
+        texts = {key: json.dumps(to_json(shape)) for key, shape in new.items()}
+        known = self._shape_ids(list(set(texts.values())))
+        rows = []
+        for key, shape in new.items():
+            if texts[key] not in known:
+                known[texts[key]] = self._next_shape()
+                templates = [normal.template for normal in to_normals(shape)]
+                normal_form = " or ".join(str(template) for template in templates)
+                signature = " or ".join(" and ".join(template.signatures) for template in templates)
+                rows.append((known[texts[key]], texts[key], normal_form, signature))
+            self._shapes[key] = shape, known[texts[key]]
+        _insert(self.connection, shapes, SHAPE_COLUMNS, rows)
+
+    def _shape_ids(self, texts: Sequence[str]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for i in range(0, len(texts), 5_000):
+            chosen = sa.select(shapes.c.shape, shapes.c.id).where(shapes.c.shape.in_(texts[i : i + 5_000]))
+            found |= {row.shape: row.id for row in self.connection.execute(chosen)}
+        return found
+
+    def _next_shape(self) -> int:
+        """Other writers are kept out, so the numbers are ours to give."""
+        if self._shape_number < 0:
+            self._shape_number = int(self.connection.scalar(sa.select(sa.func.max(shapes.c.id))) or 0)
+        self._shape_number += 1
+        return self._shape_number
+
+
+def bound_shape(statement: CreateQuery) -> Shape | Selection:
+    """A feed query is resolved to its sources before it comes here."""
+    assert not isinstance(statement.shape, FeedQuery)
+    return statement.shape
+
+
+def constants_json(constants: Sequence[tuple[Constant, ...]]) -> list[str]:
+    """Each as JSON, as `json.dumps` writes it."""
+    columns = [_column_json(column) for column in zip(*constants, strict=True)]
+    return [f"[{', '.join(row)}]" for row in zip(*columns, strict=True)] if columns else ["[]"] * len(constants)
+
+
+def _column_json(column: Sequence[Constant]) -> list[str]:
+    kinds = set(map(type, column))
+    if kinds == {str}:
+        return list(map(encode_basestring_ascii, column))  # type: ignore[arg-type]
+    if kinds == {float} and all(value - value == 0 for value in column):  # type: ignore[operator]
+        return list(map(float.__repr__, column))  # type: ignore[arg-type]
+    return list(map(json.dumps, column))
+
+
+def _insert(connection: sa.Connection, table: sa.Table, names: Sequence[str], rows: list[tuple[Any, ...]]) -> None:
+    """Many rows by the driver's own executemany: SQLAlchemy's costs more than SQLite's work."""
+    if not rows:
+        return
+    compiled = sa.insert(table).values({name: sa.bindparam(name) for name in names}).compile(dialect=connection.dialect)
+    if compiled.positional and compiled.positiontup == list(names):
+        connection.exec_driver_sql(str(compiled), rows)
+    else:
+        connection.execute(sa.insert(table), [dict(zip(names, row, strict=True)) for row in rows])
+
+
+def insert_rows(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """The same for rows by name, which all have the same columns."""
+    names = [column.name for column in table.columns if rows and column.name in rows[0]]
+    _insert(connection, table, names, [tuple(row[name] for name in names) for row in rows])

@@ -1,0 +1,142 @@
+"""Stylesheets within a time limit: applied by processes that are ended where one takes too long.
+
+In: the path of a stylesheet and items. Out: what it makes of them; BadItem for one that it fails on. Where it takes
+longer than `LONGEST`, TooSlow is raised. Processes are started when they are needed and used again; at most `AT_ONCE`
+work at a time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import Any
+
+from fishweir.delivery.stylesheets import BadItem
+
+LONGEST = 5.0
+"""Seconds for one item, once the process is there."""
+STARTS_WITHIN = 60.0
+AT_ONCE = 2
+GIVES_UP_AFTER = 3
+CHUNK = 100
+"""Items that are handed over together."""
+COMMAND = ("-P", "-m", "fishweir.delivery.stylesheet_process")
+
+
+class TooSlow(BadItem):
+    """The stylesheet was ended."""
+
+
+class _Process:
+    def __init__(self) -> None:
+        own, other = Pipe()
+        self.connection: Connection[Any, Any] = own
+        paths = os.pathsep.join(map(os.path.abspath, sys.path))
+        self.process = subprocess.Popen(
+            [sys.executable, *COMMAND, str(other.fileno())],
+            pass_fds=[other.fileno()],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": paths},
+            start_new_session=True,  # it is not interrupted from the keyboard
+        )
+        other.close()
+        self._receive(STARTS_WITHIN)
+
+    def ask(self, path: str, wanted: str, items: Sequence[Any]) -> Iterator[tuple[bool, Any]]:
+        """TimeoutError where an item takes too long, EOFError where the process has ended."""
+        self.connection.send((path, _written(path), wanted, items))
+        for _ in items:
+            yield self._receive(LONGEST)
+
+    def _receive(self, patience: float) -> Any:
+        if not self.connection.poll(patience):
+            raise TimeoutError
+        return self.connection.recv()
+
+    def end(self) -> None:
+        self.connection.close()
+        self.process.kill()
+        self.process.wait()
+
+
+class _Pool:
+    def __init__(self) -> None:
+        self.room, self.lock = threading.BoundedSemaphore(AT_ONCE), threading.Lock()
+        self.free: list[_Process] = []
+        atexit.register(self.end)
+
+    def ask(self, path: str, wanted: str, items: Sequence[Any]) -> list[Any]:
+        """What is made of each item, or a BadItem."""
+        name = Path(path).name
+        with self.room:
+            process = self._taken()
+            try:
+                answers = list(process.ask(path, wanted, items))
+            except TimeoutError:
+                process.end()
+                raise TooSlow(f"the stylesheet {name} takes longer than {LONGEST:g} s for an item") from None
+            except (EOFError, OSError):
+                process.end()
+                raise TooSlow(f"the stylesheet {name} has ended the process that applies it") from None
+            except BaseException:
+                process.end()
+                raise
+            with self.lock:
+                self.free.append(process)
+        return [made if good else BadItem(made) for good, made in answers]
+
+    def _taken(self) -> _Process:
+        with self.lock:
+            while self.free:
+                process = self.free.pop()
+                if process.process.poll() is None:
+                    return process
+                process.end()
+        return _Process()
+
+    def end(self) -> None:
+        with self.lock:
+            while self.free:
+                self.free.pop().end()
+
+
+_pool = _Pool()
+
+
+def render(path: str, items: Sequence[Any]) -> list[str | BadItem]:
+    """What a stylesheet makes of results, in whatever format."""
+    return [one for i in range(0, len(items), CHUNK) for one in _pool.ask(path, "render", items[i : i + CHUNK])]
+
+
+def applying(path: str) -> Callable[[str], bytes]:
+    """A function from an item to the document that a stylesheet makes of it. After a stylesheet took too long a few
+    times, its items fail at once: whoever fills streams does not wait for it any more."""
+    slow = 0
+
+    def apply(item: str) -> bytes:
+        nonlocal slow
+        if slow >= GIVES_UP_AFTER:
+            raise TooSlow(f"the stylesheet {Path(path).name} took longer than {LONGEST:g} s for an item several times")
+        try:
+            (made,) = _pool.ask(path, "apply", [item])
+        except TooSlow:
+            slow += 1
+            raise
+        if isinstance(made, BadItem):
+            raise made
+        return bytes(made)
+
+    return apply
+
+
+def _written(path: str) -> int:
+    try:
+        return Path(path).stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,64 @@
+"""Binding queries that differ in names and constants only: the first as any query, the others in what is their own.
+
+Where one of them might be refused, or asks for more than that, each is bound by itself (register.py), which says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fishweir.algebra.alike import Alike, runs
+from fishweir.algebra.emptiness import Emptiness
+from fishweir.algebra.feeds import FeedQuery, Selection
+from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, Shape
+
+if TYPE_CHECKING:
+    from fishweir.engine.register import Registration
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What is known of a shape once it is checked: as written and as stored, the constants that are times, and which
+    of its conditions might exclude each other."""
+
+    written: Shape | Selection | FeedQuery
+    shape: Shape | Selection | FeedQuery
+    dated: dict[int, str]
+    emptiness: Emptiness | None
+    actions: tuple[Action, ...] = ()
+
+
+def bind_alike(registration: Registration, given: Alike) -> Iterator[Alike]:
+    first = registration.bind(given.one(0))
+    own, inherited = len(given.constants[0]), first.constants[len(given.constants[0]) :]
+    bound = registration.bound_of(first)
+    if len(given) == 1 or bound.dated or not _are_plain(registration, given, first):
+        yield from runs(_each(registration, given, first), len(given))
+        return
+    assert first.constants[:own] == given.constants[0], "only times are changed"
+    constants = [one + inherited for one in given.constants] if inherited else given.constants
+    if bound.emptiness is not None:
+        for place, values in enumerate(constants):
+            if bound.emptiness.of(values) is not None:
+                registration.bind(given.one(place))
+    if first.published:
+        registration.publish(first, given.names, given.constants)
+    yield Alike(first, given.names, given.texts, constants, given.lines)
+
+
+def _each(registration: Registration, given: Alike, first: CreateQuery) -> Iterator[CreateQuery]:
+    yield first
+    for place in range(1, len(given)):
+        yield registration.bind(given.one(place))
+
+
+def _are_plain(registration: Registration, given: Alike, first: CreateQuery) -> bool:
+    """Whether no name has a meaning yet."""
+    names = set(given.names)
+    if first.derived or not names.isdisjoint(registration.streams):
+        return False
+    if first.feed is not None and not names.isdisjoint(registration.feeds.read_by(first.feed)):
+        return False
+    return not any(name is not None and name.startswith(DERIVED) for name in names)

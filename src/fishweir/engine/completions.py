@@ -1,0 +1,63 @@
+"""`make up within INTERVAL`, for results that lack patterns: they come once more, whole, when there is time.
+
+Outputs are constructed from the log when somebody takes them, so nothing of a result that lacks patterns is lost. A
+commit that *completes* an earlier micro-batch has no files: its results are those of that micro-batch that lacked
+something. Readers find them here instead of there, subscribers get them as late results.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from fishweir.pipeline.batch import Between, MicroBatches
+from fishweir.pipeline.commits import Commit, ResultsTable
+from fishweir.pipeline.home import Home, open_log
+from fishweir.pipeline.offsets import is_waiting
+
+
+@dataclass
+class Completions:
+    """Called between micro-batches: completes one where nothing waits."""
+
+    home: Home
+    table: ResultsTable
+    clock: Callable[[], float] = time.time
+
+    @property
+    def working(self) -> bool:
+        return next(self._left(), None) is not None
+
+    def __call__(self, batches: MicroBatches) -> bool:
+        left = next(self._left(), None)
+        if left is None or is_waiting(self.home, batches.offsets):
+            return False
+        batches.commit_completing(left)
+        return True
+
+    def hidden(self, batches: MicroBatches, version: int) -> list[int]:
+        return []
+
+    def _left(self) -> Iterator[Commit]:
+        for commit in self.table.cut():
+            intervals = [open_log(self.home.streams, int(id)).stream.make_up for id in commit.cut]
+            if any(one is not None and self.clock() - commit.at <= one for one in intervals):
+                yield commit
+
+
+@dataclass(frozen=True)
+class OneByOne:
+    """Several things that are committed between micro-batches."""
+
+    parts: tuple[Between, ...]
+
+    @property
+    def working(self) -> bool:
+        return any(part.working for part in self.parts)
+
+    def __call__(self, batches: MicroBatches) -> bool:
+        return any(part(batches) for part in self.parts)
+
+    def hidden(self, batches: MicroBatches, version: int) -> list[int]:
+        return [number for part in self.parts for number in part.hidden(batches, version)]

@@ -1,0 +1,17 @@
+"""Whether the conditions of a query in SQL can exclude each other."""
+
+from __future__ import annotations
+
+from fishweir.algebra.emptiness import Emptiness, emptiness_of
+from fishweir.algebra.feeds import FeedQuery, Selection
+from fishweir.algebra.formula import Or
+from fishweir.algebra.nodes import Shape
+
+
+def emptiness(shape: Shape | Selection | FeedQuery) -> Emptiness | None:
+    """Of conditions on columns; a feed's item may have several values at a path, each for one of its conditions."""
+    if isinstance(shape, Selection) and shape.columns:
+        return emptiness_of(Or(tuple(part.formula for part in shape.filters)))
+    if isinstance(shape, Shape) and shape.formula is not None:
+        return emptiness_of(shape.formula)
+    return None

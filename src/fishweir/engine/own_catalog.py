@@ -1,0 +1,66 @@
+"""The catalog that belongs to a home: upgraded where it is of an older format, refused where it is an older copy.
+
+The home notes how far its catalog was (`catalog.json`): the version, written behind each change, and the number of
+runs, written when the job begins and ends. A catalog behind that was restored from somewhere or has lost its newest
+transactions: queries would be missing, and results delivered twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from fishweir.catalog.catalog import Catalog
+from fishweir.catalog.sums import RESTORE
+from fishweir.errors import CannotWrite, HomeError
+from fishweir.pipeline.home import FORMAT, CatalogNote, Home
+
+
+def open_catalog(home: Home, url: str | None = None) -> Catalog:
+    """`url` is an SQLAlchemy URL, for a catalog that is elsewhere."""
+    place = url or home.path / "catalog.db"
+    if home.format != FORMAT:
+        from fishweir.catalog.upgrade import upgrade_catalog
+
+        with home.job_lock():
+            upgrade_catalog(place)
+            home.upgraded()
+    noted = home.catalog_noted()
+    catalog = Catalog(place, home.id, not home.has_streams)
+    try:
+        check_noted(catalog, noted)
+    except HomeError:
+        catalog.close()
+        raise
+    return catalog
+
+
+def check_noted(catalog: Catalog, noted: CatalogNote) -> None:
+    """Raises where the catalog is behind what was noted of it."""
+    now, runs = catalog.version(), catalog.generation()
+    if now < noted.version or runs < noted.generation:
+        behind = f"change {now:,} of {noted.version:,}, run {runs:,} of {noted.generation:,}"
+        raise HomeError(
+            f"the catalog {catalog.place} is older than its home ({behind}): {RESTORE}. If there is none, `fishweir "
+            "repair --accept-older-catalog` goes on without what was registered and delivered since"
+        )
+
+
+def note(home: Home, catalog: Catalog) -> None:
+    """A note that cannot be written now is written with the next change or run."""
+    own = catalog.place == str(home.path / "catalog.db")
+    with suppress(CannotWrite):
+        home.note_catalog(CatalogNote(catalog.version(), catalog.generation(), own))
+
+
+@contextmanager
+def counted_run(home: Home, catalog: Catalog) -> Iterator[None]:
+    """Counts the begin and the end of a run, in the catalog first."""
+    catalog.next_generation()
+    note(home, catalog)
+    try:
+        yield
+    finally:
+        with suppress(HomeError):
+            catalog.next_generation()
+            note(home, catalog)

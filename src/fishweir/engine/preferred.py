@@ -1,0 +1,35 @@
+"""Preferences are for patterns that a query has: a name that is none of them is a mistake, and is refused."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from fishweir.algebra.feeds import Selection
+from fishweir.algebra.nodes import CreateQuery, Shape
+from fishweir.algebra.preferences import Preference
+from fishweir.shedding.patterns import is_alone, to_tree
+from fishweir.shedding.suspension import needed_paths
+from fishweir.shedding.utility import unnamed
+
+
+def unknown_pattern(statement: CreateQuery) -> tuple[str, str] | None:
+    """What is wrong with a query's preference, and the word it is about. Feeds and `select *` return whole items, of
+    which anything may be named; joins are weighed as a whole."""
+    shape, preference = statement.shape, statement.preference
+    if preference is None or not isinstance(shape, Shape | Selection) or not is_alone(shape):
+        return None
+    if isinstance(shape, Selection) and not (shape.output and shape.output.columns):
+        return None
+    return _unknown(shape, preference)
+
+
+@lru_cache(maxsize=10_000)
+def _unknown(shape: Shape | Selection, preference: Preference) -> tuple[str, str] | None:
+    tree = to_tree(shape)
+    looked_for = [key.replace("..", ".").split(".") for key in needed_paths(shape)]
+    wrong = (one for one in unnamed(tree, preference) if not any(keys[-len(one) :] == [*one] for keys in looked_for))
+    names = next(wrong, None)
+    if names is None:
+        return None
+    known = ", ".join(str(pattern) for pattern in tree.patterns)
+    return f"prefers {'/'.join(names)}, which it does not look for: its patterns are {known}", names[-1]

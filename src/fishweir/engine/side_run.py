@@ -1,0 +1,181 @@
+"""One run beside the job: queries over what the logs have had since their start, with a state of its own.
+
+In: entries of the logs, in the order of their arrival. Out: result rows in a folder of the run, which whoever commits
+moves into the results table. The run has its own segment, its own state and its own view of event time, so that neither
+the job nor other queries notice it. Its state is scratch: a run that begins anew evaluates what the table already has
+once more, without looking for results.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from fishweir.algebra.nodes import StreamDefinition
+from fishweir.evaluate.plan.plan import cached_plan
+from fishweir.pipeline.batch import MicroBatches
+from fishweir.pipeline.commits import Commit
+from fishweir.pipeline.event_time import EventTime, Published
+from fishweir.pipeline.home import Home
+from fishweir.pipeline.lateness import Lateness
+from fishweir.pipeline.offsets import Offsets, first_arrived, slices_between
+from fishweir.pipeline.probe import ProbeTask
+from fishweir.pipeline.retained import Retained, StateFile, state_file
+from fishweir.pipeline.summary import Summary
+from fishweir.pipeline.worker import MatchTask
+
+AT_ONCE = 20_000
+"""Entries that are evaluated, and committed, at a time."""
+
+
+class SideTime(EventTime):
+    """What a run has seen of its streams itself: it may be far behind the job."""
+
+    def of(self, stream: int) -> Lateness:
+        return self.known.get(stream, Lateness())
+
+    def add(self, observed: Mapping[str, Lateness]) -> None:
+        self.known |= {int(id): self.of(int(id)).added(lateness) for id, lateness in observed.items()}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a step needs to know of the job, as it is between two micro-batches."""
+
+    offsets: Mapping[str, int]
+    published: Mapping[int, Published]
+    last: Commit
+    troubled: Mapping[int, str]
+    now: float
+
+    @classmethod
+    def of(cls, batches: MicroBatches) -> Moment:
+        offsets, troubled = dict(batches.offsets), dict(batches.troubled)
+        return cls(offsets, batches.published(), batches.last, troubled, batches.clock())
+
+
+@dataclass
+class SideRun:
+    """Queries with the same part of the logs to evaluate."""
+
+    home: Home
+    sets: Path
+    segment: str
+    folder: Path
+    queries: tuple[int, ...]
+    version: int
+    begin: Offsets
+    """The last entry of each stream before the start."""
+    live: Offsets
+    """The last entry before the first micro-batch of the queries."""
+    shown: Offsets
+    """Up to where the results are in the table."""
+    follows: bool
+    """Whether the queries join documents: then the run goes on until nothing from before `live` can be joined."""
+    reports: bool
+    """Whether somebody waits for its progress, results or not."""
+    time: SideTime
+    at: Offsets = field(default_factory=dict)
+    watermarks: Mapping[int, float] = field(default_factory=dict)
+    _steps: int = 0
+    _before: list[StateFile] = field(default_factory=list)
+    """The state of documents from before `live`, apart from that of later ones."""
+    _since: list[StateFile] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.at = dict(self.begin if self.follows else self.shown or self.begin)
+        self.state = self.folder / "state"
+        self.state.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def rows(self) -> Path:
+        """The folder of the results of the last step."""
+        return self.folder / "rows"
+
+    def goal(self, offsets: Mapping[str, int]) -> Offsets:
+        """Where the run has caught up with a job that is at `offsets`."""
+        return {id: offsets.get(id, 0) for id in self.live} if self.follows else self.live
+
+    def left(self, offsets: Mapping[str, int]) -> int:
+        """How many entries are to be evaluated."""
+        return sum(upto - self.at[id] for id, upto in self.goal(offsets).items())
+
+    def is_over(self, offsets: Mapping[str, int]) -> bool:
+        return self.needs_no_past and not self.left(offsets)
+
+    @property
+    def needs_no_past(self) -> bool:
+        """Whether nothing from before `live` can be joined any more."""
+        return not self._before and all(self.at[id] >= upto for id, upto in self.live.items())
+
+    def step(self, job: Moment) -> Summary:
+        """Evaluates some more entries; what it has found is in `rows`."""
+        shutil.rmtree(self.rows, ignore_errors=True)
+        repeats = self._is_behind(self.shown)
+        end = first_arrived(self.home, self.at, self._bounded(job.offsets), AT_ONCE)
+        plan = cached_plan(self.home.plan, (self.segment,))
+        watched = self.time.watched(plan, job.published)
+        summary = self._matched(end, watched)
+        if summary.states and not repeats:
+            summary.add(self._probe(tuple(sorted(summary.states)))(0))
+        self.time.add(summary.lateness)
+        from_before = self._is_behind(self.live)
+        self.at = end
+        new = [state_file(self.state, name) for name in sorted(summary.states)]
+        self._retain(new, from_before, watched, job)
+        rows = {name: seal for name, seal in summary.files.items() if name.startswith(("match", "probe"))}
+        return Summary() if repeats else replace(summary, files=rows, states={})
+
+    def _matched(self, end: Offsets, watched: Mapping[int, StreamDefinition]) -> Summary:
+        self._steps += 1
+        task = MatchTask(
+            self.home.streams,
+            self.home.plan,
+            (self.segment,),
+            self.rows,
+            self.sets,
+            self.state,
+            self.version,
+            self._steps,
+            self.time.marks(watched),
+            sees_all=True,
+        )
+        return task(0, slices_between(self.at, end))
+
+    def _probe(self, new: tuple[str, ...]) -> ProbeTask:
+        old = tuple(file.name for file in (*self._before, *self._since))
+        return ProbeTask(
+            self.home.plan, (self.segment,), self.state, new, old, self.rows, self.sets, parts=1, batch=self._steps
+        )
+
+    def _is_behind(self, offsets: Mapping[str, int]) -> bool:
+        return any(self.at[id] < upto for id, upto in offsets.items())
+
+    def _bounded(self, offsets: Mapping[str, int]) -> Offsets:
+        """Where a step ends at the latest: what is before `live`, and what the table has, are steps of their own."""
+        goal = self.goal(offsets)
+        for bound in (self.live, self.shown):
+            if self._is_behind(bound):
+                goal = {id: min(upto, bound[id]) for id, upto in goal.items()}
+        return goal
+
+    def _retain(
+        self, new: list[StateFile], from_before: bool, watched: Mapping[int, StreamDefinition], job: Moment
+    ) -> None:
+        """Keeps what later documents may join."""
+        (self._before if from_before else self._since).extend(new)
+        offsets = dict(self.at)
+        watermarks = self.time.watermarks(watched, offsets, job.published, job.last, job.troubled, job.now, 0)
+        self.watermarks = watermarks.seen()
+        if not self._before and not self._since:
+            return
+        stages = cached_plan(self.home.plan, (self.segment,)).stages
+        needed = Retained(self.state, stages, [*self._before, *self._since]).needed(watermarks)
+        self._before = Retained(self.state, stages, self._before).merged(2 * self._steps, needed)
+        self._since = Retained(self.state, stages, self._since).merged(2 * self._steps + 1, needed)
+        kept = {file.name for file in (*self._before, *self._since)}
+        for path in self.state.iterdir():
+            if path.name not in kept:
+                path.unlink()

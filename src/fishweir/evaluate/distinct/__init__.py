@@ -1,0 +1,1 @@
+"""`distinct on ... within ...`: of the documents that queries select, the first of each key."""

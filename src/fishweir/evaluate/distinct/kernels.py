@@ -1,0 +1,47 @@
+"""Which documents are the first of their key: one pass over documents in the order of arrival."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.evaluate.jit import kernel
+
+
+@kernel
+def first_of_each(
+    starts: NDArray[np.int64],
+    times: NDArray[np.float64],
+    seconds: NDArray[np.float64],
+    is_new: NDArray[np.bool_],
+    passes: NDArray[np.bool_],
+) -> Any:
+    """Sets `passes` for the new documents that pass. Documents between two starts have one query and key, those that
+    passed before first, then new ones as they arrived. `held` has the times of those that passed, in order: only the
+    nearest before and after a document decide."""
+    longest = 0
+    for group in range(len(starts) - 1):
+        longest = max(longest, starts[group + 1] - starts[group])
+    held = np.empty(longest)
+    for group in range(len(starts) - 1):
+        size = 0
+        for i in range(starts[group], starts[group + 1]):
+            at, hi = 0, size
+            while at < hi:
+                middle = (at + hi) // 2
+                if held[middle] < times[i]:
+                    at = middle + 1
+                else:
+                    hi = middle
+            if is_new[i]:
+                if at < size and held[at] - times[i] <= seconds[i]:
+                    continue
+                if at > 0 and times[i] - held[at - 1] <= seconds[i]:
+                    continue
+                passes[i] = True
+            for j in range(size, at, -1):
+                held[j] = held[j - 1]
+            held[at] = times[i]
+            size += 1

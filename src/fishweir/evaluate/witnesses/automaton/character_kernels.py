@@ -1,0 +1,209 @@
+"""Characters, texts, values and names of XML, checked: part of the check (check_kernels.py), compiled.
+
+Each function takes the place where something begins and gives the place behind it, or REFUSED where it is not certain
+that XML allows it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fishweir.evaluate.jit import inlined, lean_kernel, trailing_zeros, word_at
+from fishweir.evaluate.witnesses.automaton.scan_kernels import (
+    AMP,
+    APOSTROPHE,
+    CLOSING,
+    COLON,
+    GREATER,
+    LESS,
+    ONES,
+    QUOTE,
+    SEMICOLON,
+    TOPS,
+    is_space,
+    referred,
+    zero_bytes,
+)
+
+LONGEST_NAME = 1000
+REFUSED = -1
+
+STARTS, FOLLOWS, _PLAIN, URI = 1, 2, 4, 8
+"""What a byte may be: begin a name, go on with one, stand in text and values without a further look, be in a URI."""
+
+
+def _kinds() -> Any:
+    kinds = np.zeros(256, np.uint8)
+    for byte in range(128):
+        one = chr(byte)
+        kinds[byte] |= STARTS if one.isalpha() or one == "_" else 0
+        kinds[byte] |= FOLLOWS if one.isalnum() or one in "_.-" else 0
+        kinds[byte] |= _PLAIN if (byte >= 32 or one in "\t\n\r") and one not in "<&]\"'" else 0
+        kinds[byte] |= URI if one.isalnum() or one in "._~/-+=?" else 0
+    return kinds
+
+
+KINDS = _kinds()
+_LESSES, _AMPS, _CLOSINGS = (ONES * np.uint64(mark) for mark in (LESS, AMP, CLOSING))
+_QUOTES, _APOSTROPHES = (ONES * np.uint64(mark) for mark in (QUOTE, APOSTROPHE))
+_CONTROLS = ONES * np.uint64(32)
+
+
+@inlined
+def _plain_until(data: Any, i: int, stop: int) -> int:
+    """The place of the next byte that needs a further look, or one before it."""
+    while i + 8 <= stop:
+        word = word_at(data, i)
+        found = ((word - _CONTROLS) & ~word & TOPS) | (word & TOPS) | zero_bytes(word ^ _LESSES)
+        found |= zero_bytes(word ^ _AMPS) | zero_bytes(word ^ _CLOSINGS)
+        found |= zero_bytes(word ^ _QUOTES) | zero_bytes(word ^ _APOSTROPHES)
+        if found:
+            return i + (trailing_zeros(found) >> 3)
+        i += 8
+    return i
+
+
+@lean_kernel
+def after_character(data: Any, i: int, stop: int) -> int:
+    """The place behind a character beyond ASCII that XML allows."""
+    first = data[i]
+    size = 2 if first >> 5 == 6 else 3 if first >> 4 == 14 else 4 if first >> 3 == 30 else 0
+    if size == 0 or i + size > stop:
+        return REFUSED
+    code = first & (0x7F >> size)
+    for k in range(1, size):
+        if data[i + k] >> 6 != 2:
+            return REFUSED
+        code = code << 6 | data[i + k] & 0x3F
+    shortest = 0x80 if size == 2 else 0x800 if size == 3 else 0x10000
+    if code < shortest or not _is_character(code):
+        return REFUSED
+    return i + size
+
+
+@inlined
+def _is_character(code: int) -> bool:
+    return (
+        (code >= 0x10000 and code <= 0x10FFFF)
+        or (code >= 0x20 and code < 0xD800)
+        or (code >= 0xE000 and code < 0xFFFE)
+        or code == 9
+        or code == 10
+        or code == 13
+    )
+
+
+@lean_kernel
+def after_reference(data: Any, i: int, stop: int) -> int:
+    end = i + 1
+    while end < stop and end < i + 12 and data[end] != SEMICOLON:
+        end += 1
+    if end >= stop or data[end] != SEMICOLON:
+        return REFUSED
+    code = referred(data, i + 1, end)
+    return end + 1 if code >= 0 and _is_character(code) else REFUSED
+
+
+@lean_kernel
+def after_text(data: Any, i: int, stop: int) -> int:
+    """The place of the `<` that ends a text."""
+    while i < stop:
+        i = _plain_until(data, i, stop)
+        if i >= stop:
+            return REFUSED
+        byte = data[i]
+        if KINDS[byte] & _PLAIN or byte == QUOTE or byte == APOSTROPHE:
+            i += 1
+        elif byte == LESS:
+            return i
+        elif byte == AMP:
+            i = after_reference(data, i, stop)
+        elif byte == CLOSING:
+            if i + 2 < stop and data[i + 1] == CLOSING and data[i + 2] == GREATER:
+                return REFUSED
+            i += 1
+        elif byte >= 0x80:
+            i = after_character(data, i, stop)
+        else:
+            return REFUSED
+        if i < 0:
+            return REFUSED
+    return REFUSED
+
+
+@lean_kernel
+def after_value(data: Any, i: int, stop: int, quote: int) -> int:
+    """The place of the quote that ends a value."""
+    while i < stop:
+        i = _plain_until(data, i, stop)
+        if i >= stop:
+            return REFUSED
+        byte = data[i]
+        if byte == quote:
+            return i
+        if KINDS[byte] & _PLAIN or byte == QUOTE or byte == APOSTROPHE or byte == CLOSING:
+            i += 1
+        elif byte == AMP:
+            i = after_reference(data, i, stop)
+        elif byte >= 0x80:
+            i = after_character(data, i, stop)
+        else:
+            return REFUSED
+        if i < 0:
+            return REFUSED
+    return REFUSED
+
+
+@lean_kernel
+def after_section(data: Any, i: int, stop: int, one: int, two: int, comment: bool) -> int:
+    """The place behind `one two >`, all characters before it checked; in a comment, two dashes only end it."""
+    while i + 2 < stop:
+        byte = data[i]
+        if byte == one and data[i + 1] == two:
+            if data[i + 2] == GREATER:
+                return i + 3
+            if comment:
+                return REFUSED
+        if byte >= 0x80:
+            i = after_character(data, i, stop)
+            if i < 0:
+                return REFUSED
+        elif byte < 32 and not is_space(byte):
+            return REFUSED
+        else:
+            i += 1
+    return REFUSED
+
+
+@inlined
+def after_part(data: Any, i: int, stop: int) -> int:
+    """The place behind a name without a colon."""
+    if i >= stop or not KINDS[data[i]] & STARTS:
+        return REFUSED
+    first = i
+    while i < stop and KINDS[data[i]] & FOLLOWS:
+        i += 1
+    return i if i - first <= LONGEST_NAME else REFUSED
+
+
+@lean_kernel
+def after_name(data: Any, i: int, stop: int, name: Any) -> int:
+    """The place behind a name; name[0] is the place of its colon, or where it begins."""
+    name[0] = i
+    i = after_part(data, i, stop)
+    if i >= 0 and i < stop and data[i] == COLON:
+        name[0] = i
+        i = after_part(data, i + 1, stop)
+    return i
+
+
+@lean_kernel
+def is_same(data: Any, one: int, one_end: int, other: int, other_end: int) -> bool:
+    if one_end - one != other_end - other:
+        return False
+    for k in range(one_end - one):
+        if data[one + k] != data[other + k]:
+            return False
+    return True

@@ -1,0 +1,352 @@
+"""The check, compiled: which documents are ordinary.
+
+An ordinary document is UTF-8, well formed with its namespaces, and has neither a DTD nor references other than the five
+names and those to characters. Of such a document libxml2 and the walk (walk_kernels.py) say the same, so the walk
+reads it as it is. The check says yes only where that is certain; whatever else there is, well formed or not, is left to
+libxml2, which also gives the reason that a document is set aside for. So what is rare is not checked here: names beyond
+ASCII, namespaces that are not plainly URIs, depth close to libxml2's limit, documents close to its longest text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fishweir.evaluate.jit import inlined, lean_kernel
+from fishweir.evaluate.witnesses.automaton.character_kernels import (
+    FOLLOWS,
+    KINDS,
+    REFUSED,
+    STARTS,
+    URI,
+    after_character,
+    after_name,
+    after_part,
+    after_section,
+    after_text,
+    after_value,
+    is_same,
+)
+from fishweir.evaluate.witnesses.automaton.name_kernels import is_declaration
+from fishweir.evaluate.witnesses.automaton.scan_kernels import (
+    APOSTROPHE,
+    BANG,
+    CLOSING,
+    COLON,
+    DASH,
+    EQUALS,
+    GREATER,
+    HASH,
+    LESS,
+    OPENING,
+    QUESTION,
+    QUOTE,
+    SLASH,
+    is_space,
+)
+
+DEEPEST, LONGEST, MOST_ATTRIBUTES, MOST_DECLARATIONS = 250, 8_000_000, 64, 250
+
+
+@lean_kernel
+def _after_instruction(data: Any, i: int, stop: int) -> int:
+    """The place behind a processing instruction, from its target on; none is called xml."""
+    first, i = i, after_part(data, i, stop)
+    if i < 0 or i >= stop or not (data[i] == QUESTION or is_space(data[i])):
+        return REFUSED
+    if i - first == 3 and data[first] | 32 == 120 and data[first + 1] | 32 == 109 and data[first + 2] | 32 == 108:
+        return REFUSED
+    while i + 1 < stop:
+        byte = data[i]
+        if byte == QUESTION and data[i + 1] == GREATER:
+            return i + 2
+        if byte >= 0x80:
+            i = after_character(data, i, stop)
+            if i < 0:
+                return REFUSED
+        elif byte < 32 and not is_space(byte):
+            return REFUSED
+        else:
+            i += 1
+    return REFUSED
+
+
+@lean_kernel
+def _after_other(data: Any, i: int, stop: int, inside: bool) -> int:
+    """The place behind a comment, a processing instruction or, inside of an element, a CDATA section."""
+    if data[i + 1] == QUESTION:
+        return _after_instruction(data, i + 2, stop)
+    if i + 4 < stop and data[i + 2] == DASH and data[i + 3] == DASH:
+        return after_section(data, i + 4, stop, DASH, DASH, True)
+    if not inside or i + 9 > stop or data[i + 2] != OPENING or data[i + 8] != OPENING:
+        return REFUSED
+    if data[i + 3] != 67 or data[i + 4] != 68 or data[i + 5] != 65 or data[i + 6] != 84 or data[i + 7] != 65:
+        return REFUSED
+    return after_section(data, i + 9, stop, CLOSING, CLOSING, False)
+
+
+@inlined
+def _is_xml(data: Any, first: int, last: int) -> bool:
+    return last - first == 3 and data[first] == 120 and data[first + 1] == 109 and data[first + 2] == 108
+
+
+@lean_kernel
+def _is_declared(data: Any, first: int, last: int, declared: Any, count: int) -> bool:
+    while count > 0:
+        count -= 1
+        if is_same(data, first, last, declared[count, 0], declared[count, 1]):
+            return True
+    return False
+
+
+@lean_kernel
+def _is_plain_uri(data: Any, first: int, last: int) -> bool:
+    """Whether it is a URI beyond doubt: `scheme:rest`, `http://host/rest#rest`, a name."""
+    i = first
+    if i >= last or not KINDS[data[i]] & STARTS or data[i] == 95:
+        return False
+    while i < last and (KINDS[data[i]] & FOLLOWS) and data[i] != 95:
+        i += 1
+    if i < last and data[i] == COLON:
+        i += 1
+        if i + 1 < last and data[i] == SLASH and data[i + 1] == SLASH:
+            i += 2
+            while i < last and (KINDS[data[i]] & FOLLOWS):
+                i += 1
+            if i < last and data[i] != SLASH and data[i] != HASH:
+                return False
+        else:  # as in urn:a:b
+            while i < last and (data[i] == COLON or (KINDS[data[i]] & FOLLOWS)):
+                i += 1
+    elif i < last:
+        return False
+    while i < last and KINDS[data[i]] & URI:
+        i += 1
+    if i < last and data[i] == HASH:
+        i += 1
+        while i < last and KINDS[data[i]] & URI:
+            i += 1
+    if last - first >= 24 and data[first + 7] == 119 and data[first + 11] == 119:
+        return i == last and not _is_reserved(data, first, last)
+    return i == last
+
+
+@lean_kernel
+def _is_reserved(data: Any, first: int, last: int) -> bool:
+    """http://www.w3.org/XML/1998/namespace and http://www.w3.org/2000/xmlns/, or close enough to it."""
+    xml = last - first == 36 and data[first + 18] == 88 and data[first + 19] == 77
+    return xml or (last - first == 29 and data[last - 1] == SLASH and data[last - 6] == 120)
+
+
+@lean_kernel
+def _after_attributes(data: Any, i: int, stop: int, declared: Any, declarations: int, found: Any, name: Any) -> int:
+    """The place of the `>` or `/>` that ends a start tag, from behind its name on. name[1] is then the number of
+    declarations in force, name[2] that of attributes. Prefixes are looked at when all declarations are known."""
+    count = 0
+    while True:
+        spaced = i
+        while i < stop and is_space(data[i]):
+            i += 1
+        if i + 1 >= stop:
+            return REFUSED
+        if data[i] == GREATER or data[i] == SLASH:
+            name[1], name[2] = declarations, count
+            return i if data[i] == GREATER or data[i + 1] == GREATER else REFUSED
+        key = i
+        i = after_name(data, i, stop, name)
+        if spaced == key or i < 0 or count >= MOST_ATTRIBUTES:
+            return REFUSED
+        key_end, colon = i, name[0]
+        while i < stop and is_space(data[i]):
+            i += 1
+        if i >= stop or data[i] != EQUALS:
+            return REFUSED
+        i += 1
+        while i < stop and is_space(data[i]):
+            i += 1
+        if i >= stop or (data[i] != QUOTE and data[i] != APOSTROPHE):
+            return REFUSED
+        begin = i + 1
+        i = after_value(data, begin, stop, data[i])
+        if i < 0:
+            return REFUSED
+        if is_declaration(data, key, key_end):
+            prefix = min(key + 6, key_end)
+            if declarations >= MOST_DECLARATIONS or _is_xml(data, prefix, key_end):
+                return REFUSED
+            if begin == i:
+                if prefix < key_end:
+                    return REFUSED
+            elif not _is_plain_uri(data, begin, i):
+                return REFUSED
+            if is_declaration(data, prefix, key_end):
+                return REFUSED
+            declared[declarations, 0], declared[declarations, 1] = prefix, key_end
+            declarations += 1
+            colon = key
+        found[count, 0], found[count, 1], found[count, 2] = key, key_end, colon
+        for other in range(count):
+            if is_same(data, key, key_end, found[other, 0], found[other, 1]):
+                return REFUSED
+        count += 1
+        i += 1
+
+
+@lean_kernel
+def _prefixes_hold(data: Any, declared: Any, declarations: int, found: Any, count: int) -> bool:
+    """Whether the prefixes of attributes are declared, and surely no two are one name by two prefixes."""
+    for k in range(count):
+        key, key_end, colon = found[k, 0], found[k, 1], found[k, 2]
+        if colon == key:
+            continue
+        if _is_xml(data, key, colon):
+            if key_end - colon == 3:  # xml:id, which libxml2 looks at more closely
+                return False
+        elif not _is_declared(data, key, colon, declared, declarations):
+            return False
+        for other in range(k):
+            if found[other, 2] != found[other, 0]:
+                if is_same(data, colon, key_end, found[other, 2], found[other, 1]):
+                    return False
+    return True
+
+
+@lean_kernel
+def _after_declaration(data: Any, i: int, stop: int) -> int:
+    """The place behind `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>`, or as much of it as there is."""
+    step = 0
+    while True:
+        spaced = i
+        while i < stop and is_space(data[i]):
+            i += 1
+        if i + 2 > stop:
+            return REFUSED
+        if data[i] == QUESTION:
+            return i + 2 if step > 0 and data[i + 1] == GREATER else REFUSED
+        key = i
+        while i < stop and KINDS[data[i]] & STARTS:
+            i += 1
+        length = i - key
+        if i + 2 >= stop or spaced == key or data[i] != EQUALS:
+            return REFUSED
+        quote, begin = data[i + 1], i + 2
+        if quote != QUOTE and quote != APOSTROPHE:
+            return REFUSED
+        i = begin
+        while i < stop and i < begin + 10 and data[i] != quote:
+            i += 1
+        if i >= stop or data[i] != quote:
+            return REFUSED
+        if length == 7 and data[key] == 118:
+            if step != 0 or not _is_word(data, key, b"version") or not _is_word(data, begin, b"1.0"):
+                return REFUSED
+            step, wanted = 1, 3
+        elif length == 8:
+            if step != 1 or not _is_word(data, key, b"encoding"):
+                return REFUSED
+            if not (_is_word(data, begin, b"UTF-8") or _is_word(data, begin, b"utf-8")):
+                return REFUSED
+            step, wanted = 2, 5
+        elif length == 10:
+            if step == 0 or step == 3 or not _is_word(data, key, b"standalone"):
+                return REFUSED
+            yes = _is_word(data, begin, b"yes")
+            if not yes and not _is_word(data, begin, b"no"):
+                return REFUSED
+            step, wanted = 3, 3 if yes else 2
+        else:
+            return REFUSED
+        if i - begin != wanted:
+            return REFUSED
+        i += 1
+
+
+@inlined
+def _is_word(data: Any, i: int, word: bytes) -> bool:
+    same = i + len(word) <= len(data)
+    for k in range(len(word) if same else 0):
+        same &= data[i + k] == word[k]
+    return same
+
+
+@lean_kernel
+def _is_ordinary(data: Any, i: int, stop: int, stack: Any, declared: Any, found: Any, name: Any) -> bool:
+    if stop - i > LONGEST:
+        return False
+    if i + 3 <= stop and data[i] == 0xEF and data[i + 1] == 0xBB and data[i + 2] == 0xBF:
+        i += 3
+    if i + 6 <= stop and _is_word(data, i, b"<?xml") and is_space(data[i + 5]):
+        i = _after_declaration(data, i + 5, stop)
+        if i < 0:
+            return False
+    depth, declarations, rooted = 0, 0, False
+    while i < stop:
+        if data[i] != LESS:
+            if depth == 0:
+                if not is_space(data[i]):
+                    return False
+                i += 1
+                continue
+            i = after_text(data, i, stop)
+            if i < 0:
+                return False
+        if i + 3 >= stop:
+            return False
+        mark = data[i + 1]
+        if mark == SLASH:
+            if depth == 0:
+                return False
+            first, last = stack[depth, 0], stack[depth, 1]
+            i += 2
+            if i + last - first >= stop or not is_same(data, first, last, i, i + last - first):
+                return False
+            i += last - first
+            while i < stop and is_space(data[i]):
+                i += 1
+            if i >= stop or data[i] != GREATER:
+                return False
+            declarations = stack[depth, 2]
+            depth -= 1
+            i += 1
+        elif mark == BANG or mark == QUESTION:
+            i = _after_other(data, i, stop, depth > 0)
+            if i < 0:
+                return False
+        else:
+            if depth == 0 and rooted:
+                return False
+            rooted, first = True, i + 1
+            i = after_name(data, first, stop, name)
+            if i < 0:
+                return False
+            last, colon, before = i, name[0], declarations
+            if i < stop and data[i] == GREATER:
+                name[2] = 0
+            else:
+                i = _after_attributes(data, i, stop, declared, declarations, found, name)
+                if i < 0:
+                    return False
+                declarations = name[1]
+            if colon != first and (
+                _is_xml(data, first, colon) or not _is_declared(data, first, colon, declared, declarations)
+            ):
+                return False
+            if name[2] > 0 and not _prefixes_hold(data, declared, declarations, found, name[2]):
+                return False
+            if data[i] == SLASH:
+                declarations = before
+                i += 2
+            else:
+                depth += 1
+                if depth > DEEPEST:
+                    return False
+                stack[depth, 0], stack[depth, 1], stack[depth, 2] = first, last, before
+                i += 1
+    return rooted and depth == 0
+
+
+@lean_kernel
+def check_documents(data: Any, bounds: Any, stack: Any, declared: Any, found: Any, ordinary: Any) -> None:
+    """Sets for each document, the bytes between two bounds, whether it is ordinary."""
+    name = stack[0]
+    for document in range(len(bounds) - 1):
+        ordinary[document] = _is_ordinary(data, bounds[document], bounds[document + 1], stack, declared, found, name)

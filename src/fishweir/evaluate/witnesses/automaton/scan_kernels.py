@@ -1,0 +1,233 @@
+"""Scanning the bytes of XML, compiled: what the check and the walk have in common.
+
+All of it is for bytes that are known to be well formed; the check (check_kernels.py) uses only what stays inside of
+`stop` in any case. Eight bytes are looked at together where one of a few marks is sought.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fishweir.evaluate.jit import inlined, lean_kernel, trailing_zeros, word_at
+
+TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
+BANG, QUOTE, HASH, AMP, APOSTROPHE, DASH, SLASH = 33, 34, 35, 38, 39, 45, 47
+COLON, SEMICOLON, LESS, EQUALS, GREATER, QUESTION, OPENING, CLOSING = 58, 59, 60, 61, 62, 63, 91, 93
+
+ONES, TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_LESSES, _GREATERS = ONES * np.uint64(LESS), ONES * np.uint64(GREATER)
+_QUOTES, _APOSTROPHES = ONES * np.uint64(QUOTE), ONES * np.uint64(APOSTROPHE)
+
+
+@inlined
+def zero_bytes(word: Any) -> Any:
+    """The top bit of each byte that is zero; of those behind the first such byte it may be wrong."""
+    return (word - ONES) & ~word & TOPS
+
+
+@lean_kernel
+def next_less(data: Any, i: int, stop: int) -> int:
+    """The place of the next `<`, or `stop`."""
+    while i + 8 <= stop:
+        found = zero_bytes(word_at(data, i) ^ _LESSES)
+        if found:
+            return i + (trailing_zeros(found) >> 3)
+        i += 8
+    while i < stop and data[i] != LESS:
+        i += 1
+    return i
+
+
+@lean_kernel
+def tag_end(data: Any, i: int, stop: int) -> int:
+    """The place of the `>` that ends a tag; one inside of a value does not."""
+    while i < stop:
+        while i + 8 <= stop:
+            word = word_at(data, i)
+            found = (
+                zero_bytes(word ^ _GREATERS) | zero_bytes(word ^ _QUOTES) | zero_bytes(word ^ _APOSTROPHES)
+            )  # each is right about its own first byte, and the least is one of these
+            if found:
+                i += trailing_zeros(found) >> 3
+                break
+            i += 8
+        mark = data[i]
+        if mark == GREATER:
+            return i
+        i += 1
+        if mark == QUOTE or mark == APOSTROPHE:
+            while i < stop and data[i] != mark:
+                i += 1
+            i += 1
+    return stop
+
+
+@inlined
+def after(data: Any, i: int, stop: int, one: int, two: int) -> int:
+    """The place after the next `one two >`, or `stop`."""
+    while i < stop and not (data[i] == GREATER and data[i - 1] == two and data[i - 2] == one):
+        i += 1
+    return min(i + 1, stop)
+
+
+@inlined
+def after_other(data: Any, i: int, stop: int) -> int:
+    """The place after a comment, a CDATA section or a processing instruction that begins here."""
+    if data[i + 1] == QUESTION:
+        i += 3
+        while i < stop and not (data[i] == GREATER and data[i - 1] == QUESTION):
+            i += 1
+        return min(i + 1, stop)
+    if data[i + 2] == DASH:
+        return after(data, i + 6, stop, DASH, DASH)
+    return after(data, i + 11, stop, CLOSING, CLOSING)
+
+
+@inlined
+def _is_name(data: Any, i: int, first: int, last: int) -> bool:
+    """Whether a tag has this name, from its first character on."""
+    same = data[i] == data[first]
+    k = 1
+    while same and k < last - first:
+        same = data[i + k] == data[first + k]
+        k += 1
+    after_it = data[i + last - first] if same else 0
+    return same and (after_it == GREATER or after_it == SLASH or after_it <= SPACE)
+
+
+@lean_kernel
+def skip_subtree(data: Any, i: int, stop: int, first: int, last: int) -> tuple[int, int]:
+    """From behind a start tag with the name between `first` and `last` to behind its end tag: that place, and how many
+    elements were between. Only tags of that name can end it, and no value has a `<`: the others are just counted."""
+    depth, count = 1, 0
+    while True:
+        i = next_less(data, i, stop)
+        mark = data[i + 1]
+        if mark == SLASH:
+            i += 2
+            if _is_name(data, i, first, last):
+                depth -= 1
+                if depth == 0:
+                    while data[i] != GREATER:
+                        i += 1
+                    return i + 1, count
+        elif mark == BANG or mark == QUESTION:
+            i = after_other(data, i, stop)
+        else:
+            count += 1
+            i += 1
+            if _is_name(data, i, first, last):
+                i = tag_end(data, i, stop)
+                depth += data[i - 1] != SLASH
+
+
+@inlined
+def is_space(byte: int) -> bool:
+    return byte == SPACE or byte == NEWLINE or byte == TAB or byte == RETURN
+
+
+@inlined
+def put_character(code: int, into: Any, at: int) -> int:
+    """A character as UTF-8."""
+    if code < 0x80:
+        into[at] = code
+        return at + 1
+    if code < 0x800:
+        into[at], into[at + 1] = 0xC0 | code >> 6, 0x80 | code & 0x3F
+        return at + 2
+    if code < 0x10000:
+        into[at], into[at + 1], into[at + 2] = 0xE0 | code >> 12, 0x80 | code >> 6 & 0x3F, 0x80 | code & 0x3F
+        return at + 3
+    into[at], into[at + 1] = 0xF0 | code >> 18, 0x80 | code >> 12 & 0x3F
+    into[at + 2], into[at + 3] = 0x80 | code >> 6 & 0x3F, 0x80 | code & 0x3F
+    return at + 4
+
+
+@lean_kernel
+def referred(data: Any, first: int, last: int) -> int:
+    """The character that `&...;` stands for, by what is between; -1 for one that XML does not know by itself."""
+    length = last - first
+    if length < 2:
+        return -1
+    one, two = data[first], data[first + 1]
+    if one == HASH:
+        base = 16 if two == 120 else 10
+        begin = first + 2 if two == 120 else first + 1
+        code = 0
+        for i in range(begin, last):
+            byte = int(data[i])
+            digit = byte - 48 if byte < 58 else (byte | 32) - 87 if byte > 64 else -1
+            if digit < 0 or digit >= base or code > 0x10FFFF:
+                return -1
+            code = code * base + digit
+        return code if begin < last else -1
+    if length == 2:
+        return -1 if two != 116 else LESS if one == 108 else GREATER if one == 103 else -1
+    if length == 3:
+        return AMP if one == 97 and two == 109 and data[first + 2] == 112 else -1
+    if length == 4 and two == 117 and data[first + 2] == 111 and data[first + 3] == 116:
+        return QUOTE if one == 113 else -1
+    if length == 4 and two == 112 and data[first + 2] == 111 and data[first + 3] == 115:
+        return APOSTROPHE if one == 97 else -1
+    return -1
+
+
+@lean_kernel
+def take_text(data: Any, i: int, stop: int, into: Any, at: int) -> tuple[int, int]:
+    """Character data up to the next `<`: that place, and where its copy ends. References are resolved, and the end of
+    a line is one newline."""
+    while i < stop:
+        byte = data[i]
+        if byte == LESS:
+            break
+        if byte == AMP:
+            end = i + 2
+            while data[end] != SEMICOLON:
+                end += 1
+            at = put_character(referred(data, i + 1, end), into, at)
+            i = end
+        elif byte == RETURN:
+            if i + 1 >= stop or data[i + 1] != NEWLINE:
+                into[at] = NEWLINE
+                at += 1
+        else:
+            into[at] = byte
+            at += 1
+        i += 1
+    return i, at
+
+
+@lean_kernel
+def take_verbatim(data: Any, i: int, stop: int, into: Any, at: int) -> int:
+    """The content of a CDATA section; where its copy ends."""
+    while i < stop:
+        if data[i] != RETURN:
+            into[at] = data[i]
+            at += 1
+        elif data[i + 1] != NEWLINE:
+            into[at] = NEWLINE
+            at += 1
+        i += 1
+    return at
+
+
+@lean_kernel
+def take_value(data: Any, i: int, stop: int, into: Any, at: int) -> int:
+    """The value of an attribute, white space as XML normalizes it; where its copy ends."""
+    while i < stop:
+        byte = data[i]
+        if byte == AMP:
+            end = i + 2
+            while data[end] != SEMICOLON:
+                end += 1
+            at = put_character(referred(data, i + 1, end), into, at)
+            i = end
+        elif byte == RETURN and data[i + 1] == NEWLINE:
+            pass  # the newline becomes the space
+        else:
+            into[at] = SPACE if byte < SPACE else byte
+            at += 1
+        i += 1
+    return at

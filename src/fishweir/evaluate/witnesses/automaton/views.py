@@ -1,0 +1,42 @@
+"""Views: the automaton without its suspended paths.
+
+In: the paths of the automaton and those that are suspended. Out: a View: the trie nodes that the other paths use. The
+states of a view go only through these nodes (states.py), so a subtree that only suspended paths need is skipped like
+one that no path needs. It is the disabling of transitions of utility-driven shedding, section 6.1; the walk itself
+stays the same. A document is walked with a view by beginning at its start state, so that switching costs nothing (6.3).
+
+A suspended path that ends where another one passes stays in the view: it is found at no cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from fishweir.evaluate.witnesses.automaton.compiled import Compiled
+from fishweir.evaluate.witnesses.automaton.trie import KINDS, ROOT, Kind, Trie
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class View:
+    """The nodes that are still looked for, and by kind of edge those that such an edge to one of them leaves."""
+
+    nodes: frozenset[int]
+    leaving: Mapping[Kind, frozenset[int]]
+
+    def seeks(self, compiled: Compiled) -> bool:
+        """Whether the end of a path is looked for."""
+        return compiled.trunk.last in self.nodes
+
+
+def view_without(trie: Trie, paths: Mapping[int, Compiled], suspended: Collection[int]) -> View:
+    """The view of all paths but some."""
+    nodes = {ROOT}
+    for path, compiled in paths.items():
+        if path not in suspended:
+            nodes.update(compiled.uses)
+    leaving: dict[Kind, set[int]] = {kind: set() for kind in KINDS}
+    for node in nodes - {ROOT}:
+        above, kind, _ = trie.steps[node]
+        leaving[kind].add(above)
+    return View(frozenset(nodes), {kind: frozenset(found) for kind, found in leaving.items()})

@@ -1,0 +1,143 @@
+"""The queries of `register_many`: one text, many rows, parsed once.
+
+In come a text with placeholders and rows, out come queries, those that differ in name and constants only together
+(algebra/alike.py). The first row is rendered and parsed as any statement. The skeleton cache then knows which literals
+are constants; where each placeholder is the name or lies within a literal, the other rows differ in nothing else, and
+their constants are read from the columns. That is right because the values of a placeholder are literals of one kind,
+which stand where another one stood (skeleton.py). In all other cases each row is parsed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, islice, pairwise, repeat
+
+from fishweir.algebra.alike import Alike, runs
+from fishweir.algebra.feeds import CreateFeed, to_query
+from fishweir.algebra.nodes import Constant, CreateQuery
+from fishweir.errors import QueryError
+from fishweir.languages.bulk import Missing, Part, Row, compile_text, render_rows
+from fishweir.languages.lexical import to_constant
+from fishweir.languages.script import parse_script, shared_cache
+from fishweir.languages.skeleton import Reader
+
+CHUNK = 20_000
+Outs = list[Sequence[str] | str]
+"""By part of the text what each row has there, or what all have."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Literal:
+    """A literal of the statements: what each row has there, or what all have; and the placeholders within it."""
+
+    texts: Sequence[str] | str
+    parts: Sequence[int] = ()
+    is_whole: bool = False
+    """Whether it is one placeholder and nothing else."""
+
+    def constants(self, read: Reader, count: int) -> Sequence[Constant | None]:
+        if isinstance(self.texts, str):
+            return [read(self.texts)] * count
+        if self.is_whole and read is to_constant:
+            numbers = list(map(float, self.texts))
+            return numbers if all(map(math.isfinite, numbers)) else [None]
+        return [read(text) for text in self.texts]
+
+
+def parse_rows(text: str, rows: Iterable[Row], now: float) -> Iterator[Alike]:
+    """The queries of all rows, in their order. QueryError names the row of an impossible value."""
+    text = text.strip().removesuffix(";").rstrip()
+    source, done, columns = iter(rows), 0, list[str]()
+    while chunk := list(islice(source, CHUNK)):
+        if not done and isinstance(chunk[0], Mapping):
+            columns = list(chunk[0])
+        found = _alike(text, columns, chunk, now)
+        if found is not None:
+            yield found
+        else:
+            yield from runs(_one_by_one(text, columns, chunk, done, now), CHUNK)
+        done += len(chunk)
+
+
+def _one_by_one(
+    text: str, columns: Sequence[str], rows: Sequence[Row], before: int, now: float
+) -> Iterator[CreateQuery]:
+    for rendered in render_rows(text, rows, columns, before):
+        for statement in parse_script(rendered, now):
+            if not isinstance(statement, CreateQuery) and (not isinstance(statement, CreateFeed) or statement.replace):
+                raise QueryError(f"register_many takes queries and feeds only: {rendered[:80]}")
+            yield to_query(statement)
+
+
+def _alike(text: str, columns: Sequence[str], rows: Sequence[Row], now: float) -> Alike | None:
+    """The queries of some rows in columns; None where they are not alike, or not known to be."""
+    parts = compile_text(text, columns)
+    try:
+        outs: Outs = [part if isinstance(part, str) else part.all(rows) for part in parts]
+    except (KeyError, TypeError, Missing):
+        return None
+    first = "".join([out if isinstance(out, str) else out[0] for out in outs])
+    statements = parse_script(first, now)
+    cut, slots, structural = shared_cache().slots(first) or (None, (), ())
+    if cut is None or len(statements) != 1 or shared_cache().find(first, 1, now) != statements[0]:
+        return None
+    places = list(pairwise(accumulate((len(o if isinstance(o, str) else o[0]) for o in outs), initial=0)))
+    named = next((i for i, part in enumerate(parts) if _is_name(part) and places[i][0] == cut.named), -1)
+    literals = [_literal(first, parts, outs, places, span) for span in cut.spans()]
+    within = {i for literal in literals if literal is not None for i in literal.parts}
+    if (
+        named < 0
+        or None in literals
+        or any(isinstance(part, Part) and i != named and i not in within for i, part in enumerate(parts))
+        or any(literals[at].parts for at in structural)  # type: ignore[union-attr]
+    ):
+        return None
+    none = _Literal("")
+    read = [(literals[at] if literals else none).constants(reader, len(rows)) for at, reader in slots]  # type: ignore[union-attr]
+    if any(None in column for column in read):
+        return None
+    constants = list(zip(*read, strict=True)) if read else [()] * len(rows)
+    texts = list(map("".join, zip(*(repeat(o, len(rows)) if isinstance(o, str) else o for o in outs), strict=True)))
+    return Alike(to_query(statements[0]), outs[named], texts, constants)
+
+
+def _is_name(part: str | Part) -> bool:
+    return isinstance(part, Part) and part.kind == "name"
+
+
+def _literal(
+    first: str, parts: Sequence[str | Part], outs: Outs, places: Sequence[tuple[int, int]], span: tuple[int, int]
+) -> _Literal | None:
+    """The literal at a place of the first statement; None where other rows may have something else there."""
+    start, end = span
+    covered = [i for i, (lo, hi) in enumerate(places) if lo < end and hi > start]
+    within = [i for i in covered if isinstance(parts[i], Part)]
+    if not within:
+        return _Literal(first[start:end])
+    if any(places[i][0] < start or places[i][1] > end for i in within):
+        return None
+    kinds = {part.kind for i in within if isinstance(part := parts[i], Part)}
+    if kinds == {"literal"} and len(within) == 1:
+        (only,) = within
+        quoted = outs[only][0][0] == "'"
+        if not all((out[0] == "'") is quoted and (quoted or out[0] in "+-.0123456789") for out in outs[only]):
+            return None
+        if places[only] == span:
+            return _Literal(outs[only], within, True)
+        if quoted or first[start] != ">":
+            return None
+    elif kinds != {"quoted"}:
+        return None
+    pieces = [_inside(outs[i], start - places[i][0], end - places[i][0]) for i in covered]
+    return _Literal(list(map("".join, zip(*(_repeated(p) for p in pieces), strict=False))), within)
+
+
+def _inside(out: Sequence[str] | str, start: int, end: int) -> Sequence[str] | str:
+    """Of a text that all rows share, what lies between two places."""
+    return out[max(0, start) : end] if isinstance(out, str) else out
+
+
+def _repeated(out: Sequence[str] | str) -> Iterable[str]:
+    return repeat(out) if isinstance(out, str) else out

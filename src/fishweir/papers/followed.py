@@ -1,0 +1,80 @@
+"""Numbers for retained documents that stay the same from one micro-batch to the next.
+
+In: the runs of each probe, which the engine merges and drops as it sees fit. Out: a number for each document, and where
+the document of a number is now. What a published algorithm keeps between batches (relations, views, windows) names
+documents by these numbers, so that a batch costs its own documents. Where the runs are not those known so far and new
+ones, as in another process or when a micro-batch is repeated, or where most documents are gone, it starts over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.join.state import Run
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The runs of one probe, the new one last."""
+
+    numbers: Sequence[Ints]
+    """Of each run, the numbers of its documents."""
+    restarted: bool
+    """Whether what is kept of earlier batches has to be made anew of the old runs."""
+    _first: Ints
+    _places: Ints
+
+    def there(self, numbers: Ints) -> NDArray[np.bool_]:
+        """Whether the documents of these numbers are still retained."""
+        return self._places[numbers] >= 0
+
+    def locate(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """The run of each number, and the document in that run."""
+        places = self._places[numbers]
+        runs = np.searchsorted(self._first, places, "right") - 1
+        return runs, places - self._first[runs]
+
+
+class Follower:
+    """Numbers documents, one probe after the other."""
+
+    def __init__(self) -> None:
+        self._keys, self._numbers, self._next = np.empty(0, np.int64), np.empty(0, np.int64), 0
+
+    def follow(self, old: Sequence[Run], new: Run) -> Followed:
+        before, after = _keys(old), _keys([new])
+        known = self._number_of(before)
+        restarted = bool((known < 0).any() or (self._number_of(after) >= 0).any() or 2 * len(before) < len(self._keys))
+        if restarted:
+            self._keys, self._numbers, self._next = np.empty(0, np.int64), np.empty(0, np.int64), 0
+            self._add(before)
+        self._add(after)
+        numbers = self._number_of(np.append(before, after))
+        first = np.append(0, np.cumsum([len(run) for run in (*old, new)]))
+        places = np.full(self._next, -1)
+        places[numbers] = np.arange(len(numbers))
+        return Followed(np.split(numbers, first[1:-1]), restarted, first[:-1], places)
+
+    def _add(self, keys: Ints) -> None:
+        keys = np.append(self._keys, keys)
+        numbers = np.append(self._numbers, np.arange(self._next, self._next + len(keys) - len(self._keys)))
+        order = np.argsort(keys, kind="stable")
+        self._keys, self._numbers, self._next = keys[order], numbers[order], int(numbers.max(initial=-1)) + 1
+
+    def _number_of(self, keys: Ints) -> Ints:
+        """-1 where a document is not known."""
+        if not len(self._keys):
+            return np.full(len(keys), -1)
+        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[at] == keys, self._numbers[at], -1)
+
+
+def _keys(runs: Sequence[Run]) -> Ints:
+    """Stream and number of each document, as one number."""
+    parts = [(run.streams.astype(np.int64) << 40) | run.numbers for run in runs]
+    return np.concatenate([np.empty(0, np.int64), *parts])

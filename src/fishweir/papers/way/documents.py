@@ -1,0 +1,167 @@
+"""Part `documents`: what a document costs, by the size of the micro-batch and of the set of queries, against peers.
+
+Fishweir and the peers take the same documents in turns; before anything is measured, their answers are compared.
+Processor time is that of all processes: the driver, the JVM and Python workers.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fishweir.engine.weir import Weir
+from fishweir.papers.experiment.figures import Target
+from fishweir.papers.way.join_work import JoinWork
+from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, running, wait_for
+from fishweir.papers.way.peers import Answer, Missing
+from fishweir.papers.way.processor import Spent, Stopwatch
+from fishweir.papers.way.work import STREAM, WORKS, Pairs, Work
+
+CLOSELY = 2_000
+"""Documents up to which all results are compared before anything is measured."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    queries: tuple[int, ...]
+    documents: tuple[int, ...]
+    rounds: int
+
+
+WHOLE = Sizes((1_000, 100_000, 1_000_000), (1, 100, 2_000, 20_000), 3)
+QUICK = Sizes((1_000, 10_000), (1, 100, 2_000), 2)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Microseconds a document; `workers_share` is that of Python workers in the processor time."""
+
+    work: str
+    queries: int
+    documents: int
+    contestant: str
+    processor_us: float
+    wall_us: float
+    matches: float
+    workers_share: float | None = None
+
+    def point(self) -> tuple[str, float, float | None]:
+        return f"{self.work}, {self.documents} documents, {self.contestant}", self.queries, self.matches
+
+
+def measure(setting: Setting) -> Measured:
+    sizes, measured = setting.sizes_of("documents", WHOLE, QUICK), Measured()
+    for work in WORKS:
+        for queries in sizes.queries:
+            setting.say(f"{work.name}, {queries:,} queries")
+            with peers_of(work, queries, measured) as peers:
+                measured.figures += compare(setting.spark, work, queries, sizes, peers)
+    measured.targets = targets(measured.figures)
+    return measured
+
+
+@contextmanager
+def peers_of(work: Work, queries: int, measured: Measured) -> Iterator[dict[str, Answer]]:
+    """The peers that can take so many queries and are installed here, by name."""
+    rows = work.rows(queries)
+    with ExitStack() as stack:
+        found = {}
+        for peer in work.peers:
+            if queries <= peer.most:
+                try:
+                    found[peer.name] = stack.enter_context(peer.answering(rows))
+                except Missing as reason:
+                    measured.notes += [note] if (note := f"without {peer.name}: {reason}") not in measured.notes else []
+        yield found
+
+
+def compare(spark: Any, work: Work, queries: int, sizes: Sizes, peers: dict[str, Answer]) -> list[Figure]:
+    """Fishweir and the peers on the same documents, in turns; all must give the same pairs."""
+    figures = []
+    with running(spark, work, queries, max(sizes.documents)) as weir:
+        for size in sizes.documents:
+            spent: dict[str, list[Spent]] = {name: [] for name in (FISHWEIR, *peers)}
+            matches = 0
+            for turn in range(sizes.rounds + 1):
+                documents = work.documents(size, 100 + turn)
+                watch = Stopwatch()
+                weir.publish(STREAM, documents)
+                wait_for(weir)
+                spent[FISHWEIR].append(watch.spent())
+                found = {}
+                for name, peer in peers.items():
+                    watch = Stopwatch()
+                    found[name] = peer(documents)
+                    spent[name].append(watch.spent())
+                if turn == 0:
+                    check(weir, work, size, found)
+                matches += len(next(iter(found.values())))
+            each = matches / size / (sizes.rounds + 1)
+            figures += [figure(work, queries, size, name, some[1:], each) for name, some in spent.items()]
+    return figures
+
+
+def check(weir: Weir, work: Work, size: int, found: dict[str, Pairs]) -> None:
+    """The results of the documents that came last are those of each peer."""
+    pairs = newest_pairs(weir, size) if size <= CLOSELY else next(iter(found.values()))
+    for name, wanted in found.items():
+        assert pairs == wanted, f"{work.name}: {len(pairs)} results, {name} has {len(wanted)} or other ones"
+
+
+def newest_pairs(weir: Weir, size: int) -> Pairs:
+    first = sum(commit.documents for commit in weir.table.commits()) - size + 1
+    ids = {f"{STREAM}-{first + place}": place for place in range(size)}
+    return {(result.query, ids[result.documents[0]]) for result in weir.results() if result.documents[0] in ids}
+
+
+def figure(work: Work | JoinWork, queries: int, size: int, who: str, spent: Sequence[Spent], matches: float) -> Figure:
+    processor, wall = (statistics.median(getattr(one, name) for one in spent) for name in ("processor", "wall"))
+    share = statistics.median(one.workers / one.processor if one.processor else 0.0 for one in spent)
+    shown = round(share, 3) if who == FISHWEIR else None
+    return Figure(work.name, queries, size, who, processor / size * 1e6, wall / size * 1e6, matches, shown)
+
+
+def targets(figures: Sequence[Figure]) -> list[Target]:
+    goals = []
+    for own in (f for f in figures if f.contestant == FISHWEIR):
+        where = f"{own.work}, {own.queries:,} queries"
+        if own.documents == 2_000:
+            for peer in figures:
+                same = (peer.work, peer.queries, peer.documents) == (own.work, own.queries, own.documents)
+                if same and peer is not own:
+                    ratio = peer.processor_us / own.processor_us
+                    goals.append(Target(f"{where}: ahead of {peer.contestant}", f"{ratio:.2f} times", ratio > 1))
+        if own.documents == 20_000 and own.workers_share is not None:
+            measured = f"{100 * own.workers_share:.0f}%"
+            goals.append(Target(f"{where}: workers' share above 60%", measured, own.workers_share > 0.6))
+    return goals
+
+
+def draw(figures: Sequence[Figure], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    plot, axes = pyplot.subplots(1, len(WORKS), figsize=(11, 4))
+    for work, axis in zip(WORKS, axes, strict=True):
+        own = [f for f in figures if f.work == work.name]
+        for who, queries in sorted({(f.contestant, f.queries) for f in own}):
+            line = [f for f in own if f.contestant == who and f.queries == queries]
+            axis.loglog(
+                [f.documents for f in line], [f.processor_us for f in line], marker="o", label=f"{who}, {queries:,}"
+            )
+        axis.set_title(work.name)
+        axis.set_xlabel("documents a micro-batch")
+        axis.set_ylabel("processor time a document, us")
+        axis.legend(fontsize=7)
+    plot.tight_layout()
+    plot.savefig(path, dpi=120)
+    pyplot.close(plot)
+
+
+PART = Part("documents", "What a document costs", measure, draw)

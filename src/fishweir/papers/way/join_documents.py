@@ -1,0 +1,108 @@
+"""Part `joins`: what a document costs that is joined with others, against DuckDB with the queries as data.
+
+Both take the same documents in turns and retain them from round to round; the results of the first round are compared,
+and the rounds after it, which fill what the windows reach, are not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from fishweir.engine.weir import Weir
+from fishweir.papers.way.documents import Figure, figure, targets
+from fishweir.papers.way.join_work import JOIN_WORKS, Arrivals, JoinWork
+from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, home_folder, wait_for
+from fishweir.papers.way.processor import Spent, Stopwatch
+
+PEER = "DuckDB, queries as data"
+FIRST = 1_000
+"""Documents of the rounds that are not measured."""
+
+Answer = Callable[[Sequence[Arrivals]], pa.Table]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    queries: tuple[int, ...]
+    """Of each of the works."""
+    documents: tuple[int, ...]
+    """Of a round."""
+    filled: int
+    """Documents that come before anything is measured."""
+    rounds: int
+
+
+WHOLE = Sizes((100_000, 100_000, 1_000), (100, 1_000, 2_000, 20_000), 10_000, 3)
+QUICK = Sizes((2_000, 2_000, 200), (100, 2_000), 2_000, 1)
+
+
+def measure(setting: Setting) -> Measured:
+    sizes, measured = setting.sizes_of("joins", WHOLE, QUICK), Measured()
+    for work, queries in zip(JOIN_WORKS, sizes.queries, strict=True):
+        setting.say(f"{work.name}, {queries:,} queries")
+        with home_folder() as home, Weir(home, setting.spark, documents_per_batch=max(sizes.documents)) as weir:
+            measured.figures += compare(weir, work, queries, sizes)
+    measured.targets = targets(measured.figures)
+    return measured
+
+
+def compare(weir: Weir, work: JoinWork, queries: int, sizes: Sizes) -> Iterator[Figure]:
+    shapes = list(work.queries(queries))
+    weir.execute(work.streams)
+    for template, rows in shapes:
+        weir.register_many(template, rows)
+    weir.start()
+    weir.wait_idle()
+    with work.peer(shapes) as answer:
+        turns = Turns(weir, work, answer)
+        check(weir, work, turns.next(min(FIRST, sizes.filled))[2])
+        for _ in range(FIRST, sizes.filled, FIRST):
+            turns.next(FIRST)
+        for documents in sizes.documents:
+            own, peer, found = zip(*(turns.next(documents) for _ in range(sizes.rounds + 1)), strict=True)
+            matches = sum(map(len, found)) / documents / len(found)
+            for who, spent in ((FISHWEIR, own), (PEER, peer)):
+                yield figure(work, queries, documents, who, spent[1:], matches)
+
+
+class Turns:
+    """Rounds of documents that go on in time, which both contestants take."""
+
+    def __init__(self, weir: Weir, work: JoinWork, answer: Answer) -> None:
+        self.weir, self.work, self.answer = weir, work, answer
+        self.time = self.seed = 0
+
+    def next(self, count: int) -> tuple[Spent, Spent, pa.Table]:
+        """What both spent, and what the peer found."""
+        arrivals = self.work.arrivals(count, self.time, self.seed)
+        self.time, self.seed = self.time + count, self.seed + 1
+        watch = Stopwatch()
+        for given in arrivals:
+            if given.documents:
+                self.weir.publish(given.stream, given.documents, timestamps=given.times)
+        wait_for(self.weir)
+        own, watch = watch.spent(), Stopwatch()
+        found = self.answer(arrivals)
+        return own, watch.spent(), found
+
+
+def check(weir: Weir, work: JoinWork, wanted: pa.Table) -> None:
+    """All results so far are those of the peer."""
+    found = weir.results().to_arrow()
+    both = found["documents"].combine_chunks().flatten().to_pylist()
+    own = triples(found["query"], both[::2], both[1::2])
+    other = triples(wanted["name"], wanted["one"].to_pylist(), wanted["two"].to_pylist())
+    assert len(own) == found.num_rows, f"{work.name}: results are repeated"
+    assert own == other, f"{work.name}: {len(own)} results, {PEER} has {len(other)} or other ones"
+
+
+def triples(names: Any, ones: list[str], others: list[str]) -> set[tuple[str, frozenset[str]]]:
+    """Query and the ids of the two documents."""
+    return {(name, frozenset(pair)) for name, *pair in zip(names.to_pylist(), ones, others, strict=True)}
+
+
+PART = Part("joins", "What a document costs that is joined with others", measure)

@@ -1,0 +1,102 @@
+"""A part of the experiment: what is measured together, in a file of its own.
+
+A part is a function from a setting to what was measured. Its figures are frozen dataclasses of one class, of the part's
+own choice: their fields are the columns of its table.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fishweir.engine.weir import Weir
+from fishweir.papers.experiment.figures import Target
+from fishweir.papers.way.work import STREAM, Work
+
+FISHWEIR = "Fishweir"
+WARM = 5
+"""Micro-batches that are not measured."""
+
+
+@dataclass
+class Setting:
+    """What parts share; a session of Spark is started by the first that asks for it."""
+
+    quick: bool = False
+    say: Callable[[str], None] = lambda _: None
+    """Shows what is under way."""
+    session: Any = None
+    sizes: dict[str, Any] = field(default_factory=dict)
+    """By part, other sizes than its own: for tests."""
+
+    @cached_property
+    def spark(self) -> Any:
+        from fishweir.pipeline.spark.session import open_session
+
+        return self.session or open_session()
+
+    def close(self) -> None:
+        if self.session is None and "spark" in self.__dict__:
+            self.spark.stop()
+
+    def sizes_of(self, part: str, whole: Any, quick: Any) -> Any:
+        return self.sizes.get(part, quick if self.quick else whole)
+
+
+@dataclass
+class Measured:
+    """What a part has found."""
+
+    figures: list[Any] = field(default_factory=list)
+    targets: list[Target] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What else is to be said, such as contestants that were left out."""
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str
+    title: str
+    measure: Callable[[Setting], Measured]
+    draw: Callable[[Sequence[Any], Path], None] | None = None
+
+
+@contextmanager
+def home_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="fishweir-bench-"))
+    try:
+        yield folder / "home"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def running(spark: Any, work: Work, queries: int, size: int, **actions: Any) -> Iterator[Weir]:
+    """A home with its queries, whose job runs in the background; with an action, all queries have it."""
+    with home_folder() as folder, Weir(folder, spark, documents_per_batch=size) as weir:
+        weir.execute(work.stream)
+        template = work.template
+        for name, factory in actions.items():
+            weir.register_action(name, factory)
+            template += f" do {name}"
+        weir.register_many(template, work.rows(queries))
+        weir.start()
+        for seed in range(WARM):
+            weir.publish(STREAM, work.documents(1, seed))
+            weir.wait_idle()
+        yield weir
+
+
+def wait_for(weir: Weir) -> None:
+    """Until all that was published is committed: looked up every millisecond, which costs little."""
+    runner = weir._runner
+    assert runner is not None
+    while runner.ahead() > 0:
+        time.sleep(0.001)

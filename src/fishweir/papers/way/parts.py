@@ -1,0 +1,15 @@
+"""The parts of the experiment, in the order in which they run. A new part is a module with a `PART` and a line here."""
+
+from __future__ import annotations
+
+from fishweir.papers.way import documents, growth, join_documents, latency, results, start
+from fishweir.papers.way.part import Part
+
+PARTS: tuple[Part, ...] = (
+    latency.PART,
+    documents.PART,
+    join_documents.PART,
+    growth.PART,
+    results.PART,
+    start.PART,
+)

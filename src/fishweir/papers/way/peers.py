@@ -1,0 +1,117 @@
+"""Peers: who else answers the same, with an index over the queries.
+
+A peer is given the rows of the queries, and then documents; it says which query matches which document.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+Pairs = set[tuple[str, int]]
+"""Query and place of the document."""
+Answer = Callable[[Sequence[Any]], Pairs]
+PROCESSES = 2
+
+
+class Missing(Exception):
+    """What a peer needs is not installed here."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    name: str
+    answering: Callable[[Sequence[dict[str, Any]]], AbstractContextManager[Answer]]
+    """With the index built: a context whose value gives the pairs of some documents. Raises Missing."""
+    most: int = 10_000_000
+    """Queries that it can take in reasonable time."""
+
+
+@contextmanager
+def by_rarest_word(rows: Sequence[dict[str, Any]]) -> Iterator[Answer]:
+    with ProcessPoolExecutor(PROCESSES, initializer=_index, initargs=(rows,)) as pool:
+        list(pool.map(_rarest, [(0, [])] * PROCESSES))
+
+        def answer(documents: Sequence[str]) -> Pairs:
+            share = -(-len(documents) // PROCESSES)
+            parts = [(start, documents[start : start + share]) for start in range(0, len(documents), share)]
+            return set().union(*pool.map(_rarest, parts))
+
+        yield answer
+
+
+_by_word: dict[str, list[tuple[str, str]]] = {}
+
+
+def _index(rows: Sequence[dict[str, Any]]) -> None:
+    counts = Counter(word for row in rows for word in (row["a"], row["b"]))
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for row in rows:
+        rare, other = sorted((row["a"], row["b"]), key=lambda word: counts[word])
+        found[rare].append((other, row["name"]))
+    _by_word.clear()
+    _by_word.update(found)
+
+
+def _rarest(part: tuple[int, Sequence[str]]) -> Pairs:
+    from lxml import etree
+
+    first, documents = part
+    found: Pairs = set()
+    for place, text in enumerate(documents, first):
+        words = set((etree.fromstring(text).findtext("title") or "").split())
+        found.update((name, place) for word in words for other, name in _by_word.get(word, ()) if other in words)
+    return found
+
+
+@contextmanager
+def by_rtree(rows: Sequence[dict[str, Any]]) -> Iterator[Answer]:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("create virtual table box using rtree_i32(id, x0, x1, y0, y1)")
+    boxes = ((i, row["a"], row["b"] - 1, row["c"], row["d"] - 1) for i, row in enumerate(rows))
+    connection.executemany("insert into box values (?, ?, ?, ?, ?)", boxes)
+    within = "select id from box where x0 <= ? and x1 >= ? and y0 <= ? and y1 >= ?"
+
+    def answer(documents: Sequence[dict[str, int]]) -> Pairs:
+        found: Pairs = set()
+        for place, one in enumerate(documents):
+            cursor = connection.execute(within, (one["x"], one["x"], one["y"], one["y"]))
+            found.update((f"q{id}", place) for (id,) in cursor)
+        return found
+
+    yield answer
+    connection.close()
+
+
+@contextmanager
+def by_duckdb(rows: Sequence[dict[str, Any]]) -> Iterator[Answer]:
+    """A range join of the documents with the table of boxes, in two threads."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise Missing("duckdb is not installed") from error
+    import pyarrow as pa
+
+    connection = duckdb.connect(config={"threads": PROCESSES})
+    connection.register("boxes", pa.table({name: [row[name] for row in rows] for name in ("name", "a", "b", "c", "d")}))
+    connection.execute("create table box as select * from boxes")
+    inside = "d.x >= box.a and d.x < box.b and d.y >= box.c and d.y < box.d"
+    joined = f"select box.name, d.place from documents d join box on {inside}"
+
+    def answer(documents: Sequence[dict[str, int]]) -> Pairs:
+        columns = {name: [one[name] for one in documents] for name in ("x", "y")}
+        connection.register("documents", pa.table({**columns, "place": range(len(documents))}))
+        return set(connection.execute(joined).fetchall())
+
+    yield answer
+    connection.close()
+
+
+RAREST_WORD = Peer("Python script, rarest word, 2 processes", by_rarest_word)
+RTREE = Peer("SQLite R*Tree", by_rtree)
+DUCKDB_BOXES = Peer("DuckDB", by_duckdb)

@@ -1,0 +1,189 @@
+"""Part `results`: what a result costs those who take it: read to Arrow, one by one, of one query, appended, called.
+
+The homes are filled without Spark, since who reads them is the same. Processor time of the reading process.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fishweir import testing
+from fishweir.papers.experiment.figures import Target
+from fishweir.papers.way.part import Measured, Part, Setting, home_folder
+from fishweir.papers.way.work import BOXES, STREAM, TEXT
+
+
+@dataclass(frozen=True)
+class Sizes:
+    queries: int
+    documents: int
+    pairs: int
+    """Results of the SQL join, about."""
+    batches: int
+    """Micro-batches of the home in which one query is looked for."""
+    rounds: int
+
+
+WHOLE = Sizes(100_000, 20_000, 500_000, 1_000, 3)
+QUICK = Sizes(1_000, 500, 5_000, 20, 1)
+MOST_US_A_RESULT = {"to_arrow": 2.0, "append": 10.0, "callback": 10.0}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Microseconds a result."""
+
+    results_of: str
+    taken: str
+    results: int
+    processor_us: float
+    wall_us: float
+
+    def point(self) -> tuple[str, float, float | None]:
+        return f"{self.results_of}, {self.taken}", self.results, self.results
+
+
+def measure(setting: Setting) -> Measured:
+    sizes: Sizes = setting.sizes_of("results", WHOLE, QUICK)
+    found: list[Figure] = []
+    for name, fill in FILLED.items():
+        setting.say(name)
+        with home_folder() as folder, opened(folder) as weir:
+            fill(weir, sizes)
+            weir.run(until_idle=True)
+            found.append(best(name, "to_arrow", sizes.rounds, lambda: weir.results().to_arrow().num_rows))
+            found.append(best(name, "one by one", sizes.rounds, lambda: sum(1 for _ in weir.results())))
+    setting.say("one query among many micro-batches")
+    found.append(one_query(sizes))
+    for action in ("append", "callback"):
+        setting.say(action)
+        found.append(delivered(action, sizes))
+    return Measured(found, targets(found))
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[testing.Weir]:
+    weir = testing.open(folder, documents_per_batch=5_000)
+    with weir:
+        yield weir
+
+
+def best(name: str, taken: str, rounds: int, read: Callable[[], int]) -> Figure:
+    """The best of some rounds: the first one also looks up queries and opens files."""
+    turns = []
+    for _ in range(rounds + 1):
+        began, wall = time.process_time(), time.perf_counter()
+        count = read()
+        turns.append((time.process_time() - began, time.perf_counter() - wall))
+    processor, wall = min(turns)
+    return Figure(name, taken, count, processor / max(count, 1) * 1e6, wall / max(count, 1) * 1e6)
+
+
+def boxes(weir: testing.Weir, sizes: Sizes) -> None:
+    weir.execute(BOXES.stream)
+    weir.register_many(BOXES.template, BOXES.rows(sizes.queries))
+    weir.publish(STREAM, BOXES.documents(sizes.documents, 1))
+
+
+def texts(weir: testing.Weir, sizes: Sizes) -> None:
+    weir.execute(TEXT.stream)
+    weir.register_many(TEXT.template, TEXT.rows(sizes.queries))
+    weir.publish(STREAM, TEXT.documents(sizes.documents // 4, 1))
+
+
+def sql_join(weir: testing.Weir, sizes: Sizes) -> None:
+    """One query; each key joins 50 tuples with 50."""
+    rows, rng = sizes.pairs // 50, np.random.default_rng(1)
+    window = "[range 1000000 seconds]"
+    weir.execute(f"""create stream A (k int, a int, s string); create stream B (k int, b int);
+        create query pairs as select A.k, A.a, A.s, B.b from A {window}, B {window} where A.k = B.k""")
+    keys, times = rng.integers(0, max(1, rows // 50), (2, rows)).tolist(), [float(i) for i in range(rows)]
+    weir.publish("A", [{"k": k, "a": i, "s": f"text {i}"} for i, k in enumerate(keys[0])], timestamps=times)
+    weir.publish("B", [{"k": k, "b": i} for i, k in enumerate(keys[1])], timestamps=times)
+
+
+def xscl_join(weir: testing.Weir, sizes: Sizes) -> None:
+    """One query over documents; each author joins 20 books with 20 entries."""
+    documents, rng = max(sizes.pairs // 200, 20), np.random.default_rng(1)
+    weir.execute("create stream D; create query x as "
+                 "D//book->x1[.//author->x2] FOLLOWED BY{x2=x4, 1000000} D//blog->x3[.//author->x4]")  # fmt: skip
+    for tag in ("book", "blog"):
+        authors = rng.integers(0, max(1, documents // 20), documents).tolist()
+        published = [f"<{tag}><author>a{k}</author><title>t{i}</title></{tag}>" for i, k in enumerate(authors)]
+        start = 0.0 if tag == "book" else float(documents)
+        weir.publish("D", published, timestamps=[start + i for i in range(documents)])
+
+
+FILLED = {"boxes": boxes, "text filters": texts, "an SQL join": sql_join, "an XSCL join": xscl_join}
+
+
+def one_query(sizes: Sizes) -> Figure:
+    """All results of a query that has one in each tenth micro-batch; the time is that of a micro-batch."""
+    with home_folder() as folder, opened(folder) as weir:
+        weir.execute("create stream R (x int)")
+        weir.register_many("create query $name as select x from R where x = $x",
+                           [{"name": f"q{i}", "x": i} for i in range(10)])  # fmt: skip
+        for batch in range(sizes.batches):
+            weir.publish("R", [{"x": batch % 10}])
+            weir.step()
+        name = f"one query of ten, {sizes.batches:,} micro-batches"
+        one = best(name, "results(name), a micro-batch", sizes.rounds, lambda: len(list(weir.results("q3"))))
+        share = one.results / sizes.batches
+        return Figure(one.results_of, one.taken, one.results, one.processor_us * share, one.wall_us * share)
+
+
+@contextmanager
+def delivering(action: str, sizes: Sizes) -> Iterator[testing.Weir]:
+    with home_folder() as folder, opened(folder) as weir:
+        weir.execute(BOXES.stream)
+        weir.action("callback", _heard)
+        target = "callback" if action == "callback" else f"append '{folder.parent / 'results.jsonl'}'"
+        weir.register_many(f"{BOXES.template} do {target}", BOXES.rows(sizes.queries))
+        yield weir
+
+
+def _heard(_: Any) -> None:
+    """What a result means to its receiver is not measured."""
+
+
+def delivered(action: str, sizes: Sizes) -> Figure:
+    """From the commit until all results of its micro-batch are delivered, every query with the same action."""
+    turns: list[tuple[float, float, int]] = []
+    with delivering(action, sizes) as weir:
+        office = weir._office
+        step = office.step
+
+        def timed() -> int:
+            began, wall = time.process_time(), time.perf_counter()
+            count = step()
+            turns.append((time.process_time() - began, time.perf_counter() - wall, count))
+            return count
+
+        office.step = timed  # type: ignore[method-assign]
+        for seed in range(sizes.rounds + 1):
+            weir.publish(STREAM, BOXES.documents(min(5_000, sizes.documents), seed))
+            while weir.step():
+                continue
+    processor, wall, count = min((turn for turn in turns if turn[2]), key=lambda turn: turn[0] / turn[2])
+    name = f"boxes, {sizes.queries:,} actions"
+    return Figure(name, action, count, processor / max(count, 1) * 1e6, wall / max(count, 1) * 1e6)
+
+
+def targets(figures: list[Figure]) -> list[Target]:
+    goals = []
+    for one in figures:
+        most = MOST_US_A_RESULT.get(one.taken)
+        if most is not None:
+            name = f"{one.results_of}, {one.taken}: at most {most:g} us a result"
+            goals.append(Target(name, f"{one.processor_us:.2f} us", one.processor_us <= most))
+    return goals
+
+
+PART = Part("results", "What a result costs those who take it", measure)

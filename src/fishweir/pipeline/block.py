@@ -1,0 +1,146 @@
+"""A block: results of some rows, whoever wants them, with the documents that they are over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fishweir.evaluate.arrays import Ints
+from fishweir.intake.log import StreamLog
+from fishweir.pipeline.cuts import NO_CUTS, Cuts
+from fishweir.pipeline.expand import Entries
+from fishweir.pipeline.home import Home, open_log
+from fishweir.pipeline.outputs import Constructed, ResultDocuments, constructed, is_bound_when_read
+from fishweir.pipeline.result import QueryLike
+from fishweir.pipeline.row_lists import first_of
+from fishweir.pipeline.taken import TakenDocument, taken_of
+from fishweir.shedding.reduced import Cut
+
+Place = tuple[int, int]
+"""Stream and number of a document."""
+
+
+class Block:
+    """Some entries: results of rows, whoever wants them."""
+
+    def __init__(self, home: Home, rows: pa.Table, entries: Entries, some: slice, cuts: Cuts = NO_CUTS) -> None:
+        self.home, self.cuts = home, cuts
+        used, self.at = np.unique(entries.rows[some], return_inverse=True)
+        self.rows = rows.take(pa.array(used)) if len(used) < len(rows) else rows
+        self.others = entries.others[some]
+        self.last = entries.documents[some]
+        self._logs: dict[int, StreamLog] = {}
+        self.each = self.rows.column("each").to_numpy().astype(np.bool_)
+        since = self.rows.column("since").combine_chunks().fill_null(np.iinfo(np.int64).max)
+        self.since = since.to_numpy(zero_copy_only=False)
+
+    def log(self, stream: int) -> StreamLog:
+        if stream not in self._logs:
+            self._logs[stream] = open_log(self.home.streams, stream)
+        return self._logs[stream]
+
+    @cached_property
+    def alone(self) -> NDArray[np.bool_]:
+        """By row, whether a result shows its own document only: a selection, or an item with its annotation."""
+        found = self.rows.column("others").is_null().to_numpy() | self.rows.column("joins").is_valid().to_numpy()
+        return np.asarray(found, np.bool_)
+
+    @cached_property
+    def own(self) -> Ints:
+        """By row, stream and number of its own document."""
+        streams, numbers = (self.rows.column(name).to_numpy() for name in ("stream", "document"))
+        return np.stack([streams.astype(np.int64), numbers], axis=1)
+
+    @cached_property
+    def other_streams(self) -> Ints:
+        """By row, the stream of the first other document."""
+        return first_of(self.rows, "other_streams")
+
+    @cached_property
+    def newer_first(self) -> NDArray[np.bool_]:
+        """By row, whether the document of the second side is the earlier one."""
+        found = pc.equal(pc.list_element(self.rows.column("order").combine_chunks(), 0), 1).fill_null(False)
+        return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
+
+    def listed(self, column: str) -> list[Any]:
+        """A column of the rows, as Python has it."""
+        if column not in self._lists:
+            self._lists[column] = self.rows.column(column).to_pylist()
+        return self._lists[column]
+
+    @cached_property
+    def _lists(self) -> dict[str, list[Any]]:
+        return {}
+
+    def places(self, entry: int) -> list[Place]:
+        """Stream and number of the document of each side, and behind them of those that were collected."""
+        at = int(self.at[entry])
+        own = (self.listed("stream")[at], self.listed("document")[at])
+        if self.each[at]:
+            other = (self.listed("other_streams")[at][0], int(self.others[entry]))
+            return [other, own] if self.listed("side")[at] else [own, other]
+        return [own, *zip(self.listed("other_streams")[at] or (), self.listed("others")[at] or (), strict=True)]
+
+    def key(self, entry: int, shape: Any) -> tuple[Any, ...]:
+        """What is the same of equal results: a pair is the same from either side."""
+        nodes = self.listed("nodes")[int(self.at[entry])]
+        return *self.places(entry), None if nodes is None or is_bound_when_read(shape) else tuple(nodes)
+
+    def taken(self, entry: int) -> list[TakenDocument]:
+        return [self.documents[place] for place in self.places(entry)]
+
+    @cached_property
+    def documents(self) -> dict[Place, TakenDocument]:
+        """All documents of its results."""
+        own = self.own[self.at]
+        each = self.each[self.at]
+        others = np.stack([self.other_streams[self.at], self.others], axis=1)[each]
+        together = [place for at in np.flatnonzero(~self.each & self._has_others) for place in self._together(int(at))]
+        found = np.concatenate([own, others, np.array(together, np.int64).reshape(-1, 2)])
+        documents: dict[Place, TakenDocument] = {}
+        for stream in np.unique(found[:, 0]).tolist():
+            numbers = np.unique(found[found[:, 0] == stream, 1])
+            taken = taken_of(self.log(stream), stream, numbers)
+            documents |= {(stream, number): one for number, one in zip(numbers.tolist(), taken, strict=True)}
+        return documents
+
+    @cached_property
+    def _has_others(self) -> NDArray[np.bool_]:
+        return np.asarray(self.rows.column("others").is_valid().to_numpy(), np.bool_)
+
+    def _together(self, at: int) -> list[Place]:
+        """The others of a row that all belong to one result."""
+        return list(zip(self.listed("other_streams")[at] or (), self.listed("others")[at] or (), strict=True))
+
+    def shown(self, entry: int, taken: Sequence[TakenDocument]) -> tuple[list[str], int | None]:
+        """The ids of the documents by time, and the origin of a single one."""
+        at = int(self.at[entry])
+        sides = taken[:1] if self.listed("joins")[at] is not None else taken
+        ids = [sides[side].id for side in self.listed("order")[at] or range(len(sides))]
+        return ids, sides[0].origin if len(sides) == 1 else None
+
+    def made(self, entry: int, query: QueryLike, taken: list[TakenDocument]) -> list[Constructed]:
+        """What a query shows of the entry."""
+        at = int(self.at[entry])
+        collected: list[tuple[int, TakenDocument]] = []
+        if (joins := self.listed("joins")[at]) is not None:
+            taken, collected = taken[:1], list(zip(joins, taken[1:], strict=True))
+        found = ResultDocuments(taken, self.listed("nodes")[at], collected, self.cut(entry, query))
+        return constructed(query.shape, query.constants, found)
+
+    def cut(self, entry: int, query: QueryLike) -> Cut | None:
+        """What is left of a query's output for the entry; None where it is whole."""
+        if not self.cuts:
+            return None
+        stream, number = self.own[int(self.at[entry])].tolist()
+        return self.cuts.of(stream, number, query.preferred, query.shape)
+
+    def has_cuts(self, entries: Ints) -> bool:
+        """Whether a document of some entries lost patterns."""
+        return bool(self.cuts) and self.cuts.holds(self.own[self.at[entries]])

@@ -1,0 +1,126 @@
+"""Which queries may have rows in a micro-batch, in a few numbers: who reads one query's results opens no other files.
+
+In: result rows, when they are written. Out: for each group, named set and list that rows name queries by, the positions
+that occur, as at most `MOST` intervals; gaps that are too many are filled, so the index may say yes where there is
+nothing, never no where there is something. Where rows name more than `MOST_NAMES`, it says nothing. Commits have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.plan.plan import cached_segment
+from fishweir.pipeline.row_lists import flat_of
+
+MOST, MOST_NAMES = 16, 64
+GROUP, SET, LISTED = "group ", "set ", "listed"
+
+Index = dict[str, list[int]]
+"""By what names queries, the ends of intervals: from, to, from, to."""
+
+
+def indexed(rows: pa.Table) -> Index | None:
+    """The index of some rows; None where they name too much."""
+    found: Index = {}
+    for name, lo, hi in _named(rows):
+        found[name] = intervals(lo, hi)
+        if len(found) > MOST_NAMES:
+            return None
+    return found
+
+
+def merged(one: Index | None, other: Index | None) -> Index | None:
+    if one is None or other is None:
+        return None
+    found = dict(one)
+    for name, ends in other.items():
+        before = found.get(name)
+        found[name] = ends if before is None else _both(before, ends)
+    return found if len(found) <= MOST_NAMES else None
+
+
+def intervals(lo: Ints, hi: Ints) -> list[int]:
+    """The union of some slices as few ascending intervals; the smallest gaps are filled where there are too many."""
+    order = np.argsort(lo, kind="stable")
+    lo, reach = lo[order], np.maximum.accumulate(hi[order])
+    gaps = lo[1:] - reach[:-1]
+    cuts = np.flatnonzero(gaps > 0)
+    if len(cuts) >= MOST:
+        cuts = np.sort(cuts[np.argsort(gaps[cuts], kind="stable")[-(MOST - 1) :]])
+    ends = np.stack([lo[np.concatenate([[0], cuts + 1])], reach[np.concatenate([cuts, [len(lo) - 1]])]], axis=1)
+    return ends.ravel().tolist()  # type: ignore[no-any-return]
+
+
+def _both(one: list[int], other: list[int]) -> list[int]:
+    ends = np.array([*one, *other], np.int64)
+    return intervals(ends[::2], ends[1::2])
+
+
+def _named(rows: pa.Table) -> Iterator[tuple[str, Ints, Ints]]:
+    """What names queries, with the slices of it that rows have."""
+    row, flat = flat_of(rows, "slices")
+    if len(flat):
+        of, groups = row[::2], rows.select(["segment", "group"]).take(pa.array(np.unique(row)))
+        at = np.searchsorted(np.unique(row), of)
+        segments = groups.column("segment").combine_chunks().dictionary_encode()
+        codes = segments.indices.to_numpy().astype(np.int64)[at]
+        places = groups.column("group").to_numpy().astype(np.int64)[at]
+        keys = codes * (places.max() + 1) + places
+        for key in np.unique(keys):
+            chosen = np.flatnonzero(keys == key)
+            name = f"{GROUP}{places[chosen[0]]} {segments.dictionary[int(codes[chosen[0]])].as_py()}"
+            yield name, flat[::2][chosen], flat[1::2][chosen]
+    names = rows.column("set").combine_chunks().dictionary_encode()
+    if len(names.dictionary):
+        codes = names.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        counts = rows.column("count").combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)
+        most = np.zeros(len(names.dictionary), np.int64)
+        np.maximum.at(most, codes[codes >= 0], counts[codes >= 0])
+        for name, count in zip(names.dictionary.to_pylist(), most.tolist(), strict=True):
+            yield f"{SET}{name}", np.array([0]), np.array([count])
+    _, numbers = flat_of(rows, "members")
+    if len(numbers):
+        yield LISTED, numbers, numbers + 1
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Some queries, and where they are in what rows name queries by: looked up once for all micro-batches."""
+
+    numbers: Ints
+    plan: Path
+    sets: Path
+    _places: dict[str, Ints] = field(default_factory=dict, repr=False)
+
+    def may_be_in(self, index: Mapping[str, list[int]] | None) -> bool:
+        """Whether one of them may have a result in a micro-batch with this index."""
+        return index is None or any(self._is_within(name, ends) for name, ends in index.items())
+
+    def _is_within(self, name: str, ends: list[int]) -> bool:
+        places = self._places.get(name)
+        if places is None:
+            places = self._places[name] = self._found(name)
+        if not len(places):
+            return False
+        if len(places) == 1:
+            only = int(places[0])
+            return any(lo <= only < hi for lo, hi in zip(ends[::2], ends[1::2], strict=True))
+        return bool((np.searchsorted(places, ends[::2]) < np.searchsorted(places, ends[1::2])).any())
+
+    def _found(self, name: str) -> Ints:
+        from fishweir.pipeline.writer import cached_set, set_path  # writes the index: imports this module
+
+        if name == LISTED:
+            return self.numbers
+        if name.startswith(SET):
+            members = cached_set(set_path(self.sets, name.removeprefix(SET)))
+        else:
+            group, _, segment = name.removeprefix(GROUP).partition(" ")
+            members = np.asarray(cached_segment(self.plan, segment).groups[int(group)].members)
+        return np.flatnonzero(np.isin(members, self.numbers))

@@ -1,0 +1,235 @@
+"""Results in the columns of Arrow: a line for each result, what lines have in common once.
+
+In: a batch of results. Out: a record batch. A select list over tuples is put together from one text a document
+(columns.py), what patterns bind from the parts of each document (bound_columns.py); what is left is made one by one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fishweir.algebra.values import to_text
+from fishweir.evaluate.arrays import Ints, expand
+from fishweir.pipeline.block import Block, Place
+from fishweir.pipeline.bound_columns import (
+    BINDINGS,
+    BoundColumns,
+    Side,
+    bindings_of,
+    bound_once,
+    has_columns,
+    no_bindings,
+    widths,
+)
+from fishweir.pipeline.columns import column_list, parts_of, texts
+from fishweir.pipeline.outputs import Constructed
+from fishweir.pipeline.result import QueryLike, Result
+from fishweir.pipeline.result_batch import ResultBatch
+from fishweir.pipeline.taken import ids_of, values_of
+
+SCHEMA = pa.schema([
+    ("query", pa.string()), ("documents", pa.list_(pa.string())), ("timestamp", pa.float64()),
+    ("bindings", BINDINGS), ("output", pa.string()),
+])  # fmt: skip
+
+LEFT_OUT = pa.field("left_out", pa.list_(pa.string()))
+"""There where patterns were left out."""
+
+Shown = tuple[pa.Array, pa.Array, Ints]
+"""Outputs and bindings of what is shown of some entries, and how many of them each entry has."""
+
+
+def to_record_batch(batch: ResultBatch) -> pa.RecordBatch:
+    """A line for each result, with the columns of SCHEMA."""
+    if not len(batch.entries):
+        return pa.RecordBatch.from_pylist([], SCHEMA)
+    _, firsts = batch.kinds
+    makings, making_of = np.unique(batch.made_of, return_inverse=True)
+    entries, kinds = np.divmod(makings, len(firsts))
+    starts, counts = np.zeros(len(makings), np.int64), np.ones(len(makings), np.int64)
+    outputs, bindings, filled = [], [], 0
+    for kind, query in enumerate(firsts):
+        chosen = np.flatnonzero(kinds == kind)
+        if len(chosen):
+            output, bound, count = _shown(batch.block, query, entries[chosen])
+            counts[chosen] = count
+            starts[chosen] = filled + np.cumsum(count) - count
+            filled += len(output)
+            outputs.append(output)
+            bindings.append(bound)
+    pair, at = expand(starts[making_of], (starts + counts)[making_of])
+    entry = batch.entries[pair]
+    block = batch.block
+    columns = [
+        _taken(pa.array(batch.queries.names, pa.string()), batch.of[pair]),
+        _taken(_documents(block), entry),
+        _taken(block.rows.column("timestamp").combine_chunks(), block.at[entry]),
+        _taken(pa.concat_arrays(bindings), at) if any(len(b.keys) for b in bindings) else no_bindings(len(at)),
+        _taken(pa.concat_arrays(outputs), at),
+    ]
+    if not block.cuts:
+        return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    cuts = [block.cut(e, firsts[k]) for e, k in zip(entries.tolist(), kinds.tolist(), strict=True)]
+    lacking = pa.array([list(cut.left_out) if cut else None for cut in cuts], LEFT_OUT.type)
+    columns.append(lacking.take(pa.array(making_of[pair])))
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA.append(LEFT_OUT))
+
+
+def _taken(array: pa.Array, places: Ints) -> pa.Array:
+    """The elements at some places; the array itself where those are all, in order."""
+    whole = len(places) == len(array) and bool((places == np.arange(len(places))).all())
+    return array if whole else array.take(pa.array(places))
+
+
+def _shown(block: Block, query: QueryLike, entries: Ints) -> Shown:
+    sides = None if block.has_cuts(entries) else _sides(block, entries)
+    found = (
+        None if sides is None else _selected(block, query.shape, sides) or _bound(block, query.shape, entries, sides)
+    )
+    return found or _one_by_one(block, query, entries)
+
+
+def _one_by_one(block: Block, query: QueryLike, entries: Ints) -> Shown:
+    made = [block.made(entry, query, block.taken(entry)) for entry in entries.tolist()]
+    flat = [one for some in made for one in some]
+    outputs = pa.array([_output(one) for one in flat], pa.string())
+    return outputs, bindings_of([bound for bound, _ in flat]), np.array([len(some) for some in made], np.int64)
+
+
+def _selected(block: Block, shape: Any, sides: list[Ints]) -> Shown | None:
+    """The outputs of a select list over tuples; None where that is not what the shape shows."""
+    streams = _streams(sides)
+    columns = None if streams is None else column_list(shape, [block.log(stream).stream for stream in streams])
+    if streams is None or columns is None:
+        return None
+    shown: list[Any] = []
+    for side, some in parts_of(columns):
+        distinct, of = np.unique(sides[side][:, 1], return_inverse=True)
+        values = values_of(block.log(streams[side]), distinct, [key for _, _, key in some])
+        shown += [", ", _taken(texts(some, values), of)]
+    outputs = pc.binary_join_element_wise("{", *shown[1:], "}", "")
+    return outputs, no_bindings(len(outputs)), np.ones(len(outputs), np.int64)
+
+
+def _bound(block: Block, shape: Any, entries: Ints, sides: list[Ints]) -> Shown | None:
+    """What patterns show; None where that is not what the shape shows."""
+    if not has_columns(shape) or len(sides) != len(shape.blocks):
+        return None
+    of_sides = []
+    for places in sides:
+        distinct, of = np.unique(places, axis=0, return_inverse=True)
+        documents = [block.documents[stream, number] for stream, number in distinct.tolist()]
+        of_sides.append(Side(documents, of.reshape(-1)))
+    nodes = _nodes(block, shape, entries, of_sides)
+    if nodes is None:
+        return None
+    columns = BoundColumns(shape, of_sides, nodes)
+    outputs = columns.outputs()
+    return None if outputs is None else (outputs, columns.bindings(), np.ones(len(entries), np.int64))
+
+
+def _nodes(block: Block, shape: Any, entries: Ints, sides: list[Side]) -> Ints | None:
+    """The nodes of each result: those that its row has, or what its documents bind just once."""
+    lists = block.rows.column("nodes").combine_chunks()
+    width, rows = sum(widths(shape)), block.at[entries]
+    given = lists.is_valid().to_numpy(zero_copy_only=False)[rows]
+    if not given.any():
+        return bound_once(shape, sides) if shape.windows else None
+    chosen = lists.take(pa.array(rows[given]))
+    if (chosen.value_lengths().to_numpy() < width).any():
+        return None
+    starts = chosen.offsets.to_numpy()[:-1] - chosen.offsets[0].as_py()
+    flat = chosen.flatten().to_numpy()
+    found = np.empty((len(entries), width), np.int64)
+    found[given] = flat[starts[:, None] + np.arange(width)]
+    if not given.all():
+        rest = np.flatnonzero(~given)
+        found[rest] = bound_once(shape, [_part(side, rest) for side in sides])
+    return found
+
+
+def _part(side: Side, chosen: Ints) -> Side:
+    used, of = np.unique(side.of[chosen], return_inverse=True)
+    return Side([side.documents[place] for place in used.tolist()], of)
+
+
+def _sides(block: Block, entries: Ints) -> list[Ints] | None:
+    """For each side stream and number of each entry's document; None where entries differ in their sides."""
+    rows = block.at[entries]
+    own = block.own[rows]
+    if block.alone[rows].all():
+        return [own]
+    if not block.each[rows].all():
+        return None
+    is_second = (block.rows.column("side").to_numpy()[rows] == 1)[:, None]
+    other = np.stack([block.other_streams[rows], block.others[entries]], axis=1)
+    return [np.where(is_second, other, own), np.where(is_second, own, other)]
+
+
+def _streams(sides: list[Ints]) -> list[int] | None:
+    """The stream of each side, where it is one."""
+    if any((side[:, 0] != side[0, 0]).any() for side in sides):
+        return None
+    return [int(side[0, 0]) for side in sides]
+
+
+def _documents(block: Block) -> pa.ListArray:
+    """The ids of the documents of each entry of the block, by time."""
+    places, offsets = _by_time(block)
+    ids, at, filled = [], np.empty(len(places), np.int64), 0
+    for stream in np.unique(places[:, 0]).tolist():
+        chosen = np.flatnonzero(places[:, 0] == stream)
+        distinct, of = np.unique(places[chosen, 1], return_inverse=True)
+        ids.append(ids_of(block.log(stream), distinct))
+        at[chosen] = of + filled
+        filled += len(distinct)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), _taken(pa.concat_arrays(ids), at))
+
+
+def _by_time(block: Block) -> tuple[Ints, Ints]:
+    """Stream and number of the documents of all entries, by time, and where those of each entry begin."""
+    alone, each = block.alone[block.at], block.each[block.at]
+    rest = {entry: _in_order(block, entry) for entry in np.flatnonzero(~alone & ~each).tolist()}
+    lengths = np.where(each, 2, 1)
+    lengths[list(rest)] = [len(some) for some in rest.values()]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    found = np.empty((offsets[-1], 2), np.int64)
+    own = block.own[block.at]
+    found[offsets[:-1][alone]] = own[alone]
+    if each.any():
+        side = block.rows.column("side").to_numpy()
+        own_first = ((side == 0) ^ block.newer_first)[block.at][each]
+        other = np.stack([block.other_streams[block.at], block.others], axis=1)[each]
+        found[offsets[:-1][each] + ~own_first] = own[each]
+        found[offsets[:-1][each] + own_first] = other
+    for entry, some in rest.items():
+        found[offsets[entry] : offsets[entry + 1]] = some
+    return found, offsets
+
+
+def _in_order(block: Block, entry: int) -> list[Place]:
+    places, order = block.places(entry), block.listed("order")[int(block.at[entry])]
+    return [places[side] for side in order] if order else places
+
+
+def _output(made: Constructed) -> str:
+    return made[1] if isinstance(made[1], str) else json.dumps(made[1], default=to_text)
+
+
+def to_table(results: Iterable[Result]) -> pa.Table:
+    """Results that somebody has one by one, with the columns of SCHEMA."""
+    listed = list(results)
+    columns = [
+        pa.array([one.query for one in listed], pa.string()),
+        pa.array([one.documents for one in listed], SCHEMA.field("documents").type),
+        pa.array([one.timestamp for one in listed], pa.float64()),
+        bindings_of([one.bindings for one in listed]),
+        pa.array([_output(({}, one.output)) for one in listed], pa.string()),
+    ]
+    return pa.table(columns, schema=SCHEMA)

@@ -1,0 +1,26 @@
+"""Columns of lists of numbers, as NumPy has them: what result rows are read by."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from fishweir.evaluate.arrays import Ints
+
+
+def lengths_of(rows: pa.Table, column: str) -> Ints:
+    lengths = rows.column(column).combine_chunks().value_lengths().fill_null(0)
+    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def flat_of(rows: pa.Table, column: str) -> tuple[Ints, Ints]:
+    """All elements of a column of lists, and the row of each."""
+    flat = rows.column(column).combine_chunks().flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.repeat(np.arange(len(rows)), lengths_of(rows, column)), flat
+
+
+def first_of(rows: pa.Table, column: str) -> Ints:
+    """The first element of each list, -1 where there is none."""
+    found, (row, flat) = np.full(len(rows), -1, np.int64), flat_of(rows, column)
+    found[row[::-1]] = flat[::-1]
+    return found

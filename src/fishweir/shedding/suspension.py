@@ -1,0 +1,246 @@
+"""Which patterns a stream's queries can do without, and in which order they are left out (sections 4 and 5, for all
+queries of a stream together).
+
+In: the queries of a stream, counted by shape and preference (wishes), and what each pattern costs. Out: a chain of
+variants of the whole query set. Each leaves out one part more than the one before, where the sum of what its queries
+lose, weighted by their subscribers, is least per cost saved. A part is one of two things:
+
+- a **return pattern**: it is missing in the outputs of the queries that return it, and in nothing else;
+- a **condition**: a path without which some queries cannot be evaluated. They have no results then. Results whose
+  conditions were not checked, as dropping a selection pattern gives in the paper, are never made.
+
+Queries without a preference lose nothing, unless the stream says `shed allowed`. So a condition is a part only if all
+queries that need it may lose it, and if its absence does not make any of them true.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from fishweir.algebra.feeds import Selection
+from fishweir.algebra.formula import And, Atom, Formula, Not, Or
+from fishweir.algebra.nodes import PatternNode, Shape, Slot
+from fishweir.algebra.normal import dotted
+from fishweir.algebra.preferences import Preference
+from fishweir.shedding.patterns import AbsolutePath, is_alone, to_tree
+from fishweir.shedding.utility import Utilities, utilities
+
+LONGEST = 32
+"""Variants of a chain."""
+MOST = 256
+"""Parts that are weighed: those that the fewest subscribers lose."""
+
+
+Saved = tuple[float, float]
+"""Of the two costs of a document: matching it in a micro-batch, and constructing its outputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Queries over one stream of one shape and preference, None for none, and the subscribers they have together.
+    `taken` says whether somebody takes their outputs as soon as there are any: a delivery, or a query over them."""
+
+    preference: Preference | None
+    subscribers: int
+    shape: Any = None
+    taken: bool = False
+    is_read: bool = False
+    """Whether other queries read their results."""
+
+    @property
+    def weight(self) -> float:
+        return float(max(1, self.subscribers))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that can be left out; `losers` are the wishes, by place, with the patterns that each loses."""
+
+    key: str
+    is_condition: bool
+    losers: tuple[tuple[int, frozenset[int]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """The query set without some parts: what is left of its utility and of its two costs, each from 1 down."""
+
+    utility: float = 1.0
+    matching: float = 1.0
+    constructing: float = 1.0
+    returns: tuple[str, ...] = ()
+    """Return patterns that outputs lack."""
+    conditions: tuple[str, ...] = ()
+    """Paths that are not looked for: none but queries that are not evaluated need them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What can be left out of a stream's queries, whatever it costs; made once per version of the catalog."""
+
+    wishes: tuple[Wish, ...]
+    parts: tuple[Part, ...]
+    needed: Mapping[str, set[int]]
+    """By path, the wishes that cannot do without it."""
+
+    @property
+    def weight(self) -> float:
+        return sum(wish.weight for wish in self.wishes)
+
+    def only(self, gone: Set[int]) -> tuple[str, ...]:
+        """The paths that no others than some wishes need."""
+        keys = dict.fromkeys(key for place in sorted(gone) for key in needed_paths(self.wishes[place].shape))
+        return tuple(key for key in keys if self.needed[key] <= gone)
+
+
+def parts_of(wishes: Sequence[Wish], allowed: bool, conditions: bool = True, made_up: bool = False) -> Parts:
+    """What the queries of a stream may lose; without `conditions`, return patterns only. Where that is `made_up` for, a
+    query keeps its patterns if others read its results: these cannot be completed later."""
+    losers: defaultdict[str, list[tuple[int, frozenset[int]]]] = defaultdict(list)
+    needed: defaultdict[str, set[int]] = defaultdict(set)
+    firm: set[str] = set()
+    """Paths that some query must not lose."""
+    for place, wish in enumerate(wishes):
+        may = (allowed or wish.preference is not None) and is_alone(wish.shape)
+        if may and not (made_up and wish.is_read):
+            for key, lost in _returned(wish.shape):
+                losers[key].append((place, lost))
+        for key in needed_paths(wish.shape):
+            needed[key].add(place)
+        if not may or not is_plain(wish.shape):
+            firm |= needed_paths(wish.shape).keys()
+    parts = [Part(key, False, tuple(some)) for key, some in losers.items()]
+    if conditions:
+        every = len(wishes)
+        alone = [key for key, some in needed.items() if key not in firm and len(some) < every]
+        parts += [Part(key, True, tuple((i, to_tree(wishes[i].shape).full) for i in needed[key])) for key in alone]
+    parts.sort(key=lambda part: sum(wishes[place].weight for place, _ in part.losers))
+    return Parts(tuple(wishes), tuple(parts[:MOST]), needed)
+
+
+def chain(found: Parts, weights: Saved, saved: Callable[[Part], Saved]) -> tuple[Variant, ...]:
+    """The variants, the original first. `weights` are the two costs of a document, `saved` the share of each that
+    leaving out a part saves by itself. No output loses its last pattern: an empty result is worth nothing."""
+    lost: defaultdict[int, frozenset[int]] = defaultdict(frozenset)
+    gone: set[int] = set()
+    returns: list[str] = []
+    variants = [Variant()]
+    for part, (matching, constructing) in _ranked(found, weights, saved):
+        if len(variants) == LONGEST:
+            break
+        if not part.is_condition and any(_is_emptied(found.wishes[i].shape, lost[i] | own) for i, own in part.losers):
+            continue
+        less = sum(_lost(found, part, place, lost[place], patterns, gone) for place, patterns in part.losers)
+        for place, patterns in part.losers:
+            lost[place] |= patterns
+        if part.is_condition:
+            gone |= {place for place, _ in part.losers}
+        else:
+            returns.append(part.key)
+        last = variants[-1]
+        costs = max(0.0, last.matching - matching), max(0.0, last.constructing - constructing)
+        utility = max(0.0, last.utility - less / found.weight)
+        variants.append(Variant(utility, *costs, tuple(returns), found.only(gone)))
+    return tuple(variants)
+
+
+def _lost(
+    found: Parts, part: Part, place: int, before: frozenset[int], patterns: frozenset[int], gone: Set[int]
+) -> float:
+    """What a wish loses by a part more than it has lost before, by its subscribers."""
+    if place in gone:
+        return 0.0
+    wish = found.wishes[place]
+    worth = worth_of(wish.shape, wish.preference)
+    after = 1.0 if part.is_condition else worth.normalized(before | patterns)
+    return wish.weight * (after - worth.normalized(before))
+
+
+def _is_emptied(shape: Any, lost: frozenset[int]) -> bool:
+    return all(i in lost for i, pattern in enumerate(to_tree(shape).patterns) if pattern.returned)
+
+
+def _ranked(found: Parts, weights: Saved, saved: Callable[[Part], Saved]) -> list[tuple[Part, Saved]]:
+    """Parts that save something, by what is lost per cost saved."""
+    rated = []
+    for part in found.parts:
+        shares = saved(part)
+        saving = weights[0] * shares[0] + weights[1] * shares[1]
+        if saving > 0:
+            rated.append((loss_of(found, part) / saving, part, shares))
+    rated.sort(key=lambda one: (one[0], one[1].key))
+    return [(part, shares) for _, part, shares in rated]
+
+
+def loss_of(found: Parts, part: Part) -> float:
+    """What the queries that lose a part lose of their utility, by subscribers."""
+    total = 0.0
+    for place, patterns in part.losers:
+        wish = found.wishes[place]
+        share = 1.0 if part.is_condition else worth_of(wish.shape, wish.preference).normalized(patterns)
+        total += wish.weight * share
+    return total
+
+
+@lru_cache(maxsize=100_000)
+def worth_of(shape: Any, preference: Preference | None) -> Utilities:
+    return utilities(to_tree(shape), preference)
+
+
+@lru_cache(maxsize=100_000)
+def _returned(shape: Any) -> tuple[tuple[str, frozenset[int]], ...]:
+    """The return patterns of a query, each with those that go with it: itself and the returned ones below."""
+    tree = to_tree(shape)
+    places = [i for i, pattern in enumerate(tree.patterns) if pattern.returned]
+    return tuple((tree.patterns[i].key, frozenset(j for j in places if tree.is_below(j, i))) for i in places)
+
+
+@lru_cache(maxsize=100_000)
+def needed_paths(shape: Any) -> Mapping[str, AbsolutePath]:
+    """The paths without which a query may have no results, of all its sides, by their keys."""
+    if isinstance(shape, Shape):
+        sides = [block.pattern for one in (shape, *shape.alternatives) for block in one.blocks]
+        return {dotted(path): path for side in sides for path in _paths(side, ())}
+    if isinstance(shape, Selection):
+        filters = [*shape.filters, *(one for join in shape.joins for one in join.filters)]
+        return {dotted(path): path for one in filters for path in _mentioned(one.formula)}
+    return {}
+
+
+def _paths(node: PatternNode, above: AbsolutePath) -> Iterator[AbsolutePath]:
+    path = (*above, node.step)
+    yield path
+    for child in (*node.children, *(inner for absence in node.absent for inner in absence.children)):
+        yield from _paths(child, path)
+
+
+def _mentioned(formula: Formula) -> Iterator[AbsolutePath]:
+    match formula:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from _mentioned(part)
+        case Not(part):
+            yield from _mentioned(part)
+        case Atom(path, _, right):
+            yield from (tuple(one) for one in (path, right) if one and not isinstance(one, Slot))
+
+
+@lru_cache(maxsize=100_000)
+def is_plain(shape: Any) -> bool:
+    """Whether a query without one of its paths has no results: no alternatives, no absences, nothing negated."""
+    if isinstance(shape, Shape):
+        return not shape.alternatives and not any(n.absent for b in shape.blocks for n in b.pattern.walk())
+    return isinstance(shape, Selection) and all(_is_conjunction(one.formula) for one in shape.filters)
+
+
+def _is_conjunction(formula: Formula) -> bool:
+    match formula:
+        case And(parts):
+            return all(map(_is_conjunction, parts))
+        case Atom():
+            return bool(formula.path)
+    return False

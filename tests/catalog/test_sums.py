@@ -1,0 +1,129 @@
+"""Checksums of the catalog's rows: a flipped bit is noticed, wherever it is; an older format is upgraded."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from fishweir import HomeError, testing
+from fishweir.catalog.catalog import Catalog
+from fishweir.catalog.deliveries import outbox, targets
+from fishweir.catalog.schema import metadata
+from fishweir.pipeline.home import FORMAT
+from fishweir.sealed import read_sealed, write_json
+
+SCRIPT = """
+create stream R (x int); create stream D;
+create query big as select x from R where x > 5 do append 'big.jsonl';
+create query deep as D//a[b->b][c = 'constant'];
+create feed news from D where [title contains 'weir'];
+subscribe to news output http 'http://127.0.0.1:9/';
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    with testing.open("home") as weir:
+        weir.execute(SCRIPT)
+        weir.register_many(
+            "create query q$n as select x from R where x = $n do append 'some.jsonl'", [{"n": n} for n in range(200)]
+        )
+        weir.drop("q7")
+        weir.pause("q8")
+        weir.resume("q8")
+        weir.publish("R", [{"x": x} for x in range(9)])
+        weir.run(until_idle=True)
+    return tmp_path / "home"
+
+
+def rows(path: Path) -> dict[str, list[Any]]:
+    """All rows, as a reader finds them that verifies nothing."""
+    with closing(sqlite3.connect(path)) as connection:
+        return {name: connection.execute(f"select * from {name}").fetchall() for name in metadata.tables}
+
+
+def test_a_flipped_bit_is_noticed_wherever_it_is(home: Path) -> None:
+    path, pick = home / "catalog.db", random.Random(15)
+    whole, right = path.read_bytes(), rows(path)
+    noticed = 0
+    for _ in range(100):
+        content = bytearray(whole)
+        content[pick.randrange(len(content))] ^= 1 << pick.randrange(8)
+        path.write_bytes(bytes(content))
+        try:
+            catalog = Catalog(path, is_new=False)
+            catalog.verify()
+        except HomeError as error:
+            noticed += 1
+            assert "catalog.db" in str(error)  # noqa: PT017
+        else:
+            assert rows(path) == right, "what is not noticed is where nothing is stored"
+        finally:
+            for name in ("catalog.db-wal", "catalog.db-shm"):
+                (home / name).unlink(missing_ok=True)
+    assert noticed
+
+
+@pytest.mark.parametrize(
+    ("change", "call"),
+    [
+        ("update shapes set shape = replace(shape, '5', '6')", lambda weir: weir.explain("big")),
+        ("update queries set constants = '[6.0]' where name = 'big'", lambda weir: weir.status("big")),
+        ("update queries set dropped = 3 where name = 'q7'", lambda weir: list(weir.results())),
+        ("update streams set definition = replace(definition, 'int', 'tin')", lambda weir: weir.status()),
+        ("update subscriptions set query = 'other' where query = 'big'", lambda weir: weir.run(until_idle=True)),
+        ("update channels set arguments = '[]'", lambda weir: weir.subscriptions()),
+        ("update facts set value = '0' where name = 'collected'", lambda weir: weir.run(until_idle=True)),
+    ],
+)
+def test_who_reads_verifies(home: Path, change: str, call: Any) -> None:
+    """Written as damage would: the sums stay."""
+    with closing(sqlite3.connect(home / "catalog.db")) as connection:
+        for name in ("row_sum", "sum_now"):
+            connection.create_function(name, -1, lambda *_: 0, deterministic=True)
+        assert connection.execute(change).rowcount
+        connection.commit()
+    with pytest.raises(HomeError, match=r"catalog\.db is damaged \(row"), testing.open(home) as weir:
+        call(weir)
+
+
+def test_an_older_format_is_upgraded(home: Path) -> None:
+    with closing(sqlite3.connect(home / "catalog.db")) as connection:
+        connection.execute("insert into sqlite_sequence (name, seq) select 'outbox', 99 where false")
+        last = connection.execute("select seq from sqlite_sequence where name = 'outbox'").fetchone()
+        for name in metadata.tables:
+            connection.execute("pragma legacy_alter_table = on")
+            columns = ", ".join(f'"{column.name}"' for column in metadata.tables[name].c if column.name != "sum")
+            (made,) = connection.execute(f"select sql from sqlite_master where name = '{name}'").fetchone()
+            head, _, rest = made.partition("sum BIGINT")
+            connection.execute(f"alter table {name} rename to new_{name}")
+            for index in metadata.tables[name].indexes:
+                connection.execute(f"drop index {index.name}")
+            connection.execute(head + rest[rest.index("STORED,") + len("STORED,") :])
+            connection.execute(f"insert into {name} ({columns}) select {columns} from new_{name}")
+            connection.execute(f"drop table new_{name}")
+        connection.execute("delete from sqlite_sequence")
+        connection.executemany("insert into sqlite_sequence values ('outbox', ?)", [last])
+        connection.commit()
+    content, _ = read_sealed(home / "home.json")
+    write_json(home / "home.json", {**content, "format": 1})
+    (home / "catalog.json").unlink()
+    before = rows(home / "catalog.db")
+    with testing.open(home) as weir:
+        weir.publish("R", [{"x": 9}])
+        weir.run(until_idle=True)
+        assert [result.output for result in weir.results("big")] == [{"x": x} for x in (6, 7, 8, 9)]
+        weir.catalog.verify()
+        with weir.catalog.engine.connect() as connection:
+            ids = list(connection.scalars(sa.select(outbox.c.id).order_by(outbox.c.id)))
+            assert connection.scalar(sa.select(sa.func.count()).select_from(targets)) == len(before["targets"])
+    assert all(id > last[0] for id in ids if id not in {row[0] for row in before["outbox"]})
+    assert read_sealed(home / "home.json")[0]["format"] == FORMAT
+    assert Path("big.jsonl").read_text().count("\n") == 4

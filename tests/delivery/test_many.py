@@ -1,0 +1,47 @@
+"""One target of very many queries: more results than are kept in memory, more queries than are looked at one by one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fishweir import testing
+from fishweir.delivery import contents, fired
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "KEPT", 3)
+    monkeypatch.setattr(fired, "FEW", 5)
+
+
+def rows(count: int) -> list[dict[str, object]]:
+    return [{"name": f"q{i}", "x": i} for i in range(count)]
+
+
+@pytest.mark.parametrize("remembered", [0, 1_000])
+def test_each_result_comes_once_and_in_order(
+    weir: testing.Weir, monkeypatch: pytest.MonkeyPatch, remembered: int
+) -> None:
+    monkeypatch.setattr(fired, "REMEMBERED", remembered)  # without it, as after a restart, subscriptions are looked up
+    weir.execute("create stream M (x int)")
+    weir.register_many("create query $name as select x from M where x >= $x do append 'all.jsonl'", rows(20))
+    for some in ([3, 12], [0], [19, 25]):
+        weir.publish("M", [{"x": x} for x in some])
+        weir.run(until_idle=True)
+    lines = [json.loads(line) for line in Path("all.jsonl").read_text().splitlines()]
+    assert lines == [json.loads(result.to_json()) for result in weir.results()]
+    assert len(lines) == 4 + 13 + 1 + 20 + 20
+
+
+def test_lines_are_what_results_write(weir: testing.Weir) -> None:
+    weir.execute("""
+        create stream B;
+        create query pairs as B//a->x1[.//k->x2] JOIN{x2=x4, 100} B//b->x3[.//k->x4] do append 'pairs.jsonl';
+        create query "ü" as select k from B where k contains 'ö' do append 'pairs.jsonl';
+    """)
+    weir.publish("B", ["<a><k>ö</k></a>", "<b><k>ö</k></b>", "<b><k>ö</k></b>"], timestamps=[1.0, 2.0, 3.0])
+    weir.run(until_idle=True)
+    assert Path("pairs.jsonl").read_text() == "".join(f"{result.to_json()}\n" for result in weir.results())

@@ -1,0 +1,226 @@
+"""`distinct on ... within ...`: the first of each key, in every language, however the streams are cut and restarted."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fishweir
+from fishweir import testing
+from fishweir.algebra.distinct import Distinct, key_of, passing
+from fishweir.algebra.documents import parse_document
+from fishweir.algebra.nodes import Step
+from fishweir.engine.weir import Weir
+from fishweir.pipeline.states import cached_states
+
+DAY = 86400.0
+STREAMS = """
+create stream A timestamp at late by 10 years;
+create stream B timestamp at late by 10 years;
+"""
+WITHIN = 5.0
+KEY = Distinct(((Step("link"),), (Step("title"),)), WITHIN)
+QUERIES = {
+    "roses": "create feed roses from A | B distinct on link, title within 5 seconds",
+    "chosen": "create feed chosen from A | B where [n = '1' or n = '2'] distinct on link, title within 5 seconds",
+    "sql": "create query sql as select * from A where n = '1' or link = 'l1' distinct on link, title within 5 seconds",
+    "xscl": "create query xscl as A/item[n = '1'] distinct on link, title within 5 seconds",
+    "niagaracq": 'create niagaracq where <item><n>$n</></> element_as $i in "A", $n = "1" construct $i '
+    "distinct on link, title within 5 seconds",
+    "xquery": "create query xquery as for $i in stream('A')/item where $i/n = '1' return $i "
+    "distinct on link, title within 5 seconds",
+}
+READS = {name: ("A", "B") if name in ("roses", "chosen") else ("A",) for name in QUERIES}
+HOLDS = {"roses": lambda item: True, "chosen": lambda item: item[3] in ("1", "2")} | {
+    name: (lambda item: item[3] == "1") for name in ("xscl", "niagaracq", "xquery")
+}
+HOLDS["sql"] = lambda item: item[3] == "1" or item[1] == "l1"
+
+ITEMS = st.tuples(
+    st.sampled_from("AB"),
+    st.sampled_from(["", "l1", "l2"]),
+    st.sampled_from(["", "t1"]),
+    st.sampled_from("123"),
+    st.integers(0, 25),
+)
+
+
+def body(item: tuple[str, str, str, str, int]) -> str:
+    _, link, title, n, at = item
+    links = f"<link>{link}</link>" if link else ""
+    titles = f"<title>{title}</title>" if title else ""
+    return f"<item>{links}{titles}<n>{n}</n><at>{at}</at></item>"
+
+
+def expected(name: str, items: list[tuple[str, str, str, str, int]]) -> list[str]:
+    counts = {"A": 0, "B": 0}
+    selected = []
+    for item in items:
+        counts[item[0]] += 1
+        if item[0] in READS[name] and HOLDS[name](item):
+            key = key_of(parse_document(body(item).encode()), KEY)
+            selected.append((f"{item[0]}-{counts[item[0]]}", key, float(item[4])))
+    passes = passing([(key, at) for _, key, at in selected], WITHIN)
+    return sorted(id for (id, _, _), is_first in zip(selected, passes, strict=True) if is_first)
+
+
+def found(weir: Weir, name: str) -> list[str]:
+    return sorted(id for result in weir.results(name) for id in result.documents)
+
+
+@given(st.lists(ITEMS, min_size=1, max_size=24), st.sets(st.integers(1, 23)), st.integers(1, 6), st.integers(1, 2))
+@settings(max_examples=8)
+def test_as_the_oracle_says_in_every_language(tmp_path_factory, items, restarts, size, parallelism) -> None:  # type: ignore[no-untyped-def]
+    """However the items are cut into micro-batches, wherever the engine is restarted."""
+    home, clock = tmp_path_factory.mktemp("home"), testing.Clock(1000.0)
+    cuts = [0, *sorted(cut for cut in restarts if cut < len(items)), len(items)]
+    for first, last in pairwise(cuts):
+        with testing.open(home, clock=clock, documents_per_batch=size, parallelism=parallelism) as weir:
+            if not first:
+                weir.execute(STREAMS + ";".join(QUERIES.values()))
+            for item in items[first:last]:
+                clock.advance(1)
+                weir.publish(item[0], [body(item)])
+            weir.run(until_idle=True)
+            for name in QUERIES:
+                assert found(weir, name) == expected(name, items[:last]), name
+
+
+def test_the_first_arrives_first_whatever_the_cut(weir: testing.Weir) -> None:
+    """Streams are evaluated in slices of their own; the order of arrival goes across them."""
+    weir.execute("create stream A; create stream B; create feed U from A | B distinct on link within 7 days")
+    for number in range(6):
+        weir.publish("AB"[number % 2], [f"<item><link>{number // 3}</link></item>"])
+    weir.run(until_idle=True)
+    assert found(weir, "U") == ["A-1", "B-2"]
+
+
+def test_an_update_within_the_interval_is_dropped_and_comes_again_after_it(weir: testing.Weir) -> None:
+    weir.execute("create stream A; create feed U from A distinct on link within 7 days")
+    for day in (0, 5, 7.5, 14, 14.6):
+        weir.publish("A", ["<item><link>x</link></item>"], timestamps=[day * DAY])
+    weir.run(until_idle=True)
+    assert found(weir, "U") == ["A-1", "A-3", "A-5"]
+
+
+def test_readers_of_a_distinct_feed_read_its_items(weir: testing.Weir) -> None:
+    """The condition of a reader is checked on the items that pass, not before."""
+    weir.execute("""
+        create stream A;
+        create feed U from A distinct on link within 7 days;
+        create feed V from U where [title contains 'rock'];
+        create query s as select title from U where title = 'rock';
+    """)
+    weir.publish("A", [f"<item><link>{link}</link><title>{t}</title></item>" for link, t in ("1p", "1r", "2r")])
+    weir.publish("A", ["<item><link>3</link><title>rock</title></item>"] * 2)
+    weir.run(until_idle=True)
+    assert found(weir, "U") == ["A-1", "A-3", "A-4"]
+    assert found(weir, "V") == ["A-4"]
+    assert [result.output for result in weir.results("s")] == [{"title": "rock"}]
+
+
+def test_tuples_and_what_has_no_key(weir: testing.Weir) -> None:
+    weir.execute("""
+        create stream R (id int, word string);
+        create query q as select id from R distinct on word within 1 hour;
+    """)
+    rows = [(1, "a"), (2, None), (3, "a"), (4, None), (5, "b")]
+    weir.publish("R", [{"id": id, "word": word} for id, word in rows])
+    weir.run(until_idle=True)
+    assert [result.output["id"] for result in weir.results("q")] == [1, 2, 4, 5], "NULL is no duplicate of NULL"
+
+
+def test_a_published_join_can_be_distinct_where_it_is_read(weir: testing.Weir) -> None:
+    weir.execute("""
+        create stream R (k int); create stream S (k int);
+        create query j as select R.k from R [range 1 hour], S [range 1 hour] where R.k = S.k publish j;
+        create query once as select k from j distinct on k within 1 hour;
+    """)
+    weir.publish("R", [{"k": 1}, {"k": 1}, {"k": 2}])
+    weir.publish("S", [{"k": 1}, {"k": 2}])
+    weir.run(until_idle=True)
+    assert [r.output for r in weir.results("once")] == [{"k": 1}, {"k": 2}]
+
+
+def test_queries_come_and_go_and_share_a_group(weir: testing.Weir) -> None:
+    weir.execute("create stream R (x int, w string)")
+    weir.register_many(
+        "create query $name as select w from R where x > $x distinct on w within 1 day",
+        [{"name": f"q{i}", "x": i} for i in range(50)],
+    )
+    weir.publish("R", [{"x": 25, "w": "a"}, {"x": 45, "w": "a"}, {"x": 45, "w": "b"}])
+    weir.step()
+    weir.drop("q30")
+    weir.publish("R", [{"x": 99, "w": "a"}])
+    weir.run(until_idle=True)
+    count = {f"q{i}": len(found(weir, f"q{i}")) for i in range(50)}
+    assert [count[name] for name in ("q10", "q30", "q40")] == [2, 2, 2]
+    assert count["q47"] == 1, "the first that the query itself selects"
+    assert "distinct  on w within 86400 s, by the order of arrival" in weir.explain("q10")
+    assert "size      queries: 50" in weir.explain("q10")
+
+
+def test_state_is_bounded_by_the_interval(weir: testing.Weir, tmp_path: Path) -> None:
+    """A thousand keys, one after the other: as many are kept as the interval and the allowed lateness need."""
+    weir.execute("""
+        create stream R (k int, at double) timestamp at late by 5;
+        create query q as select k from R distinct on k within 10 seconds;
+    """)
+    kept = []
+    for start in range(0, 1000, 50):
+        weir.publish("R", [{"k": i, "at": float(i)} for i in range(start, start + 50)])
+        weir.step()
+        files = (tmp_path / "home" / "state").glob("*.state")
+        kept.append(sum(len(cached_states(file)["distinct"].firsts) for file in files))  # type: ignore[attr-defined]
+    assert len(found(weir, "q")) == 1000
+    assert max(kept[5:]) <= 2 * max(kept[:5]) < 500
+
+
+@pytest.mark.parametrize(
+    ("statement", "at", "says"),
+    [
+        ("create feed F from A distinct on link", (1, 38), "expected ',' or 'within'"),
+        ("create feed F from A distinct on link within 7 fortnights", (1, 46), "no unit of time"),
+        ("create feed F from A distinct on within 7 days", (1, 41), "expected"),
+        ("create query q as select x from R distinct on y within 1 day", (1, 47), "the columns of R are x"),
+        (
+            "create query q as select R.x from R [range 5], R as S [range 5] where R.x = S.x distinct on x within 5",
+            (1, 81),
+            "'distinct on' is for queries without joins",
+        ),
+        (
+            "create feed F from A\n join last 1 day on A with [title = window.title]\n distinct on link within 1 day",
+            (3, 2),
+            "'distinct on' is for queries without joins",
+        ),
+        ("A//a FOLLOWED BY{1 day} A//b distinct on x within 5", (1, 30), "'distinct on' is for queries without joins"),
+        ("from A distinct on a/@b/c within 5", (1, 20), "goes on behind an attribute"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_its_place(
+    weir: testing.Weir, statement: str, at: tuple[int, int], says: str
+) -> None:
+    weir.execute("create stream A; create stream R (x int)")
+    with pytest.raises(fishweir.QueryError) as refused:
+        weir.execute(statement)
+    assert says in str(refused.value)
+    assert (refused.value.line, refused.value.column) == at
+
+
+def test_through_the_spark_job(tmp_path: Path, spark) -> None:  # type: ignore[no-untyped-def]
+    for run in range(2):
+        with fishweir.open(tmp_path / "home", spark=spark) as weir:
+            if not run:
+                weir.execute("""
+                    create stream A; create stream B;
+                    create feed U from A | B distinct on link, title within 7 days;
+                """)
+            items = [f"<item><link>{i % 7}</link><title>{i % 2}</title></item>" for i in range(100)]
+            weir.publish("A", items, timestamps=[0.0] * 100)
+            weir.publish("B", items, timestamps=[0.0] * 100)
+            weir.run(until_idle=True)
+            assert len(found(weir, "U")) == 14
