@@ -27,8 +27,8 @@ from multiprocessing.connection import Client, Connection, Listener, wait
 
 from pyspark import InheritableThread, SparkContext, cloudpickle
 
-from fishweir.pipeline.batch import Call
 from fishweir.pipeline.spark.extensions import Extensions
+from fishweir.pipeline.stages import Call
 from fishweir.pipeline.summary import Summary
 
 SHIFT = 1.0
