@@ -7,8 +7,9 @@ columns of tuples become path tables here, without any XML.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +26,8 @@ Path = tuple[Step, ...]
 Ints = NDArray[np.int64]
 T = TypeVar("T")
 
+BASE = np.uint64(0x9E3779B97F4A7C15)
+
 Suspensions = Sequence[tuple[Ints, frozenset[Path]]]
 """Documents with the paths that were not looked for in them."""
 
@@ -33,9 +36,15 @@ class PathTable:
     """The witnesses of one path, in document order per document."""
 
     def __init__(
-        self, documents: Ints, nodes: Ints, texts: pa.LargeStringArray, numbers: Any = None, hashes: Any = None
+        self,
+        documents: Ints,
+        nodes: Ints,
+        texts: pa.LargeStringArray | Callable[[], pa.LargeStringArray],
+        numbers: Any = None,
+        hashes: Any = None,
     ) -> None:
-        self.documents, self.nodes, self.texts = documents, nodes, texts
+        """`texts` may be what makes them: who compares numbers does not ask for them."""
+        self.documents, self.nodes, self._texts = documents, nodes, texts
         if numbers is not None:
             self.numbers = numbers
         if hashes is not None:
@@ -43,6 +52,10 @@ class PathTable:
 
     def __len__(self) -> int:
         return len(self.documents)
+
+    @cached_property
+    def texts(self) -> pa.LargeStringArray:
+        return self._texts() if callable(self._texts) else self._texts
 
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
@@ -160,10 +173,14 @@ def hash_texts(texts: pa.Array) -> NDArray[np.uint64]:
     first, last = (int(offsets[0]), int(offsets[-1])) if len(texts) else (0, 0)
     if first == last:
         return mix(np.zeros(len(texts), np.uint64))
+    if "numba" in sys.modules:  # who only registers does without, it takes a second to load
+        from fishweir.evaluate.witnesses.text_kernels import polynomials
+
+        return mix(polynomials(offsets[:-1], offsets[1:], np.frombuffer(texts.buffers()[2], np.uint8), BASE))
     data = np.frombuffer(texts.buffers()[2], np.uint8)[first:last].astype(np.uint64) + np.uint64(1)
     starts, lengths = offsets[:-1] - first, np.diff(offsets)
     within = np.arange(last - first) - np.repeat(starts, lengths)
-    powers = np.cumprod(np.full(int(lengths.max()), 0x9E3779B97F4A7C15, np.uint64))
+    powers = np.cumprod(np.full(int(lengths.max()), BASE))
     sums = np.append(np.uint64(0), np.cumsum(data * powers[within]))
     return mix(sums[starts + lengths] - sums[starts])
 
@@ -243,14 +260,17 @@ def preorder_positions(columns: list[pa.Array]) -> list[Ints]:
 
 
 def column_table(column: pa.Array, positions: Ints) -> PathTable:
-    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-    values = column.take(pa.array(rows))
-    nodes = np.stack([np.zeros(len(rows), np.int64), positions[rows]], axis=1)
+    if column.null_count:
+        rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+        values, own = column.take(pa.array(rows)), positions[rows]
+    else:
+        rows, values, own = np.arange(len(column)), column, positions
+    nodes = np.stack([np.zeros(len(rows), np.int64), own], axis=1)
     plain = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
     numbers = values.to_numpy(zero_copy_only=False).astype(np.float64) if plain else None
     if numbers is not None:
         numbers = np.where(np.isfinite(numbers), numbers, np.nan)
-    return PathTable(rows, nodes, column_texts(values), numbers)
+    return PathTable(rows, nodes, partial(column_texts, values), numbers)
 
 
 def in_seconds(times: pa.Array) -> pa.Array:

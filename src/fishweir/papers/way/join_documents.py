@@ -81,9 +81,7 @@ class Turns:
         arrivals = self.work.arrivals(count, self.time, self.seed)
         self.time, self.seed = self.time + count, self.seed + 1
         watch = Stopwatch()
-        for given in arrivals:
-            if given.documents:
-                self.weir.publish(given.stream, given.documents, timestamps=given.times)
+        self.weir.publish_together([(given.stream, given.documents, given.times) for given in arrivals])
         wait_for(self.weir)
         own, watch = watch.spent(), Stopwatch()
         found = self.answer(arrivals)
