@@ -87,7 +87,10 @@ def running(spark: Any, work: Work, queries: int, size: int, **actions: Any) -> 
         for name, factory in actions.items():
             weir.register_action(name, factory)
             template += f" do {name}"
-        weir.register_many(template, work.rows(queries))
+        if work.statements:
+            weir.execute("".join(work.template.format(**row) for row in work.rows(queries)))
+        else:
+            weir.register_many(template, work.rows(queries))
         weir.start()
         for seed in range(WARM):
             weir.publish(STREAM, work.documents(1, seed))
