@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import LAST, Step
 from fishweir.algebra.normal import ANY_ROOT
-from fishweir.algebra.texts import date_part, words
+from fishweir.algebra.texts import date_part
 from fishweir.algebra.values import NUMBER, to_text
 
 Path = tuple[Step, ...]
@@ -78,10 +78,9 @@ class PathTable:
     @cached_property
     def words(self) -> tuple[Ints, pa.LargeStringArray, NDArray[np.uint64]]:
         """The distinct words of each value: row, word, the word's hash; `` is in every value, so none is without."""
-        found = [sorted({"", *words(text)}) for text in self.texts.to_pylist()]
-        rows = np.repeat(np.arange(len(found)), np.array([len(some) for some in found], dtype=np.int64))
-        texts = pa.array([word for some in found for word in some], pa.large_string())
-        return rows.astype(np.int64), texts, hash_texts(texts)
+        from fishweir.evaluate.witnesses.words import words_of  # late: it loads the kernels
+
+        return words_of(self.texts)
 
     @cached_property
     def word_numbers(self) -> tuple[pa.LargeStringArray, Ints]:
@@ -169,7 +168,7 @@ def hash_texts(texts: pa.Array) -> NDArray[np.uint64]:
 
     All strings at once: prefix sums over all bytes, and a difference for each string.
     """
-    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    offsets = offsets_of(texts)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(texts) else (0, 0)
     if first == last:
         return mix(np.zeros(len(texts), np.uint64))
@@ -183,6 +182,10 @@ def hash_texts(texts: pa.Array) -> NDArray[np.uint64]:
     powers = np.cumprod(np.full(int(lengths.max()), BASE))
     sums = np.append(np.uint64(0), np.cumsum(data * powers[within]))
     return mix(sums[starts + lengths] - sums[starts])
+
+
+def offsets_of(texts: pa.Array) -> Ints:
+    return np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
