@@ -20,7 +20,7 @@ def test_one_micro_batch(tmp_path: Path) -> None:
         assert given == [["R-1", "R-2"], ["t"]]
         while weir.step():
             pass
-        assert [result.documents for result in weir.results("j")] == [("R-1", "t")]
+        assert [result.documents for result in weir.results("j")] == [["R-1", "t"]]
         assert len(weir.table.commits()) == 1
         with pytest.raises(QueryError, match="no stream Z"):
             weir.publish_together([("Z", [{"k": 1}])])
