@@ -89,6 +89,7 @@ class Runner:
         self.thread = threading.get_ident()
         self.version = -1
         self.idle_rounds = self._waiting = 0
+        self._counting = threading.Lock()
         self.expire, self._expired = expire, -math.inf
 
     def run(
@@ -137,14 +138,16 @@ class Runner:
         The first idle round may have begun before the call; the second has not.
         """
         enough, ends = self.idle_rounds + 2, time.monotonic() + timeout
-        self._waiting += 1
+        with self._counting:
+            self._waiting += 1
         try:
             while self.idle_rounds < enough and time.monotonic() < ends:
                 self._woken.set()
                 if self.stopped.wait(0.02):
                     break
         finally:
-            self._waiting -= 1
+            with self._counting:
+                self._waiting -= 1
         return self.idle_rounds >= enough
 
     def fetch(self) -> None:
