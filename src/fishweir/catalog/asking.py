@@ -16,7 +16,7 @@ PATIENCE = 60.0
 
 
 class Asking:
-    """Safe for several threads; raises what SQLite raises."""
+    """Safe for several threads. Where something is wrong SQLAlchemy is asked, which says whose fault it is."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine, self._lock = engine, threading.Lock()
@@ -25,9 +25,15 @@ class Asking:
     def first(self, question: str) -> Any:
         """The first value of the first row, or None."""
         path = self.engine.url.database if self.engine.dialect.name == "sqlite" else None
-        if not path or path == ":memory:":
-            with self.engine.connect() as connection:
-                return connection.exec_driver_sql(question).scalar()
+        if path and path != ":memory:":
+            try:
+                return self._directly(path, question)
+            except (sqlite3.Error, UnicodeDecodeError):
+                self.close()
+        with self.engine.connect() as connection:
+            return connection.exec_driver_sql(question).scalar()
+
+    def _directly(self, path: str, question: str) -> Any:
         with self._lock:
             if self._connection is None:
                 self._connection = sqlite3.connect(path, PATIENCE, isolation_level=None, check_same_thread=False)

@@ -137,15 +137,7 @@ class Catalog:
                 connection.execute(sa.insert(home_table).values(id=home))
 
     def version(self) -> int:
-        return int(self._ask(f"select value from {counters.name}") or 0)
-
-    def _ask(self, question: str) -> Any:
-        try:
-            return self._asking.first(question)
-        except DAMAGE as error:
-            if "locked" in str(error):
-                raise
-            raise self._damaged(error) from error
+        return int(self._asking.first(f"select value from {counters.name}") or 0)
 
     def generation(self) -> int:
         """How many runs of the job have begun and ended."""
@@ -280,7 +272,7 @@ class Catalog:
         """When the next query or subscription expires or begins; looked up when something has changed."""
         version = self.version()
         if self._next_due[0] != version:
-            found = (self._ask(question) for question in _DUE)
+            found = (self._asking.first(question) for question in _DUE)
             self._next_due = version, min((due for due in found if due is not None), default=math.inf)
         return self._next_due[1]
 

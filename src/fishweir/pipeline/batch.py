@@ -208,7 +208,7 @@ class MicroBatches:
             seconds=time.perf_counter() - began,
             states=[asdict(file) for file in states],
             watermarks=_finite(watermarks.seen()),
-            dropped_by=self.event_time.dropped_by,
+            dropped_by=dict(self.event_time.dropped_by),
             missed={stream: seen.missed for stream, seen in summary.lateness.items() if seen.missed},
             level=level,
             shed=summary.shed,
