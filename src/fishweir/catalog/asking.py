@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 
@@ -36,7 +37,10 @@ class Asking:
     def _directly(self, path: str, question: str) -> Any:
         with self._lock:
             if self._connection is None:
-                self._connection = sqlite3.connect(path, PATIENCE, isolation_level=None, check_same_thread=False)
+                there = f"file:{quote(path)}?mode=rw"  # makes no file where there is none
+                self._connection = sqlite3.connect(
+                    there, PATIENCE, isolation_level=None, check_same_thread=False, uri=True
+                )
             row = self._connection.execute(question).fetchone()
             return None if row is None else row[0]
 
