@@ -22,7 +22,7 @@ from fishweir.evaluate.plan.plan import forget_plans
 from fishweir.intake.sources import changing
 from fishweir.pipeline import home
 from fishweir.pipeline.states import _states
-from fishweir.pipeline.writer import _set
+from fishweir.pipeline.writer import forget_sets
 from fishweir.testing import Clock
 from tests.delivery.servers import Hooks, Mailbox
 
@@ -184,5 +184,6 @@ def build(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
 def forget() -> None:
     """What a process keeps of a home by its paths: each case has another one in the same place."""
     forget_plans()
-    for kept in (home._log, sealed._verify, _set, _states):
+    forget_sets()
+    for kept in (home._log, sealed._verify, _states):
         kept.cache_clear()
