@@ -19,9 +19,7 @@ from fishweir.evaluate.watermarks import Watermarks
 from fishweir.pipeline.states import SUFFIX, States, cached_states, write_states
 from fishweir.sealed import damaged
 
-MERGE_FACTOR = 4
-"""How many times as large the older of two neighbours may be. With 4, documents are rewritten as often as with 2 (half
-of the factor, times the logarithm to its base), and there are half as many files to probe."""
+MERGE_FACTOR = 2
 SMALL = 1_000
 
 
