@@ -20,7 +20,7 @@ from fishweir.papers.way.join_work import JoinWork
 from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, running, wait_for
 from fishweir.papers.way.peers import Answer, Missing
 from fishweir.papers.way.processor import Spent, Stopwatch
-from fishweir.papers.way.work import BOXES, PATHS, STREAM, TEXT, Pairs, Work
+from fishweir.papers.way.work import BOXES, PATHS, STREAM, TEXT, Pairs, Work, items
 
 CLOSELY = 2_000
 """Documents up to which all results are compared before anything is measured."""
@@ -65,6 +65,8 @@ def measure(part: str, work: Work, setting: Setting) -> Measured:
         setting.say(f"{queries:,} queries")
         with peers_of(work, queries, measured) as peers:
             measured.figures += compare(setting.spark, work, queries, sizes, peers)
+    if work is TEXT:
+        measured.notes.append(items().source)
     measured.targets = targets(measured.figures)
     return measured
 
