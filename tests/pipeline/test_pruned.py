@@ -33,9 +33,7 @@ TEXTS = ["", "1", "2 &amp; 3", " \n ", "<![CDATA[<a>]]>", "<!-- <a> </a> -->", "
 def element(draw: random.Random, depth: int) -> str:
     name = draw.choice(["a", "b", "c", "d", "n:a", "ab"])
     given = draw.choice(["", "", ' k="a>b"', " k = '1' ", ' xmlns="u:v"'])
-    inner = "".join(
-        draw.choice(TEXTS) + (element(draw, depth - 1) if depth else "") for _ in range(draw.randint(0, 3))
-    )
+    inner = "".join(draw.choice(TEXTS) + (element(draw, depth - 1) if depth else "") for _ in range(draw.randint(0, 3)))
     return f"<{name}{given}>{inner}</{name}>" if inner or draw.random() < 0.5 else f"<{name}{given}/>"
 
 
@@ -72,7 +70,8 @@ def test_equal_to_what_is_constructed_of_the_whole(returned: str, above: str, co
 
 
 @pytest.mark.parametrize(
-    "body", ["<!DOCTYPE r [<!ENTITY e 'x'>]><r><x><a>&e;</a></x></r>", '<?xml version="1.0" encoding="ISO-8859-1"?><r/>']
+    "body",
+    ["<!DOCTYPE r [<!ENTITY e 'x'>]><r><x><a>&e;</a></x></r>", '<?xml version="1.0" encoding="ISO-8859-1"?><r/>'],
 )
 def test_other_encodings_and_doctypes_are_read_as_a_whole(body: str) -> None:
     (statement,) = parse_script("for $x in stream('S')/r/x return $x/a")

@@ -1,8 +1,8 @@
 """The constants of the cost model, measured on this machine when a job with a target latency starts.
 
 In: nothing but the time. Out: seconds of processor time for each elementary operation. Documents of known sizes are
-read and walked for paths that enter them or do not, and outputs of known sizes constructed; the differences are the
-constants.
+read and walked for paths that enter them or do not, and outputs of known sizes are constructed. The constants are those
+that explain all of these times best, by relative error: a difference of two times would have the errors of both.
 """
 
 from __future__ import annotations
@@ -12,14 +12,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fishweir.algebra.construct import construct
-from fishweir.algebra.documents import BadDocument, elements, parse_document
-from fishweir.algebra.nodes import Step
-from fishweir.algebra.returns import PathOutput
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.documents import BadDocument
+from fishweir.algebra.nodes import Block, Output, PatternNode, Shape, Source, Step
+from fishweir.algebra.returns import PathOutput, ReturnOutput
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.pipeline.bodies import read_bodies
+from fishweir.pipeline.outputs import ResultDocuments, constructed
+from fishweir.pipeline.pruned import Prunings
+from fishweir.pipeline.taken import TakenDocument
+from fishweir.shedding.reduced import Cut
 
-DOCUMENTS, FEW, MANY, ROUNDS = 20, 20, 220, 7
+WALKED, SHOWN, ROUNDS = 100, 20, 6
+"""Documents of a measurement, and how often it is repeated. What a walk costs by itself is shared by many documents."""
+SIZES = (10, 60, 220)
+"""Elements of the documents that are measured."""
+ELEMENT = b"<e>some text</e>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,77 +39,50 @@ class Constants:
     document: float
     """Reading and walking a document, whatever is in it."""
     element: float
-    """Reading and walking an element."""
+    """An element whose tag is read."""
     skipped: float
-    """Reading an element in a subtree that no path enters."""
+    """An element in a subtree that no path enters."""
     node: float
     """Locating and keeping a node at the end of a path."""
     opened: float
     """Reading a document again, to construct an output, whatever is in it."""
+    passed: float
+    """An element of it that the output does not need."""
     again: float
-    """Each of its elements."""
+    """An element that is needed: parsed again, and copied."""
     part: float
     """A part of an output."""
     step: float
     """Each step of its path."""
-    looked: float
-    """Looking at an element, whether it is one of the part's nodes."""
     returned: float
-    """Copying such a node."""
-    copied: float
-    """Each element in that node."""
+    """A node that it finds."""
 
     def reading(self, walked: float, skipped: float, nodes: float) -> float:
         """Locating and buffering: a document of so many elements and nodes."""
         return self.document + walked * self.element + skipped * self.skipped + nodes * self.node
 
-    def opening(self, elements: float) -> float:
-        return self.opened + elements * self.again
+    def opening(self, passed: float, needed: float) -> float:
+        """Reading it again: elements that an output does not need, and those that it does."""
+        return self.opened + passed * self.passed + needed * self.again
 
-    def constructing(self, steps: int, nodes: float, elements: float, looked: float) -> float:
-        """Manipulation: a part of an output with so many nodes, elements in them and others looked at."""
-        found = self.part + steps * self.step + looked * self.looked
-        return found + nodes * self.returned + elements * self.copied
+    def constructing(self, steps: int, nodes: float) -> float:
+        """Manipulation: a part of an output with so many nodes."""
+        return self.part + steps * self.step + nodes * self.returned
+
+
+Run = tuple[tuple[float, ...], Callable[[], None]]
+"""How often each elementary operation occurs per document, and what does so."""
 
 
 @lru_cache(maxsize=1)
 def calibrated() -> Constants:
     """Measured once in a process."""
-    few, whole, skipped, found, opened, opened_more, *outputs = _least(
-        [
-            _walking(FEW, "p", "none"),
-            _walking(MANY, "p", "none"),
-            _walking(MANY, "none"),
-            _walking(MANY, "p", "e"),
-            _opening(FEW),
-            _opening(MANY),
-            _constructing(1, "none"),
-            _constructing(MANY, "none"),
-            _constructing(MANY, "e"),
-            _constructing(1, "e"),
-            _constructing(MANY, "p"),
-            _constructing(1, "p", "none"),
-        ]
-    )
-    nothing, passed, nodes, one, below, deeper = outputs
-    span = MANY - FEW
-    element, again, copied = (whole - few) / span, (opened_more - opened) / span, (below - one) / MANY
-    looked = (passed - nothing) / (MANY - 1)
-    step = deeper - nothing - looked
-    constants = (
-        few - FEW * element,
-        element,
-        element - (whole - skipped) / MANY,
-        (found - whole) / MANY,
-        opened - FEW * again,
-        again,
-        nothing - looked - step,
-        step,
-        looked,
-        (nodes - passed) / MANY - copied,
-        copied,
-    )
-    return Constants(*(max(value, 1e-9) for value in constants))
+    walks = [run for size in SIZES for run in _walks(size)]
+    outputs = [run for size in SIZES for run in _outputs(size)]
+    times = _least([run for _, run in (*walks, *outputs)])
+    located = _explained([counts for counts, _ in walks], times[: len(walks)] / WALKED)
+    made = _explained([counts for counts, _ in outputs], times[len(walks) :] / SHOWN)
+    return Constants(*located, *made)
 
 
 def walked(shared: SharedPaths, bodies: Sequence[bytes]) -> None:
@@ -112,46 +95,78 @@ def walked(shared: SharedPaths, bodies: Sequence[bytes]) -> None:
         len(table.texts)
 
 
-def _body(count: int) -> bytes:
-    return b"<d><p>" + b"<e>some text</e>" * count + b"</p></d>"
+def shown(shape: Shape, parts: tuple[Output, ...], bodies: Sequence[bytes], nodes: Sequence[int] = (0,)) -> list[str]:
+    """Constructs an output of documents, as a delivery does."""
+    cut, prunings, outputs = Cut(parts, frozenset(), ()), Prunings(), []
+    for body in bodies:
+        document = TakenDocument("", None, (), 0, "", body)
+        found = constructed(shape, (), ResultDocuments([document], nodes, cut=cut, prunings=prunings))
+        outputs += [str(output) for _, output in found]
+    return outputs
 
 
-def _walking(count: int, *names: str) -> Callable[[], None]:
-    """Reads documents with so many elements below `p` and walks them for a path below the root."""
-    shared, body = SharedPaths(), _body(count)
-    shared.hold({"calibration": {(Step("d"), *map(Step, names)): True}})
-    return lambda: walked(shared, [body] * DOCUMENTS)
+def _walks(size: int) -> list[Run]:
+    """Elements `e` below `p` whose tags are read, that are skipped, that are found."""
+    body = b"<d><p>" + ELEMENT * size + b"</p></d>"
+
+    def run(*names: str) -> Callable[[], None]:
+        shared = SharedPaths()
+        shared.hold({"calibration": {(Step("d"), *map(Step, names)): True}})
+        return lambda: walked(shared, [body] * WALKED)
+
+    return [
+        ((1, 2 + size, 0, 0), run("p", "none")),
+        ((1, 2, size, 0), run("none")),
+        ((1, 2 + size, 0, size), run("p", "e")),
+    ]
 
 
-def _opening(count: int) -> Callable[[], None]:
-    body = _body(count)
+def _outputs(size: int) -> list[Run]:
+    """Outputs with parts that find nothing, one large node, and many small ones."""
+    nothing = b"<d><z>" + ELEMENT * size + b"</z></d>"
+    large = b"<d><p>" + ELEMENT * size + b"</p></d>"
+    small = b"<d>" + ELEMENT * size + b"</d>"
+    half = b"<d><z>" + ELEMENT * size + b"</z><c>" + ELEMENT * (size // 2) + b"</c></d>"
 
-    def run() -> None:
-        for _ in range(DOCUMENTS):
-            list(elements(parse_document(body, comments=True)))
+    def run(body: bytes, *paths: str) -> Callable[[], None]:
+        parts = tuple(PathOutput("a", tuple(map(Step, path.split("/")))) for path in paths)
+        shape = Shape((Block(Source("S"), PatternNode(Step("d"), ("a",))),), (), (ReturnOutput(("a",), parts),))
+        return lambda: _ignored(shown(shape, shape.output, [body.ljust(512)] * SHOWN))
 
-    return run
-
-
-def _constructing(count: int, *names: str) -> Callable[[], None]:
-    """Constructs a part of an output: of a document with so many `e`, or with one `p` that has them."""
-    inner = b"<e>some text</e>" * count
-    root = parse_document(b"<d><p>" + inner + b"</p></d>" if names[0] == "p" else b"<d>" + inner + b"</d>")
-    parts, bound = (PathOutput("a", tuple(map(Step, names))),), {"a": (root, None)}
-
-    def run() -> None:
-        for _ in range(DOCUMENTS):
-            construct(parts, bound)
-
-    return run
+    return [
+        ((1, 1 + size, 1, 1, 1, 0), run(nothing, "q")),
+        ((1, 1 + size, 1, 5, 5, 0), run(nothing, "q", "r", "s", "t", "u")),
+        ((1, 1 + size, 1, 3, 6, 0), run(nothing, "q/w", "q/x", "r/y")),
+        ((1, 0, 2 + size, 1, 1, 1), run(large, "p")),
+        ((1, 0, 1 + size, 1, 1, size), run(small, "e")),
+        ((1, 1 + size, 2 + size // 2, 2, 3, size // 2), run(half, "c/e", "q")),
+    ]
 
 
-def _least(runs: Sequence[Callable[[], None]]) -> list[float]:
-    """Seconds per document of each, in turns; the fastest round counts, since other work only ever adds."""
+def _ignored(_: object) -> None:
+    pass
+
+
+def _explained(counts: Sequence[Sequence[float]], total: NDArray[np.float64]) -> list[float]:
+    """The price of each operation: least squares of the relative errors, and none below zero."""
+    rows = np.array(counts, np.float64)
+    prices: NDArray[np.float64] = np.zeros(rows.shape[1])
+    used = np.arange(rows.shape[1])
+    while len(used):
+        found = np.linalg.lstsq(rows[:, used] / total[:, None], np.ones(len(total)), rcond=None)[0]
+        if (found > 0).all():
+            prices[used] = found
+            break
+        used = used[found > 0]
+    return np.maximum(prices, 1e-10).tolist()
+
+
+def _least(runs: Sequence[Callable[[], None]]) -> NDArray[np.float64]:
+    """Seconds of each, in turns; the fastest round counts, since other work only ever adds."""
     best = [float("inf")] * len(runs)
     for _ in range(1 + ROUNDS):
         for number, run in enumerate(runs):
             began = time.thread_time()
             run()
             best[number] = min(best[number], time.thread_time() - began)
-    return [seconds / DOCUMENTS for seconds in best]
+    return np.array(best)

@@ -59,9 +59,7 @@ def _of_shape(shape: Shape, constants: Sequence[Constant], found: ResultDocument
     return [_bound(shape, output, found, places) for places in _places(shape, constants, found)]
 
 
-def _bound(
-    shape: Shape, output: tuple[Output, ...], found: ResultDocuments, places: Mapping[str, int]
-) -> Constructed:
+def _bound(shape: Shape, output: tuple[Output, ...], found: ResultDocuments, places: Mapping[str, int]) -> Constructed:
     """The output over the nodes that variables are bound to."""
     bound: dict[str, Bound] = {}
     bindings: Bindings = {}

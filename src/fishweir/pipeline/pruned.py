@@ -20,8 +20,9 @@ from fishweir.algebra.alternatives import ABSENT
 from fishweir.algebra.documents import ATTRIBUTE, Element, parse_document
 from fishweir.algebra.nodes import ElementOutput, Output, Shape, TextOutput, VariableOutput
 from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
+from fishweir.evaluate.witnesses.automaton.prune_kernels import KEPT, WHOLE
 from fishweir.evaluate.witnesses.path_tables import Path
-from fishweir.evaluate.witnesses.pruned import KEPT, WHOLE, Pruning, can_be_pruned
+from fishweir.evaluate.witnesses.pruned import Pruning, can_be_pruned
 from fishweir.pipeline.taken import TakenDocument
 from fishweir.shedding.patterns import is_alone, places_of
 
