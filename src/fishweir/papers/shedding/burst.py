@@ -55,6 +55,8 @@ class Burst:
     """Micro-batches behind the end of the burst that still left something out."""
     missing: int = 0
     """Results that were never there, in the end."""
+    deciding: float = 0.0
+    """The share of the time of micro-batches that was spent on deciding what to leave out."""
 
     @property
     def bound(self) -> float:
@@ -76,13 +78,14 @@ def burst(
         with _running(weir, UNLIMITED):
             found.capacity = _capacity(weir, bodies, measuring, taken)
             assert weir.overload is not None
-            weir.overload.latency = latency
+            weir.overload.latency, weir.overload.deciding = latency, 0.0
             before, began = weir.table.newest().batch, time.time()
             _arrive(weir, bodies, found.times * found.capacity, seconds, found)
             _arrive(weir, bodies, found.capacity / 2, max(seconds, 2 * latency), found)
             weir.wait_idle()
         commits = [commit for commit in weir.table.commits(before) if commit.documents]
         _count(found, weir, commits, began, began + seconds)
+        found.deciding = weir.overload.deciding / sum(commit.seconds for commit in commits)
         made_up = sum(sum(commit.shed.values()) for commit in commits)  # entries that are in the log twice
         whole = {result.documents[0] for result in weir.results("Q1") if drop is False or not result.left_out}
         found.missing = sum(heads(weir.home).values()) - made_up - len(whole)

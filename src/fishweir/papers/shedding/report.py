@@ -67,6 +67,8 @@ def _burst(outcome: Outcome) -> Iterator[Target]:
     yield Target("burst: 90% of micro-batches within the target latency", f"{in_time:.0%}", in_time >= 0.9)
     yield Target("burst: full results within five micro-batches behind it", f"{again:.0f}", again <= 5)
     yield Target("burst: nothing missing in the end", f"{missing:.0f} results", missing == 0)
+    deciding = of["deciding"]
+    yield Target("burst: deciding takes under 1% of micro-batches", f"{deciding:.2%}", deciding < 0.01)
 
 
 def _patterns(outcome: Outcome) -> Iterator[Target]:
@@ -130,7 +132,7 @@ def show(outcome: Outcome, console: Console) -> None:
     beyond = Table("burst", "measure", "value", "")
     for figure in ("burst", "patterns"):
         for one in outcome.find(figure=figure):
-            beyond.add_row(figure, one.algorithm, f"{one.value:,.2f}", one.unit)
+            beyond.add_row(figure, one.algorithm, f"{one.value:,.4g}", one.unit)
     console.print(beyond)
     show_targets(outcome.targets, console)
     warn_if_busy(outcome.about, console)
