@@ -25,8 +25,8 @@ from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.taken import TakenDocument
 from fishweir.shedding.reduced import Cut
 
-WALKED, SHOWN, ROUNDS = 100, 20, 6
-"""Documents of a measurement, and how often it is repeated. What a walk costs by itself is shared by many documents."""
+WALKED, SHOWN, ROUNDS = (20, 100), 20, 6
+"""Documents of a measurement, and how often it is repeated. Walks of two lengths say what a walk costs by itself."""
 SIZES = (10, 60, 220)
 """Elements of the documents that are measured."""
 ELEMENT = b"<e>some text</e>"
@@ -36,6 +36,8 @@ ELEMENT = b"<e>some text</e>"
 class Constants:
     """Seconds for each elementary operation."""
 
+    walk: float
+    """A walk, whatever the number of documents."""
     document: float
     """Reading and walking a document, whatever is in it."""
     element: float
@@ -71,16 +73,16 @@ class Constants:
 
 
 Run = tuple[tuple[float, ...], Callable[[], None]]
-"""How often each elementary operation occurs per document, and what does so."""
+"""How often each elementary operation occurs, and what does so."""
 
 
 @lru_cache(maxsize=1)
 def calibrated() -> Constants:
     """Measured once in a process."""
-    walks = [run for size in SIZES for run in _walks(size)]
+    walks = [run for size in SIZES for count in WALKED for run in _walks(size, count)]
     outputs = [run for size in SIZES for run in _outputs(size)]
     times = _least([run for _, run in (*walks, *outputs)])
-    located = _explained([counts for counts, _ in walks], times[: len(walks)] / WALKED)
+    located = _explained([counts for counts, _ in walks], times[: len(walks)])
     made = _explained([counts for counts, _ in outputs], times[len(walks) :] / SHOWN)
     return Constants(*located, *made)
 
@@ -105,24 +107,24 @@ def shown(shape: Shape, parts: tuple[Output, ...], bodies: Sequence[bytes], node
     return outputs
 
 
-def _walks(size: int) -> list[Run]:
+def _walks(size: int, documents: int) -> list[Run]:
     """Elements `e` below `p` whose tags are read, that are skipped, that are found."""
-    body = b"<d><p>" + ELEMENT * size + b"</p></d>"
+    bodies = [b"<d><p>" + ELEMENT * size + b"</p></d>"] * documents
 
-    def run(*names: str) -> Callable[[], None]:
+    def run(each: Sequence[float], *names: str) -> Run:
         shared = SharedPaths()
         shared.hold({"calibration": {(Step("d"), *map(Step, names)): True}})
-        return lambda: walked(shared, [body] * WALKED)
+        return (1, *(documents * count for count in each)), lambda: walked(shared, bodies)
 
     return [
-        ((1, 2 + size, 0, 0), run("p", "none")),
-        ((1, 2, size, 0), run("none")),
-        ((1, 2 + size, 0, size), run("p", "e")),
+        run((1, 2 + size, 0, 0), "p", "none"),
+        run((1, 2, size, 0), "none"),
+        run((1, 2 + size, 0, size), "p", "e"),
     ]
 
 
 def _outputs(size: int) -> list[Run]:
-    """Outputs with parts that find nothing, one large node, and many small ones."""
+    """Outputs with parts that find nothing, one large node, and many small ones; operations per document."""
     nothing = b"<d><z>" + ELEMENT * size + b"</z></d>"
     large = b"<d><p>" + ELEMENT * size + b"</p></d>"
     small = b"<d>" + ELEMENT * size + b"</d>"

@@ -96,7 +96,7 @@ def _script(drop: bool) -> str:
     query = f"create query Q1 as {Q1} pref {FIGURE_7} do keep"
     if drop:
         return f"create stream transactions shed allowed make up within 1 hour; {query}"
-    plain = "create query plain as for $a in stream('transactions')/transaction where $a/id < 0 return $a/id"
+    plain = "create query plain as for $a in stream('transactions')/list/transaction where $a/id < 0 return $a/id"
     return f"create stream transactions; {query}; {plain}"
 
 

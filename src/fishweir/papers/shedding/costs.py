@@ -67,14 +67,14 @@ class ShedQuery:
         if self.output:
             shown(self.shape, self.output, bodies, (self.node,))
 
-    def predicted(self, bodies: Sequence[bytes]) -> float:
-        """Seconds per document, from counts in these."""
+    def predicted(self, bodies: Sequence[bytes], together: int) -> float:
+        """Seconds per document of so many that are walked together, from counts in these."""
         roots = [_above(body) for body in bodies]
         counts, whole, price = counts_of(self.shape, roots), sum(map(size, roots)) / len(roots), calibrated()
         read = tags_read(roots, [self.tree.root, *self.conditions])
         nodes = sum(counts[pattern.key].nodes for pattern in self.tree.patterns if pattern.path in self.conditions)
         reading = price.reading(read, whole - read, nodes + 1)
-        return reading + output_cost(price, whole, counts, self.returned)
+        return price.walk / together + reading + output_cost(price, whole, counts, self.returned)
 
 
 def _above(body: bytes) -> Element:

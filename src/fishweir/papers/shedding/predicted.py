@@ -12,13 +12,13 @@ from fishweir.papers.shedding.transactions import Q1, Q2, sized, transactions
 
 HELD_OUT = {
     "Q1": Q1,
-    "flat": "for $a in stream('transactions')/transaction return $a/id, $a/name, $a/billing/cardNo",
-    "deep": """for $a in stream('transactions')/transaction where $a/contact/tel != ''
+    "flat": "for $a in stream('transactions')/list/transaction return $a/id, $a/name, $a/billing/cardNo",
+    "deep": """for $a in stream('transactions')/list/transaction where $a/contact/tel != ''
         return $a//brand, $a//zip, $a/name""",
-    "large": "for $a in stream('transactions')/transaction return $a/contact, $a/survey, $a/order",
-    "nested": """for $a in stream('transactions')/transaction where $a/survey/brand != ''
+    "large": "for $a in stream('transactions')/list/transaction return $a/contact, $a/survey, $a/order",
+    "nested": """for $a in stream('transactions')/list/transaction where $a/survey/brand != ''
         return <o>{$a/name, for $b in $a/contact/addr return <p>{$b/zip, $b/city}</p>, $a/order/items/brand}</o>""",
-    "two conditions": """for $a in stream('transactions')/transaction where $a/order/price > 100 and $a/id >= 0
+    "two conditions": """for $a in stream('transactions')/list/transaction where $a/order/price > 100 and $a/id >= 0
         return $a/contact/addr/city, $a/survey/comments, $a/order/items""",
 }
 SIZES = ((80, 60, 40, 20), (150, 20, 20, 10))
@@ -52,6 +52,6 @@ def predictions(sample: int) -> list[Prediction]:
 def _of(name: str, text: str, bodies: list[bytes], counted: list[bytes]) -> list[Prediction]:
     known = measured(text, bodies)
     return [
-        Prediction(name, len(query.kept), cost, query.predicted(counted))
+        Prediction(name, len(query.kept), cost, query.predicted(counted, len(bodies)))
         for query, cost in zip(known.queries, known.costs, strict=True)
     ]

@@ -118,7 +118,7 @@ def draw(outcome: Outcome, path: Path) -> None:
 
 def show(outcome: Outcome, console: Console) -> None:
     table = Table("figure", "x", *NAMES)
-    for number in ("9", "10", "11", "12"):
+    for number in ("9", "9, small", "10", "11", "12"):
         for x in dict.fromkeys(one.x for one in outcome.find(figure=number)):
             values = [outcome.find(figure=number, x=x, algorithm=name)[0].value for name in NAMES]
             table.add_row(number, f"{x:g}", *(f"{value:,.2f}" for value in values))

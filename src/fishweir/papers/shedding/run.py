@@ -24,7 +24,7 @@ from fishweir.papers.shedding import report
 from fishweir.papers.shedding.burst import burst
 from fishweir.papers.shedding.costs import Measured, measured, timed, worth_of
 from fishweir.papers.shedding.predicted import predictions
-from fishweir.papers.shedding.transactions import FIGURE_7, Q1, Q2, TOKENS, sized, transactions
+from fishweir.papers.shedding.transactions import FIGURE_7, LARGE, Q1, Q2, SMALL, TOKENS, sized, transactions
 from fishweir.shedding.fastshed import fast_shed
 from fishweir.shedding.optshed import opt_shed
 from fishweir.shedding.problem import Candidate, Choice
@@ -113,16 +113,18 @@ def chosen(candidates: Sequence[Candidate], elements: int) -> dict[str, Choice]:
 
 
 def arrival_rates(sample: int) -> list[Point]:
-    """Figure 9: utility per period by arrival rate, in parts of the capacity; the choices are run and timed."""
-    bodies = transactions(sample)
-    query = measured(Q1, bodies)
-    candidates = query.candidates(worth_of(f"{Q1} pref {FIGURE_7}"))
+    """Figure 9: utility per period by arrival rate, in parts of the capacity; the choices are run and timed. Small
+    transactions are measured, too: much of what those cost is the same whatever is left out."""
     points = []
-    for rate in RATES:
-        elements = round(rate * FITTING)
-        for name, choice in chosen(candidates, elements).items():
-            note = f"{_spent(query, choice, bodies) / (FITTING * query.costs[0]):.2f} of the time"
-            points.append(Point("9", rate, name, choice.utility(candidates), "utility", elements, note))
+    for figure, times in (("9", LARGE), ("9, small", SMALL)):
+        bodies = transactions(sample, times=times)
+        query = measured(Q1, bodies)
+        candidates = query.candidates(worth_of(f"{Q1} pref {FIGURE_7}"))
+        for rate in RATES:
+            elements = round(rate * FITTING)
+            for name, choice in chosen(candidates, elements).items():
+                note = f"{_spent(query, choice, bodies) / (FITTING * query.costs[0]):.2f} of the time"
+                points.append(Point(figure, rate, name, choice.utility(candidates), "utility", elements, note))
     return points
 
 
