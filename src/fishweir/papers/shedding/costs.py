@@ -67,14 +67,22 @@ class ShedQuery:
         if self.output:
             shown(self.shape, self.output, bodies, (self.node,))
 
-    def predicted(self, bodies: Sequence[bytes], together: int) -> float:
-        """Seconds per document of so many that are walked together, from counts in these."""
-        roots = [_above(body) for body in bodies]
-        counts, whole, price = counts_of(self.shape, roots), sum(map(size, roots)) / len(roots), calibrated()
-        read = tags_read(roots, [self.tree.root, *self.conditions])
+    def predicted(self, counted: Counted, together: int) -> float:
+        """Seconds per document of so many that are walked together."""
+        price, counts, whole = calibrated(), counted.patterns, counted.elements
+        read = tags_read(counted.roots, [self.tree.root, *self.conditions])
         nodes = sum(counts[pattern.key].nodes for pattern in self.tree.patterns if pattern.path in self.conditions)
         reading = price.reading(read, whole - read, nodes + 1)
         return price.walk / together + reading + output_cost(price, whole, counts, self.returned)
+
+
+class Counted:
+    """What there is of a query's patterns in some documents."""
+
+    def __init__(self, shape: Shape, bodies: Sequence[bytes]) -> None:
+        self.roots = [_above(body) for body in bodies]
+        self.patterns = counts_of(shape, self.roots)
+        self.elements = sum(map(size, self.roots)) / len(self.roots)
 
 
 def _above(body: bytes) -> Element:

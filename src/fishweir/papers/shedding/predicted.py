@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fishweir.papers.shedding.costs import measured
+from fishweir.papers.shedding.costs import Counted, measured, shape_of
 from fishweir.papers.shedding.transactions import Q1, Q2, sized, transactions
 
 HELD_OUT = {
@@ -50,8 +50,8 @@ def predictions(sample: int) -> list[Prediction]:
 
 
 def _of(name: str, text: str, bodies: list[bytes], counted: list[bytes]) -> list[Prediction]:
-    known = measured(text, bodies)
+    known, found = measured(text, bodies), Counted(shape_of(text), counted)
     return [
-        Prediction(name, len(query.kept), cost, query.predicted(counted, len(bodies)))
+        Prediction(name, len(query.kept), cost, query.predicted(found, len(bodies)))
         for query, cost in zip(known.queries, known.costs, strict=True)
     ]
