@@ -67,9 +67,9 @@ class Constants:
         """Reading it again: elements that an output does not need, and those that it does."""
         return self.opened + passed * self.passed + needed * self.again
 
-    def constructing(self, steps: int, nodes: float) -> float:
-        """Manipulation: a part of an output with so many nodes."""
-        return self.part + steps * self.step + nodes * self.returned
+    def constructing(self, steps: int, nodes: float, times: float = 1.0) -> float:
+        """Manipulation: a part of an output with so many nodes, which is looked for so often."""
+        return times * (self.part + steps * self.step) + nodes * self.returned
 
 
 Run = tuple[tuple[float, ...], Callable[[], None]]

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -29,13 +29,14 @@ from lxml import etree
 
 from fishweir.algebra.documents import BadDocument, Element
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import Step
+from fishweir.algebra.nodes import ElementOutput, Output, Shape, Step
 from fishweir.algebra.normal import dotted
 from fishweir.algebra.return_paths import Bound, nodes_at
+from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
 from fishweir.intake.log import StreamLog
 from fishweir.pipeline.calibration import Constants
 from fishweir.pipeline.taken import taken_of
-from fishweir.shedding.patterns import AbsolutePath, is_alone, to_tree
+from fishweir.shedding.patterns import AbsolutePath, is_alone, places_of, to_tree
 from fishweir.shedding.suspension import Part, Parts, Saved, needed_paths
 
 SAMPLE = 20
@@ -46,13 +47,14 @@ COUNTED = 200
 
 @dataclass(frozen=True, slots=True)
 class PatternCount:
-    """Per document: the nodes at a path and all elements in them; the steps from the variable on, and the keys of the
-    paths in between."""
+    """Per document: the nodes at a path and all elements in them; the steps from its variable on, how often it is
+    looked for, and the keys of the paths in between."""
 
     nodes: float
     elements: float
     steps: int = 1
     above: tuple[str, ...] = ()
+    times: float = 1.0
 
 
 def needed_elements(counts: Mapping[str, PatternCount], keys: Collection[str]) -> float:
@@ -67,7 +69,7 @@ def output_cost(price: Constants, whole: float, counts: Mapping[str, PatternCoun
     if not keys:
         return 0.0
     needed = min(whole, needed_elements(counts, keys))
-    parts = sum(price.constructing(counts[key].steps, counts[key].nodes) for key in keys)
+    parts = sum(price.constructing(counts[key].steps, counts[key].nodes, counts[key].times) for key in keys)
     return price.opening(whole - needed, needed) + parts
 
 
@@ -124,7 +126,7 @@ class StreamCosts:
 
     def _parts(self, keys: Collection[str]) -> float:
         found = [self.patterns[key] for key in keys]
-        return sum(self.constants.constructing(one.steps, one.nodes) for one in found)
+        return sum(self.constants.constructing(one.steps, one.nodes, one.times) for one in found)
 
     def _returned(self, shape: Any) -> frozenset[str]:
         if not is_alone(shape):
@@ -156,11 +158,31 @@ def counts_of(
     tree, item = to_tree(shape), (Step("*"),) if isinstance(shape, Selection) else ()
     own = {one.key: one.path for one in tree.patterns} | dict(needed_paths(shape))
     own |= {dotted(path[:k]): path[:k] for path in own.values() for k in range(len(tree.root) + 1, len(path))}
-    return {
+    found = {
         key: count(roots, (*item, *path), len(item) or len(tree.root), len(item))
         for key, path in own.items()
         if key not in known
     }
+    for path, over in loops_of(shape.output, places_of(shape)) if isinstance(shape, Shape) else ():
+        if (key := dotted(path)) in found:
+            times = 1 + count(roots, over).nodes  # once more, for the turns of the loop
+            found[key] = replace(found[key], steps=max(1, len(path) - len(over)), times=times)
+    return found
+
+
+def loops_of(
+    parts: tuple[Output, ...], places: Mapping[str, AbsolutePath], over: AbsolutePath = ()
+) -> Iterator[tuple[AbsolutePath, AbsolutePath]]:
+    """The return patterns inside of nested `for` clauses, each with the path that the innermost goes over."""
+    for part in parts:
+        match part:
+            case PathOutput(variable, path) if over:
+                yield (*places[variable], *path), over
+            case ElementOutput(_, _, inner) | ReturnOutput(_, inner):
+                yield from loops_of(inner, places, over)
+            case ForOutput(variable, along, _, inner):
+                here = (*places[along.variable], *along.path)
+                yield from loops_of(inner, {**places, variable: here}, here)
 
 
 def _sample(log: StreamLog, stream: int, upto: int) -> Iterator[Element]:

@@ -41,6 +41,7 @@ class Burst:
     """What a burst did."""
 
     times: float = TIMES
+    """How many times the capacity arrived."""
     capacity: float = 0.0
     """Documents a second."""
     latency: float = 0.0
@@ -80,8 +81,9 @@ def burst(
             assert weir.overload is not None
             weir.overload.latency, weir.overload.deciding = latency, 0.0
             before, began = weir.table.newest().batch, time.time()
-            _arrive(weir, bodies, found.times * found.capacity, seconds, found)
-            _arrive(weir, bodies, found.capacity / 2, max(seconds, 2 * latency), found)
+            arrived = _arrive(weir, bodies, found.times * found.capacity, seconds, found)
+            found.times = arrived / seconds / found.capacity
+            _arrive(weir, bodies, found.capacity / 2, max(seconds, 2 * latency), found, seconds)
             weir.wait_idle()
         commits = [commit for commit in weir.table.commits(before) if commit.documents]
         _count(found, weir, commits, began, began + seconds)
@@ -126,8 +128,8 @@ def _capacity(weir: Weir, bodies: Iterator[str], seconds: float, taken: list[obj
     return rate
 
 
-def _arrive(weir: Weir, bodies: Iterator[str], rate: float, seconds: float, found: Burst) -> None:
-    """Publishes at a rate, and notes what waits."""
+def _arrive(weir: Weir, bodies: Iterator[str], rate: float, seconds: float, found: Burst, after: float = 0.0) -> int:
+    """Publishes at a rate, and notes what waits; how many it published."""
     began, published = time.perf_counter(), 0
     while (passed := time.perf_counter() - began) < seconds:
         due = int(rate * passed) - published
@@ -136,9 +138,10 @@ def _arrive(weir: Weir, bodies: Iterator[str], rate: float, seconds: float, foun
             published += due
         done = weir.table.offsets()
         ahead = sum(head - done.get(id, 0) for id, head in heads(weir.home).items())
-        found.waiting.append((passed, ahead))
+        found.waiting.append((after + passed, ahead))
         time.sleep(TICK)
     found.published += published
+    return published
 
 
 def _count(found: Burst, weir: Weir, commits: list[Commit], began: float, ended: float) -> None:
