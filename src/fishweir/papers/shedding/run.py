@@ -77,7 +77,7 @@ def run(
 ) -> Outcome:
     outcome = Outcome(about_run("generated transactions by the schema of figure 1", quick))
     sample, sets = (20, 50) if quick else (200, 1_000)
-    lasting = (1.0, 0.5, 1.5) if quick else (30.0, 5.0, 30.0)
+    lasting = (1.0, 0.5, 1.5) if quick else (20.0, 5.0, 15.0)
     parts: dict[str, Sequence[Callable[[], list[Point]]]] = {
         "figures": (
             lambda: arrival_rates(sample),
