@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from fishweir import QueryError, QuerySyntaxError, Result, testing
+from fishweir.pipeline.home import read_json
 from fishweir.shedding.overload import Overload
 from tests.engine.test_shed_patterns import Q1, overloaded, transactions
 
@@ -54,7 +53,7 @@ def test_a_process_that_ends_between_decision_and_commit_sheds_the_same(weir: te
     weir.table.commit = crash  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         weir.step()
-    decided = json.loads((weir.home.path / "shedding.json").read_text())
+    decided = read_json(weir.home.path / "shedding.json", {})
     home = weir.home.path
     weir.close()
     with testing.open(home) as again:

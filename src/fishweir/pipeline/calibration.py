@@ -7,6 +7,7 @@ that explain all of these times best, by relative error: a difference of two tim
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,11 +26,11 @@ from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.taken import TakenDocument
 from fishweir.shedding.reduced import Cut
 
-WALKED, SHOWN, ROUNDS = (20, 100), 20, 6
+WALKED, SHOWN, ROUNDS = (40, 160), 60, 5
 """Documents of a measurement, and how often it is repeated. Walks of two lengths say what a walk costs by itself."""
 SIZES = (10, 60, 220)
 """Elements of the documents that are measured."""
-ELEMENT = b"<e>some text</e>"
+TEXTS = (b"5", b"some text", b"a text that is longer", b"2026-01-01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def calibrated() -> Constants:
     outputs = [run for size in SIZES for run in _outputs(size)]
     times = _least([run for _, run in (*walks, *outputs)])
     located = _explained([counts for counts, _ in walks], times[: len(walks)])
-    made = _explained([counts for counts, _ in outputs], times[len(walks) :] / SHOWN)
+    made = _explained([counts for counts, _ in outputs], times[len(walks) :])
     return Constants(*located, *made)
 
 
@@ -107,41 +108,53 @@ def shown(shape: Shape, parts: tuple[Output, ...], bodies: Sequence[bytes], node
     return outputs
 
 
+def _some(draw: random.Random, size: int) -> tuple[bytes, int]:
+    """So many elements `e`, more or less: of documents that are all alike, processors know what comes next."""
+    count = draw.randint(size // 2, size + size // 2)
+    return b"".join(b"<e>%b</e>" % draw.choice(TEXTS) for _ in range(count)), count
+
+
 def _walks(size: int, documents: int) -> list[Run]:
     """Elements `e` below `p` whose tags are read, that are skipped, that are found."""
-    bodies = [b"<d><p>" + ELEMENT * size + b"</p></d>"] * documents
+    inner = [_some(random.Random(number), size) for number in range(documents)]
+    bodies = [b"<d><p>%b</p></d>" % some for some, _ in inner]
+    total = sum(count for _, count in inner)
 
-    def run(each: Sequence[float], *names: str) -> Run:
+    def run(read: float, skipped: float, nodes: float, *names: str) -> Run:
         shared = SharedPaths()
         shared.hold({"calibration": {(Step("d"), *map(Step, names)): True}})
-        return (1, *(documents * count for count in each)), lambda: walked(shared, bodies)
+        return (1, documents, 2 * documents + read, skipped, nodes), lambda: walked(shared, bodies)
 
-    return [
-        run((1, 2 + size, 0, 0), "p", "none"),
-        run((1, 2, size, 0), "none"),
-        run((1, 2 + size, 0, size), "p", "e"),
-    ]
+    return [run(total, 0, 0, "p", "none"), run(0, total, 0, "none"), run(total, 0, total, "p", "e")]
 
 
 def _outputs(size: int) -> list[Run]:
-    """Outputs with parts that find nothing, one large node, and many small ones; operations per document."""
-    nothing = b"<d><z>" + ELEMENT * size + b"</z></d>"
-    large = b"<d><p>" + ELEMENT * size + b"</p></d>"
-    small = b"<d>" + ELEMENT * size + b"</d>"
-    half = b"<d><z>" + ELEMENT * size + b"</z><c>" + ELEMENT * (size // 2) + b"</c></d>"
+    """Outputs with parts that find nothing, one large node, and many small ones."""
+    draw = random.Random(size)
+    inner = [_some(draw, size) for _ in range(SHOWN)]
+    total = sum(count for _, count in inner)
 
-    def run(body: bytes, *paths: str) -> Callable[[], None]:
+    def run(form: bytes, counts: tuple[float, float, float, float], *paths: str) -> Run:
+        """Operations of a document beside those of its elements `e`: passed and needed ones, parts and steps."""
+        bodies = [(b"<l><d>%b</d></l>" % (form % some)).ljust(512) for some, _ in inner]
         parts = tuple(PathOutput("a", tuple(map(Step, path.split("/")))) for path in paths)
-        shape = Shape((Block(Source("S"), PatternNode(Step("d"), ("a",))),), (), (ReturnOutput(("a",), parts),))
-        return lambda: _ignored(shown(shape, shape.output, [body.ljust(512)] * SHOWN))
+        pattern = PatternNode(Step("l"), (), (PatternNode(Step("d"), ("a",)),))
+        shape = Shape((Block(Source("S"), pattern),), (), (ReturnOutput(("a",), parts),))
+        passed, needed, steps, returned = counts
+        each = (1, 1 - needed, 2 + needed, len(paths), steps, returned)
+        found = [SHOWN * one for one in each]
+        found[1] += total * passed
+        found[2] += total * (1 - passed)
+        found[5] += total * (1 - passed) * (returned == 0)
+        return tuple(found), lambda: _ignored(shown(shape, shape.output, bodies, (1,)))
 
     return [
-        ((1, 1 + size, 1, 1, 1, 0), run(nothing, "q")),
-        ((1, 1 + size, 1, 5, 5, 0), run(nothing, "q", "r", "s", "t", "u")),
-        ((1, 1 + size, 1, 3, 6, 0), run(nothing, "q/w", "q/x", "r/y")),
-        ((1, 0, 2 + size, 1, 1, 1), run(large, "p")),
-        ((1, 0, 1 + size, 1, 1, size), run(small, "e")),
-        ((1, 1 + size, 2 + size // 2, 2, 3, size // 2), run(half, "c/e", "q")),
+        run(b"<z>%b</z>", (1, 0, 1, 0), "q"),
+        run(b"<z>%b</z>", (1, 0, 5, 0), "q", "r", "s", "t", "u"),
+        run(b"<z>%b</z>", (1, 0, 6, 0), "q/w", "q/x", "r/y"),
+        run(b"<p>%b</p>", (0, 1, 1, 1), "p"),
+        run(b"<c>%b</c>", (0, 1, 2, 0), "c/e"),
+        run(b"<c>%b</c>", (0, 1, 4, 0), "c/e", "q", "r"),
     ]
 
 

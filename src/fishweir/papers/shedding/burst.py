@@ -21,7 +21,7 @@ from pathlib import Path
 
 import fishweir
 from fishweir.engine.weir import Weir
-from fishweir.papers.shedding.transactions import FIGURE_7, Q1, transactions
+from fishweir.papers.shedding.transactions import FIGURE_7, LARGE, Q1, transactions
 from fishweir.pipeline.commits import Commit
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.offsets import heads
@@ -32,8 +32,6 @@ UNLIMITED = 1000.0
 """A target that is never missed: the speed is measured, and nothing is left out."""
 TICK = 0.1
 """Seconds between two arrivals."""
-AHEAD = 10_000
-"""Documents that wait while the capacity is measured."""
 
 
 @dataclass
@@ -66,18 +64,28 @@ class Burst:
         return max((count for _, count in self.waiting), default=0) / arriving
 
 
-def burst(
-    seconds: float, latency: float, measuring: float, opened: Callable[[Path], Weir] = fishweir.open, drop: bool = True
-) -> Burst:
-    """Runs one, after so many seconds of `measuring` the capacity; without `drop`, documents must not be left out."""
+@dataclass(frozen=True)
+class Sizes:
+    """Seconds of the burst, the target latency, seconds for measuring the capacity with so many documents in work: fewer
+    would be done before others come, and the job would wait."""
+
+    seconds: float = 12.0
+    latency: float = 5.0
+    measuring: float = 15.0
+    ahead: int = 30_000
+
+
+def burst(sizes: Sizes, opened: Callable[[Path], Weir] = fishweir.open, drop: bool = True) -> Burst:
+    """Runs one; without `drop`, documents must not be left out."""
+    seconds, latency = sizes.seconds, sizes.latency
     found = Burst(TIMES if drop else PATTERN_TIMES, latency=latency)
-    bodies = cycle(body.decode() for body in transactions(200))
+    bodies = cycle(body.decode() for body in transactions(200, times=LARGE))
     with tempfile.TemporaryDirectory() as folder, opened(Path(folder)) as weir:
         taken: list[object] = []
         weir.action("keep", taken.append)
         weir.execute(_script(drop))
         with _running(weir, UNLIMITED):
-            found.capacity = _capacity(weir, bodies, measuring, taken)
+            found.capacity = _capacity(weir, bodies, sizes, taken)
             assert weir.overload is not None
             weir.overload.latency, weir.overload.deciding = latency, 0.0
             before, began = weir.table.newest().batch, time.time()
@@ -111,10 +119,10 @@ def _running(weir: Weir, latency: float) -> Iterator[None]:
         weir.stop()
 
 
-def _capacity(weir: Weir, bodies: Iterator[str], seconds: float, taken: list[object]) -> float:
+def _capacity(weir: Weir, bodies: Iterator[str], sizes: Sizes, taken: list[object]) -> float:
     """Documents a second whose results are delivered while there is always more to do; the first part, in which the
     job begins and compiles, does not count."""
-    ahead, began, counted = AHEAD, 0.0, 0
+    seconds, ahead, began, counted = sizes.measuring, sizes.ahead, 0.0, 0
     started = time.perf_counter()
     while (now := time.perf_counter()) - started < seconds or not counted or len(taken) <= counted:
         if not counted and now - started > seconds / 3 and taken:
