@@ -66,8 +66,8 @@ class Burst:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Seconds of the burst, the target latency, seconds for measuring the capacity with so many documents in work: fewer
-    would be done before others come, and the job would wait."""
+    """Seconds of the burst, the target latency, and seconds for measuring the capacity with so many documents in work:
+    fewer would be done before others come, and the job would wait."""
 
     seconds: float = 12.0
     latency: float = 5.0
