@@ -69,10 +69,10 @@ class Sizes:
     """Seconds of the burst, the target latency, and seconds for measuring the capacity with so many documents in work:
     fewer would be done before others come, and the job would wait."""
 
-    seconds: float = 12.0
-    latency: float = 5.0
-    measuring: float = 15.0
-    ahead: int = 30_000
+    seconds: float = 10.0
+    latency: float = 3.0
+    measuring: float = 10.0
+    ahead: int = 15_000
 
 
 def burst(sizes: Sizes, opened: Callable[[Path], Weir] = fishweir.open, drop: bool = True) -> Burst:
