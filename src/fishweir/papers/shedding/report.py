@@ -60,11 +60,11 @@ def _costs(outcome: Outcome) -> Iterator[Target]:
 
 def _burst(outcome: Outcome) -> Iterator[Target]:
     of = {one.algorithm: one.value for one in outcome.find(figure="burst")}
-    most, in_time = of["most waiting"], of["micro-batches in time"]
+    most, in_time = of["most waiting"], of["results in time"]
     left, again, missing = of["documents left out"], of["micro-batches to recover"], of["missing in the end"]
     yield Target("burst: documents were left out", f"{left:.0%}", left > 0)
     yield Target("burst: what waits arrived within two target latencies", f"{most:.2f}", most <= 2)
-    yield Target("burst: 90% of micro-batches within the target latency", f"{in_time:.0%}", in_time >= 0.9)
+    yield Target("burst: 90% of results within the target latency", f"{in_time:.0%}", in_time >= 0.9)
     yield Target("burst: full results within five micro-batches behind it", f"{again:.0f}", again <= 5)
     yield Target("burst: nothing missing in the end", f"{missing:.0f} results", missing == 0)
     deciding = of["deciding"]

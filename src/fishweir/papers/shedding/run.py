@@ -214,7 +214,7 @@ def bursting(figure: str, opened: Callable[[Path], Weir], sizes: Sizes) -> list[
         "capacity": (found.capacity, "documents/s"),
         "arriving": (found.times, "times the capacity"),
         "most waiting": (found.bound, "target latencies of arrivals"),
-        "micro-batches in time": (1 - late / max(1, len(found.waits)), "share"),
+        "results in time": (1 - late / max(1, len(found.waits)), "share"),
         "longest wait": (max(found.waits, default=0.0) / latency, "target latencies"),
         "documents left out": (found.shed / found.published, "share"),
         "documents without patterns": (found.cut / found.published, "share"),
