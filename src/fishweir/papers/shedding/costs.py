@@ -28,6 +28,8 @@ from fishweir.shedding.reduced import reduced_output
 from fishweir.shedding.utility import Utilities, utilities
 
 ROUNDS = 5
+Costs = tuple[float, float]
+"""Seconds per document: matching it, and constructing its output."""
 
 
 @dataclass(frozen=True)
@@ -62,18 +64,20 @@ class ShedQuery:
         shared.hold({"query": {self.tree.root: False, **self.conditions}})
         return shared
 
-    def run(self, bodies: Sequence[bytes]) -> None:
+    def match(self, bodies: Sequence[bytes]) -> None:
         walked(self._paths, bodies)
+
+    def construct(self, bodies: Sequence[bytes]) -> None:
         if self.output:
             shown(self.shape, self.output, bodies, (self.node,))
 
-    def predicted(self, counted: Counted, together: int) -> float:
-        """Seconds per document of so many that are walked together."""
+    def predicted(self, counted: Counted, together: int) -> Costs:
+        """Of so many documents that are walked together."""
         price, counts, whole = calibrated(), counted.patterns, counted.elements
         read = tags_read(counted.roots, [self.tree.root, *self.conditions])
         nodes = sum(counts[pattern.key].nodes for pattern in self.tree.patterns if pattern.path in self.conditions)
-        reading = price.reading(read, whole - read, nodes + 1)
-        return price.walk / together + reading + output_cost(price, whole, counts, self.returned)
+        reading = price.walk / together + price.reading(read, whole - read, nodes + 1)
+        return reading, output_cost(price, whole, counts, self.returned)
 
 
 class Counted:
@@ -108,26 +112,31 @@ class Measured:
     """The shed queries of a query, the original first, without the empty one, and what each costs per document."""
 
     queries: tuple[ShedQuery, ...]
-    costs: tuple[float, ...]
-    """Seconds of processor time."""
+    costs: tuple[Costs, ...]
+    """Of processor time."""
 
     def candidates(self, worth: Utilities) -> list[Candidate]:
-        return [Candidate(worth.normalized(one.kept), cost) for one, cost in zip(self.queries, self.costs, strict=True)]
+        return [
+            Candidate(worth.normalized(q.kept), sum(cost)) for q, cost in zip(self.queries, self.costs, strict=True)
+        ]
 
 
 def measured(text: str, bodies: Sequence[bytes]) -> Measured:
     queries = queries_of(text, bodies[0])
-    best = [float("inf")] * len(queries)
+    best = [(float("inf"), float("inf"))] * len(queries)
     for _ in range(1 + ROUNDS):  # in turns, of which the fastest counts: other work only ever adds
         for number, query in enumerate(queries):
-            best[number] = min(best[number], timed(query, bodies) / len(bodies))
+            now, before = timed(query, bodies), best[number]
+            best[number] = min(now[0], before[0]), min(now[1], before[1])
     return Measured(queries, tuple(best))
 
 
-def timed(query: ShedQuery, bodies: Sequence[bytes]) -> float:
+def timed(query: ShedQuery, bodies: Sequence[bytes]) -> Costs:
     began = time.thread_time()
-    query.run(bodies)
-    return time.thread_time() - began
+    query.match(bodies)
+    matched = time.thread_time()
+    query.construct(bodies)
+    return (matched - began) / len(bodies), (time.thread_time() - matched) / len(bodies)
 
 
 def queries_of(text: str, body: bytes) -> tuple[ShedQuery, ...]:

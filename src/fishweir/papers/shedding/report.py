@@ -123,11 +123,12 @@ def show(outcome: Outcome, console: Console) -> None:
             values = [outcome.find(figure=number, x=x, algorithm=name)[0].value for name in NAMES]
             table.add_row(number, f"{x:g}", *(f"{value:,.2f}" for value in values))
     console.print(table)
-    near = Table("cost model", "shed queries", "within 20%", "predicted / measured")
-    for name in dict.fromkeys(one.algorithm for one in outcome.find(figure="cost")):
-        ratios = [one.value for one in outcome.find(figure="cost", algorithm=name)]
-        good = sum(abs(ratio - 1) <= 0.2 for ratio in ratios)
-        near.add_row(name, f"{len(ratios)}", f"{good}", f"{min(ratios):.2f} to {max(ratios):.2f}")
+    near = Table("cost model", "", "shed queries", "within 20%", "predicted / measured")
+    for figure in ("cost", "cost, alone"):
+        for name in dict.fromkeys(one.algorithm for one in outcome.find(figure=figure)):
+            ratios = [one.value for one in outcome.find(figure=figure, algorithm=name)]
+            good = sum(abs(ratio - 1) <= 0.2 for ratio in ratios)
+            near.add_row(figure, name, f"{len(ratios)}", f"{good}", f"{min(ratios):.2f} to {max(ratios):.2f}")
     console.print(near)
     beyond = Table("burst", "measure", "value", "")
     for figure in ("burst", "patterns"):

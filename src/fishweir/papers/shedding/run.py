@@ -123,16 +123,15 @@ def arrival_rates(sample: int) -> list[Point]:
         for rate in RATES:
             elements = round(rate * FITTING)
             for name, choice in chosen(candidates, elements).items():
-                note = f"{_spent(query, choice, bodies) / (FITTING * query.costs[0]):.2f} of the time"
+                note = f"{_spent(query, choice, bodies) / (FITTING * candidates[0].cost):.2f} of the time"
                 points.append(Point(figure, rate, name, choice.utility(candidates), "utility", elements, note))
     return points
 
 
 def _spent(query: Measured, choice: Choice, bodies: Sequence[bytes]) -> float:
-    """What the choice costs when it is run: the documents of each shed query together, again and again for a steady
-    time, as many as it chose for."""
+    """What the choice costs when it is run: each shed query for as many documents as it was chosen for."""
     return sum(
-        count * min(timed(one, bodies) for _ in range(2)) / len(bodies)
+        count * min(sum(timed(one, bodies)) for _ in range(2))
         for one, count in zip(query.queries, choice.counts, strict=True)
         if count
     )
@@ -202,8 +201,11 @@ def random_sets(count: int) -> list[Point]:
 
 def cost_model(sample: int) -> list[Point]:
     """Predicted by measured cost, of each shed query of several queries."""
-    found = predictions(sample)
-    return [Point("cost", i, one.query, one.ratio, "ratio", sample) for i, one in enumerate(found)]
+    points = []
+    for i, one in enumerate(predictions(sample)):
+        points.append(Point("cost", i, one.query, one.predicted / one.measured, "ratio", sample))
+        points.append(Point("cost, alone", i, one.query, one.alone / one.measured, "ratio", sample))
+    return points
 
 
 def bursting(figure: str, opened: Callable[[Path], Weir], sizes: Sizes) -> list[Point]:
