@@ -1,8 +1,9 @@
 """How well the cost model predicts: the shed queries of several queries, measured and predicted.
 
-None of the queries, and none of their documents, is what the constants were measured with. The job measures what matching
-a document and constructing its outputs cost, and asks the model which shares of the two are saved. So a prediction is
-the measured cost of the original query times such shares; that of the model alone, in seconds, is there beside it.
+None of the queries, and none of their documents, is what the constants were measured with. The job measures what
+matching a document and constructing its outputs cost, and asks the model which shares of the two are saved. So a
+prediction is the measured cost of the original query times such shares; that of the model alone, in seconds, is there
+beside it.
 """
 
 from __future__ import annotations
