@@ -18,7 +18,7 @@ from lxml import etree
 
 from fishweir.algebra.alternatives import ABSENT
 from fishweir.algebra.documents import ATTRIBUTE, Element, parse_document
-from fishweir.algebra.nodes import ElementOutput, Output, Shape, TextOutput, VariableOutput
+from fishweir.algebra.nodes import ElementOutput, Output, Shape, TextOutput, VariableOutput, mentioned
 from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
 from fishweir.evaluate.witnesses.automaton.prune_kernels import KEPT, WHOLE
 from fishweir.evaluate.witnesses.path_tables import Path
@@ -80,6 +80,8 @@ def pruning_of(shape: Shape, parts: tuple[Output, ...]) -> Pruning | None:
     if not is_alone(shape) or shape.alternatives or shape.formula is not None or not any(_paths_of(parts)):
         return None
     places = places_of(shape)
+    if any(name not in places for name in mentioned(parts)):
+        return None
     later = {part.variable for part in _paths_of(parts)}
     needed = [(places[name], KEPT if name in later else WHOLE) for name in shape.output_variables if name in places]
     needed += _needed(parts, places)
