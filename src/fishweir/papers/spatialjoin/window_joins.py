@@ -157,6 +157,11 @@ class SlidingJoins(JoinsByRows):
         order = np.argsort(np.concatenate(named))
         return Arrivals(*(np.concatenate(parts)[order] for parts in (times, columns, named)))
 
+    @property
+    def sliding(self) -> SlidingJoin:
+        """The join of all queries, where they are not shared among tasks."""
+        return self._share(0, 1).join
+
     def _share(self, part: int, parts: int) -> Share:
         if (part, parts) not in self._shares:
             queries, numbers = to_queries(self.tables, self.attributes, part, parts)
