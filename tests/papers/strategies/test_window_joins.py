@@ -55,7 +55,7 @@ def tuples(rng: random.Random, start: float) -> list[Event]:
         times = [start + rng.choice([0, 1, 2, 5, 9]) for _ in range(5)]
         return Publish(stream, [row(stream) for _ in range(5)], times if rng.random() < 0.3 else sorted(times))
 
-    return [some("R"), some("S"), Together([some("R"), some("S")])]
+    return [some(rng.choice("RS")), Together([some("R"), some("S")])]
 
 
 def history(seed: int) -> list[Event]:
@@ -136,7 +136,7 @@ def published(draw: st.DrawFn) -> tuple[object, object]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(some=st.lists(published(), min_size=1, max_size=6), stream=streams(12), parts=st.sampled_from([1, 3]))
 def test_runs_equal_oracle(name: str, some: list[object], stream: tuple[list[object], list[int]], parts: int) -> None:
     """Texts that are no numbers and NULL among the values; what windows do not hold any more is dropped."""

@@ -155,7 +155,7 @@ class SlidingJoins(JoinsByRows):
             columns.append(values)
             named.append(own[documents])
         order = np.argsort(np.concatenate(named))
-        return Arrivals(*(np.concatenate(parts)[order] for parts in (times, columns, named)))
+        return Arrivals(np.concatenate(times)[order], np.concatenate(columns)[order], np.concatenate(named)[order])
 
     @property
     def sliding(self) -> SlidingJoin:
