@@ -33,6 +33,7 @@ from fishweir.evaluate.join.operators import JoinsByRows, RowSide, from_values
 from fishweir.evaluate.join.pairing import RunContext, only
 from fishweir.evaluate.join.pairs import SetPairs
 from fishweir.evaluate.join.rows.probing import Joined, join_rows
+from fishweir.evaluate.join.rows.row_joins import RowJoin
 from fishweir.evaluate.join.rows.side_rows import as_rows
 from fishweir.evaluate.join.state import Run, SideRows
 from fishweir.evaluate.join.variables import key_of
@@ -40,7 +41,13 @@ from fishweir.evaluate.select.boxes.regions import Floats
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.path_tables import FirstValues, Path, PathTable
 from fishweir.papers.followed import Followed, Follower
-from fishweir.papers.spatialjoin.window_queries import Attribute, attributes_of, is_published, to_queries
+from fishweir.papers.spatialjoin.window_queries import (
+    Attribute,
+    attributes_of,
+    compared_attributes,
+    is_published,
+    to_queries,
+)
 from fishweir.papers.spatialjoin.windows import LEFT, RIGHT, Arrivals, JoinQueries, SlidingJoin, State, Triples
 from fishweir.papers.spatialjoin.windows import STRATEGIES as ALGORITHMS
 
@@ -97,20 +104,36 @@ class SlidingJoins(JoinsByRows):
         self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
     ) -> Iterator[SetPairs | Joined]:
         """Pairs with documents retained before the strategy was asked for, which have the default's rows alone."""
-        older = {id(run): mask for run in old if (mask := self._without_attributes(run)).any()}
-        runs = [run for run in old if id(run) in older]
-        for found in join_rows(self.by_rows, new, runs, part, parts, known.ranks) if runs else ():
-            if found.left is not found.right:
-                run, documents = (found.right, found.rights) if found.left is new else (found.left, found.lefts)
-                yield only(found, older[id(run)][documents])
+        for join in self.by_rows:
+            older = {id(run): mask for run in old if (mask := self._is_older(join, run)).any()}
+            runs = [run for run in old if id(run) in older]
+            for found in join_rows([join], new, runs, part, parts, known.ranks) if runs else ():
+                if found.left is not found.right:
+                    run, documents = (found.right, found.rights) if found.left is new else (found.left, found.lefts)
+                    yield only(found, older[id(run)][documents])
 
-    def _without_attributes(self, run: Run) -> NDArray[np.bool_]:
-        """Of each document, whether it has rows of the default and none of these joins' attributes."""
-        has = [np.zeros(len(run), np.bool_) for _ in range(2)]
-        keys = list(self._own_sides), [key for join in self.by_rows for key in join.keys]
-        for mask, own in zip(has, keys, strict=True):
-            mask[run.rows.documents[np.isin(run.rows.classes, np.array(own, np.uint64))]] = True
-        return has[1] & ~has[0]
+    def _is_older(self, join: RowJoin, run: Run) -> NDArray[np.bool_]:
+        """Of each document, whether it has rows of the default and not the attributes that the join compares."""
+        older = np.zeros(len(run), np.bool_)
+        for key, compared in zip(join.keys, self._compared[id(join)], strict=True):
+            own = _documents(run, key)
+            for attribute in compared if len(own) else ():
+                has = np.zeros(len(run), np.bool_)
+                has[_documents(run, attribute)] = True
+                older[own] |= ~has[own]
+        return older
+
+    @cached_property
+    def _compared(self) -> dict[int, list[list[int]]]:
+        """By join and side, the keys of the attributes that are compared."""
+        sources = self.tables[0].sources
+        return {
+            id(join): [
+                [_key(sources[side], attribute) for attribute in compared_attributes(join.tables, side)]
+                for side in (LEFT, RIGHT)
+            ]
+            for join in self.by_rows
+        }
 
     def _joined(self, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[Joined]:
         share = self._share(part, parts)
@@ -121,7 +144,7 @@ class SlidingJoins(JoinsByRows):
         new = [run for run in known.runs if id(run) not in retained]
         runs = [*old, *new]
         followed = share.documents.follow(old, new)
-        streams = self._streams(runs)
+        streams = self._streams(LEFT, runs), self._streams(RIGHT, runs)
         if followed.restarted or streams != share.streams:
             share.streams, share.join = streams, self.make(share.queries, np.inf)  # the stage decides what is retained
             before = [self._arrivals(side, old, followed.numbers, streams) for side in (LEFT, RIGHT)]
@@ -131,15 +154,10 @@ class SlidingJoins(JoinsByRows):
         share.join.forget(followed.there)
         yield from _by_runs(runs, followed, found, share.numbers)
 
-    def _streams(self, runs: Sequence[Run]) -> Streams:
-        left, right = (
-            self._streams_of(side, runs) if self.counts_rows[side] else frozenset() for side in (LEFT, RIGHT)
-        )
-        return left, right
-
-    def _streams_of(self, side: int, runs: Sequence[Run]) -> frozenset[int]:
-        keys = self._keys(side)
-        own = (run.streams[_documents(run, key)] for run in runs for key in keys)
+    def _streams(self, side: int, runs: Sequence[Run]) -> frozenset[int]:
+        if not self.counts_rows[side]:
+            return frozenset()
+        own = (run.streams[_documents(run, key)] for run in runs for key in self._keys(side))
         return frozenset(stream for streams in own for stream in np.unique(streams).tolist())
 
     def _keys(self, side: int) -> list[int]:

@@ -67,14 +67,21 @@ def comparisons_of(template: JoinTemplate) -> Iterator[Comparison]:
             yield edge.left, edge.op, edge.right, False
 
 
+def compared_attributes(tables: Sequence[JoinTable], side: int) -> dict[Attribute, None]:
+    """What the comparisons of some joins read of one side."""
+    return {
+        (table.template.sides[side].path((left, right)[side]), texts): None
+        for table in tables
+        for left, _, right, texts in comparisons_of(table.template)
+    }
+
+
 def attributes_of(tables: Sequence[JoinTable], side: int) -> dict[Attribute, int]:
     """The attributes of one side, each with its axis; numbers come first, so that queries are cut by them."""
-    found: dict[Attribute, None] = {}
-    for table in tables:
-        template = table.template.sides[side]
-        nodes = [(condition.node, False) for condition in template.constants]
-        nodes += [((left, right)[side], texts) for left, _, right, texts in comparisons_of(table.template)]
-        found |= {(template.path(node), texts): None for node, texts in nodes}
+    sides = (table.template.sides[side] for table in tables)
+    found = compared_attributes(tables, side) | {
+        (own.path(c.node), False): None for own in sides for c in own.constants
+    }
     return {attribute: axis for axis, attribute in enumerate(sorted(found, key=lambda one: one[1]))}
 
 
