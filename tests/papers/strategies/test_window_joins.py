@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.languages.script import parse_script
+from fishweir.papers.spatialjoin import window_joins
+from fishweir.papers.spatialjoin.window_queries import is_published
 from fishweir.papers.strategies import OFFERED, named_strategies
 from tests.evaluate.join.runs_support import expected, joined, parsed, what_is_needed
 from tests.evaluate.join.test_sql_joins import batches_of, streams
@@ -84,6 +87,25 @@ def test_what_is_retained_serves_every_strategy(name: str, tmp_path: Path) -> No
         assert len(found) == number
     found = play(inline(tmp_path, {}), [Publish("R", [{"a": 0.0, "b": 2}], [5.0])])
     assert len(found) == 6, "three tuples of S are retained, two of them by the strategy"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_document_may_have_some_attributes_only(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the strategy had not taken joins by equality when the document came."""
+
+    def by_order(table: JoinTable) -> bool:
+        return is_published(table) and not any(edge.is_equality for edge in table.template.edges)
+
+    both = """create query less as select * from R [range 9] as l, S [range 9] as r where l.a < r.c;
+    create query same as select * from R [range 9] as l, S [range 9] as r where l.name = r.name and l.a < r.c;"""
+    asked = inline(tmp_path, {"window-joins": name})
+    with monkeypatch.context() as patched:
+        patched.setattr(window_joins, "is_published", by_order)
+        play(asked, [Execute(STREAMS + both), Publish("R", [{"a": 1.0, "name": "x"}], [1.0])])
+    play(inline(tmp_path, {}), [Publish("S", [{"c": 0.0, "name": "y"}], [2.0])])
+    found = play(asked, [Publish("S", [{"c": 2.0, "name": "x"}], [3.0])])
+    assert [result["query"] for result in found] == ["less", "same"]
+    assert f"decided   by the strategy {name}" in explained(inline(tmp_path, {}), "same")
 
 
 @pytest.mark.parametrize("name", NAMES)
