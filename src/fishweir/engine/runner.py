@@ -34,6 +34,10 @@ EXPIRE_EVERY = 1.0
 """Seconds after which an idle job looks for what has expired; a micro-batch does so too."""
 POLL, LONGEST_POLL = 0.05, 0.4
 """Seconds after which sources are asked again, more and more while nothing moves; a commit wakes the runner at once."""
+AT_REST = 1.0
+"""The longest where no stream has a source to be asked: another process may declare one."""
+AWAITED = 1.0
+"""Seconds for which somebody who waits for an idle job is remembered; he asks more often."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,7 @@ class Runner:
         self.thread = threading.get_ident()
         self.version = -1
         self.idle_rounds = 0
+        self._awaited_until = -math.inf
         self.expire, self._expired = expire, -math.inf
 
     def run(
@@ -103,14 +108,16 @@ class Runner:
             self.job.start()
             while not self.stopped.is_set() and (ends is None or time.monotonic() < ends):
                 busy = self.step()
-                idle = not busy and self._caught_up()
+                asked = until_idle or on_progress is not None or time.monotonic() < self._awaited_until
+                idle = not busy and asked and self._caught_up()
                 self.idle_rounds += idle
                 if on_progress is not None:
                     on_progress(self._progress(idle))
                 if idle and until_idle:
                     break
                 waits = not busy and not any(source.working for source in self.sources.values())
-                pause = min(LONGEST_POLL, 1.25 * pause) if waits else POLL  # commits wake it
+                longest = LONGEST_POLL if self.sources else AT_REST
+                pause = min(longest, 1.25 * pause) if waits else POLL  # commits wake it
                 if not busy:
                     self._woken.wait(pause)
                     self._woken.clear()
@@ -137,6 +144,7 @@ class Runner:
         """
         enough, ends = self.idle_rounds + 2, time.monotonic() + timeout
         while self.idle_rounds < enough and time.monotonic() < ends:
+            self._awaited_until = time.monotonic() + AWAITED
             self._woken.set()
             if self.stopped.wait(0.02):
                 break

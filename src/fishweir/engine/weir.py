@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from fishweir.pipeline.batch import Job, MicroBatches
     from fishweir.pipeline.result_batch import ResultBatch
     from fishweir.pipeline.results import ResultReader, Results
-    from fishweir.pipeline.spark.session import DataFrame, SparkSession
+    from fishweir.pipeline.spark.session import DataFrame, SparkContext, SparkSession
 
 
 def open(
@@ -185,8 +185,8 @@ class Weir(Administration, Publishing):
 
     def _prepare(self) -> None:
         """Starts Spark beside what else a run needs first: the JVM takes longest."""
-        if self._spark is None and "spark" not in self.__dict__:
-            self._starting = start_beside(lambda: self.spark)
+        if self._spark is None and "context" not in self.__dict__:
+            self._starting = start_beside(lambda: self.context)
 
     def _new_runner(self, stopped: threading.Event, rebuilder: Rebuilder) -> Runner:
         from fishweir.engine.completions import Completions, OneByOne
@@ -237,7 +237,7 @@ class Weir(Administration, Publishing):
     def _new_job(self, batches: MicroBatches) -> Job:
         from fishweir.pipeline.spark.job import SparkJob
 
-        return SparkJob(batches, self.spark)
+        return SparkJob(batches, self.context, lambda: self.spark)
 
     def start(self, latency: float | None = None) -> None:
         """Runs the job in the background, until `stop`; `latency` as in `run`."""
@@ -270,6 +270,13 @@ class Weir(Administration, Publishing):
             background.join(0.05)
         if background is not None:
             background.end()
+
+    @cached_property
+    def context(self) -> SparkContext:
+        """What runs tasks: there seconds before a session is, which the job can do without."""
+        from fishweir.pipeline.spark.session import open_context
+
+        return self._spark.sparkContext if self._spark else open_context()
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -326,8 +333,9 @@ class Weir(Administration, Publishing):
         if self._starting is not None:
             self._starting.join()
         self.catalog.close()
-        if self._spark is None and "spark" in self.__dict__:
-            self.spark.stop()
+        if self._spark is None:
+            for started in {"spark", "context"} & self.__dict__.keys():
+                self.__dict__[started].stop()
 
     def __enter__(self) -> Weir:
         return self

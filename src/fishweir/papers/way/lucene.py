@@ -1,6 +1,7 @@
 """A peer: Lucene Monitor, which stores queries in an index of their terms.
 
-Its jars are core, monitor, memory, queries and analysis-common of one version, in the folder that FISHWEIR_LUCENE names.
+Its jars are core, monitor, memory, queries and analysis-common of one version, in the folder that FISHWEIR_LUCENE
+names.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fishweir.papers.way.esper import ESPER
 from fishweir.papers.way.lucene import LUCENE
 from fishweir.papers.way.peers import DUCKDB_BOXES, RAREST_WORD, RTREE, Pairs, Peer
 
@@ -74,6 +75,6 @@ BOXES = Work(
     f"create query $name as select * from {STREAM} where x >= $a and x < $b and y >= $c and y < $d",
     box_rows,
     box_documents,
-    (RTREE, DUCKDB_BOXES),
+    (RTREE, DUCKDB_BOXES, ESPER),
 )
 WORKS = (TEXT, BOXES)
