@@ -236,7 +236,10 @@ class Weir(Administration, Publishing):
 
     def _new_job(self, batches: MicroBatches) -> Job:
         from fishweir.pipeline.spark.job import SparkJob
+        from fishweir.pipeline.spark.jvm import begin_workers
 
+        if self._spark is None and "context" not in self.__dict__:
+            begin_workers()
         return SparkJob(batches, self.context, lambda: self.spark)
 
     def start(self, latency: float | None = None) -> None:

@@ -41,10 +41,8 @@ LOOK_EVERY = 1.0
 
 
 class SparkJob:
-    def __init__(
-        self, batches: MicroBatches, context: SparkContext, session: Callable[[], SparkSession], stays: float = STAYS
-    ) -> None:
-        self.batches, self.context, self.session, self.stays = batches, context, session, stays
+    def __init__(self, batches: MicroBatches, context: SparkContext, session: Callable[[], SparkSession]) -> None:
+        self.batches, self.context, self.session = batches, context, session
         self.query: StreamingQuery | None = None
         self._stopping, self._ended = threading.Event(), threading.Event()
         self._failure: Exception | None = None
@@ -84,7 +82,7 @@ class SparkJob:
 
     def _evaluate(self) -> None:
         """The loop: one micro-batch after the other, as long as the job lasts."""
-        stays_from = time.monotonic() + self.stays
+        stays_from = time.monotonic() + STAYS
         try:
             while not self._stopping.is_set():
                 if self._frame is None and time.monotonic() >= stays_from:

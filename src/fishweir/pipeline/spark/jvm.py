@@ -1,4 +1,5 @@
-"""The JVM of the embedded session. It takes longest to start, so it is started before anything else is loaded.
+"""The processes of the embedded Spark: the JVM, which takes longest to start, and the one that workers are forked from.
+They are started before anybody waits for them, the JVM before anything else is loaded.
 
 pyspark would start it when the context is made, behind all imports. It also takes one that is there: by its port and
 secret in the environment, which it reads once. The process is started as pyspark does (pyspark/java_gateway.py), and
@@ -24,6 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fishweir.java import ensure_java
+from fishweir.pipeline.spark.daemon import PLACE
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
@@ -69,6 +71,7 @@ class Begun:
 
 
 _begun: list[Begun] = []
+_workers: list[subprocess.Popen[bytes]] = []
 
 
 def begin_jvm(settings: Mapping[str, str] = SETTINGS) -> None:
@@ -85,6 +88,8 @@ def begin_jvm(settings: Mapping[str, str] = SETTINGS) -> None:
     given = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     rest = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
     own = {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(folder / "gateway")}
+    if os.environ["PYSPARK_PYTHON"] == sys.executable:
+        own[PLACE] = str(folder / "workers")
     process = subprocess.Popen(
         [Path(home, "bin", "spark-submit"), *given, *rest],
         stdin=subprocess.PIPE,
@@ -92,16 +97,22 @@ def begin_jvm(settings: Mapping[str, str] = SETTINGS) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # interrupting is for this process to handle
     )
     _begun.append(Begun(process, folder))
-    atexit.register(_end_unused)
+    atexit.register(_end)
 
 
 def gateway_of_jvm() -> dict[str, str]:
     """What pyspark needs to know of the JVM that was begun, if one was; waits until it is up."""
     if not _begun or _has_gateway():
         return {}
-    found = _begun[0].gateway()
-    shutil.rmtree(_begun[0].folder, ignore_errors=True)
-    return found
+    return _begun[0].gateway()
+
+
+def begin_workers() -> None:
+    """Starts the process that workers are forked from, where the JVM was started here; does not wait for it."""
+    if _begun and not _workers and os.environ["PYSPARK_PYTHON"] == sys.executable:
+        command = [sys.executable, "-m", "fishweir.pipeline.spark.daemon", "--wait", str(_begun[0].folder / "workers")]
+        one = {"OMP_NUM_THREADS": "1"}  # what Spark gives to the workers of a task with one core
+        _workers.append(subprocess.Popen(command, stdin=subprocess.PIPE, env=one | os.environ))
 
 
 def _has_gateway() -> bool:
@@ -109,8 +120,8 @@ def _has_gateway() -> bool:
     return pyspark is not None and pyspark.SparkContext._gateway is not None
 
 
-def _end_unused() -> None:
-    """Where the statements were refused, say."""
+def _end() -> None:
+    """A JVM that nobody has used, because the statements were refused, say, need not come up first."""
     if not _has_gateway():
         _begun[0].process.kill()
-        shutil.rmtree(_begun[0].folder, ignore_errors=True)
+    shutil.rmtree(_begun[0].folder, ignore_errors=True)
