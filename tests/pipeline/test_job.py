@@ -19,7 +19,7 @@ def test_a_job_that_stays_is_one_query_of_spark(
     spark,
     monkeypatch: pytest.MonkeyPatch,  # type: ignore[no-untyped-def]
 ) -> None:
-    monkeypatch.setattr(job, "STAYS", 0.0)
+    monkeypatch.setattr(job, "STAYS_ANYWAY", 0.0)
     spark_weir.execute("create stream R (x int); create query q as select x from R where x > 3")
     spark_weir.publish("R", [{"x": 5}])
     spark_weir.start()
@@ -38,7 +38,8 @@ def test_a_job_that_stays_is_one_query_of_spark(
 
 
 def test_a_short_run_needs_no_session(spark_weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "STAYS", math.inf)
+    for name in ("STAYS", "STAYS_ANYWAY"):
+        monkeypatch.setattr(job, name, math.inf)
     spark_weir.execute("create stream R (x int); create query q as select x from R where x > 3")
     for x in (5, 6):
         spark_weir.publish("R", [{"x": x}])

@@ -34,8 +34,8 @@ SETTLED = 0.1
 """Seconds after which what arrived is surely in its log; until then another stream's may be there before it."""
 AT_REST, UNSETTLED = 0.5, 0.02
 """Seconds after which the job looks by itself whether something arrived: nobody may have rung, or it must settle."""
-STAYS = 1.0
-"""Seconds after which a job is one that stays."""
+STAYS, STAYS_ANYWAY = 2.0, 10.0
+"""Seconds after which a job is one that stays: since its tasks are there and nothing waited, or since its start."""
 LOOK_EVERY = 1.0
 """Seconds after which the driver asks Spark whether the query is alive."""
 
@@ -82,13 +82,16 @@ class SparkJob:
 
     def _evaluate(self) -> None:
         """The loop: one micro-batch after the other, as long as the job lasts."""
-        stays_from = time.monotonic() + STAYS
+        stays_from = time.monotonic() + STAYS_ANYWAY
         try:
             while not self._stopping.is_set():
+                evaluated = self._evaluated()
+                if not evaluated and self.crew.is_there:
+                    stays_from = min(stays_from, time.monotonic() + STAYS)
                 if self._frame is None and time.monotonic() >= stays_from:
                     self._frame = InheritableThread(target=self._open_frame, name="fishweir frame", daemon=True)
                     self._frame.start()
-                if not self._evaluated():
+                if not evaluated:
                     self._note()
                     self.crew.rest()
                     self.bell.wait(UNSETTLED if is_waiting(self.batches.home, self.batches.offsets) else AT_REST)
