@@ -336,9 +336,9 @@ class Weir(Administration, Publishing):
         if self._starting is not None:
             self._starting.join()
         self.catalog.close()
-        if self._spark is None:
-            for started in {"spark", "context"} & self.__dict__.keys():
-                self.__dict__[started].stop()
+        started = self.__dict__.get("spark") or self.__dict__.get("context")
+        if self._spark is None and started is not None:
+            started.stop()
 
     def __enter__(self) -> Weir:
         return self

@@ -39,7 +39,7 @@ class Sizes:
     """Seconds at half load, after which no more single documents are published."""
 
 
-WHOLE = Sizes(100_000, 200, 30.0, 10_000, 30.0)
+WHOLE = Sizes(100_000, 200, 20.0, 10_000, 30.0)
 QUICK = Sizes(10_000, 30, 2.0, 2_000, 5.0)
 
 

@@ -63,6 +63,7 @@ class SparkJob:
             ring(self.batches.home)
             self.crew.leave()
             self._loop.join()
+            self.crew.leave()  # it may have been called in once more meanwhile
             if self._frame is not None:
                 self._frame.join()
             if self.query is not None:
