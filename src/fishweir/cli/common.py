@@ -75,13 +75,13 @@ def opened(
     try:
         if must_exist and not (home / "catalog.db").exists():
             raise FishweirError(f"there is no home at {home}; say which with --home")
+        asked = _parsed(strategies)
         if runs:
             from fishweir.pipeline.spark.jvm import begin_jvm
 
             begin_jvm()
         from fishweir.engine.weir import Weir
 
-        asked = _parsed(strategies)
         options: dict[str, Any] = {"documents_per_batch": documents_per_batch, "state_limit": state_limit}
         with Weir(home, strategies=asked, defaults=defaults, guard=guard, **options) as weir:
             yield weir
