@@ -63,6 +63,7 @@ def _lives(pid: int) -> bool:
 
 def test_a_jvm_that_was_begun_is_the_one_of_the_context() -> None:
     program = """
+import os
 from fishweir.pipeline.spark.jvm import PORT, begin_jvm
 begin_jvm()
 from fishweir.pipeline.spark.session import SparkContext, open_context

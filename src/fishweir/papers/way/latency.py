@@ -3,6 +3,10 @@
 Measured are the wall time while the job is idle otherwise and while it has half of the documents it can take; the
 processor time of such a micro-batch, by process; what its steps take; and what a job costs that has nothing to do. The
 peers answer the same documents, one at a time, in this process or over a pipe; their answers are compared first.
+
+What a job can take depends on how it comes: many documents at once share the fixed cost of a micro-batch. So the
+capacity is measured both at once and in portions, each published when the one before has been delivered. Half load is
+half of the latter, since the load comes in portions too.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ from fishweir.papers.way.work import BOXES, STREAM
 
 OFTEN = 0.1
 """Seconds after which the load publishes again."""
+PORTION = 200
+"""Documents of a portion that the capacity is measured by."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,7 @@ def measure(setting: Setting) -> Measured:
     setting.say("the job starts")
     with running(setting.spark, BOXES, sizes.queries, max(1_000, sizes.load), heard=ear.action) as weir:
         setting.say("an idle job")
+        settle(weir)
         watch = Stopwatch()
         time.sleep(sizes.idle)
         idle = watch.spent()
@@ -109,12 +116,14 @@ def measure(setting: Setting) -> Measured:
         steps = [commit.seconds for commit in weir.table.commits()[-len(hits) :]]
         check(weir, wanted)
         setting.say("documents that the job can take")
-        rate = capacity(weir, ear, corners[-sizes.load :])
+        most = capacity(weir, ear, corners[-sizes.load :])
+        rate = in_portions(weir, ear, corners[-sizes.load :], sizes.longest / 4)
         setting.say("publish to callback, at half load")
         busy = at_half_load(weir, ear, hits, corners, rate, sizes.longest)
     measured.figures = [
         *own_figures(alone, steps, spent),
-        Figure("documents a second that the job can take, each with an action", FISHWEIR, rate, ""),
+        Figure(f"documents a second, {sizes.load:,} at once, all delivered", FISHWEIR, most, ""),
+        Figure(f"documents a second, {PORTION} at a time, all delivered", FISHWEIR, rate, ""),
         *shown("at half load, publish to callback", FISHWEIR, busy),
         Figure("idle, share of a core", FISHWEIR, idle.processor / idle.wall, ""),
         Figure("idle, of that the JVM", FISHWEIR, idle.java / idle.wall, ""),
@@ -185,10 +194,29 @@ def capacity(weir: Weir, ear: Ear, documents: Sequence[Any]) -> float:
     return len(documents) / seconds
 
 
+def in_portions(weir: Weir, ear: Ear, documents: Sequence[Any], seconds: float) -> float:
+    """Documents a second where a portion is published when the one before has been delivered."""
+    began, count = time.perf_counter(), 0
+    while (spent := time.perf_counter() - began) < seconds or not count:
+        first = count % max(1, len(documents) - PORTION)
+        portion = documents[first : first + PORTION]
+        ear.publish(weir, portion, [f"part-{count + number}" for number in range(len(portion))])
+        count += len(portion)
+    return count / spent
+
+
+def settle(weir: Weir) -> None:
+    """Until Spark has opened the query that stands for the job, which takes seconds of a young JVM."""
+    job: Any = weir._runner.job if weir._runner else None
+    while job is not None and job.query is None:
+        time.sleep(0.05)
+    time.sleep(1.0)
+
+
 def at_half_load(
     weir: Weir, ear: Ear, hits: Sequence[Any], others: Sequence[Any], rate: float, longest: float
 ) -> list[float]:
-    """The times of single documents while others come, half as many as the job can take."""
+    """The times of single documents while others come, half as many as the job can take in portions."""
     over, portion = threading.Event(), max(1, int(rate / 2 * OFTEN))
 
     def publish_others() -> None:
