@@ -82,25 +82,30 @@ class SparkJob:
         return False
 
     def _evaluate(self) -> None:
-        """The loop: one micro-batch after the other, as long as the job lasts."""
-        stays_from = time.monotonic() + STAYS_ANYWAY
+        """One micro-batch after the other, as long as the job lasts."""
         try:
-            while not self._stopping.is_set():
-                evaluated = self._evaluated()
-                if not evaluated and self.crew.is_there:
-                    stays_from = min(stays_from, time.monotonic() + STAYS)
-                if self._frame is None and time.monotonic() >= stays_from:
-                    self._frame = InheritableThread(target=self._open_frame, name="fishweir frame", daemon=True)
-                    self._frame.start()
-                if not evaluated:
-                    self._note()
-                    self.crew.rest()
-                    self.bell.wait(UNSETTLED if is_waiting(self.batches.home, self.batches.offsets) else AT_REST)
+            try:
+                self._go_round()
+            finally:
+                self._note()
         except Exception as failure:
             self._failure = failure
         finally:
-            self._note()
             self._ended.set()
+
+    def _go_round(self) -> None:
+        stays_from = time.monotonic() + STAYS_ANYWAY
+        while not self._stopping.is_set():
+            evaluated = self._evaluated()
+            if not evaluated and self.crew.is_there:
+                stays_from = min(stays_from, time.monotonic() + STAYS)
+            if self._frame is None and time.monotonic() >= stays_from:
+                self._frame = InheritableThread(target=self._open_frame, name="fishweir frame", daemon=True)
+                self._frame.start()
+            if not evaluated:
+                self._note()
+                self.crew.rest()
+                self.bell.wait(UNSETTLED if is_waiting(self.batches.home, self.batches.offsets) else AT_REST)
 
     def _open_frame(self) -> None:
         """Starts Spark's query, which then waits for the loop to end."""

@@ -94,7 +94,7 @@ def begin_jvm(settings: Mapping[str, str] = SETTINGS) -> None:
         [Path(home, "bin", "spark-submit"), *given, *rest],
         stdin=subprocess.PIPE,
         env={"SPARK_LAUNCHER_OPTS": LAUNCHER} | os.environ | own,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # interrupting is for this process to handle
+        preexec_fn=_uninterrupted,
     )
     _begun.append(Begun(process, folder))
     atexit.register(_end)
@@ -112,7 +112,13 @@ def begin_workers() -> None:
     if _begun and not _workers and os.environ["PYSPARK_PYTHON"] == sys.executable:
         command = [sys.executable, "-m", "fishweir.pipeline.spark.daemon", "--wait", str(_begun[0].folder / "workers")]
         one = {"OMP_NUM_THREADS": "1"}  # what Spark gives to the workers of a task with one core
-        _workers.append(subprocess.Popen(command, stdin=subprocess.PIPE, env=one | os.environ))
+        pipe = subprocess.PIPE
+        _workers.append(subprocess.Popen(command, stdin=pipe, env=one | os.environ, preexec_fn=_uninterrupted))
+
+
+def _uninterrupted() -> None:
+    """Interrupting is for this process to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _has_gateway() -> bool:
