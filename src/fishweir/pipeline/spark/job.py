@@ -36,6 +36,8 @@ AT_REST, UNSETTLED = 0.5, 0.02
 """Seconds after which the job looks by itself whether something arrived: nobody may have rung, or it must settle."""
 STAYS, STAYS_ANYWAY = 2.0, 10.0
 """Seconds after which a job is one that stays: since its tasks are there and nothing waited, or since its start."""
+NOTE_EVERY = 1.0
+"""Seconds after which a job that is idle in between writes down its counters and how far it is."""
 LOOK_EVERY = 1.0
 """Seconds after which the driver asks Spark whether the query is alive."""
 
@@ -46,7 +48,7 @@ class SparkJob:
         self.query: StreamingQuery | None = None
         self._stopping, self._ended = threading.Event(), threading.Event()
         self._failure: Exception | None = None
-        self._looked, self._noted = 0.0, -1
+        self._looked, self._wrote, self._noted = 0.0, 0.0, -1
         self._loop: threading.Thread | None = None
         self._frame: threading.Thread | None = None
 
@@ -87,7 +89,7 @@ class SparkJob:
             try:
                 self._go_round()
             finally:
-                self._note()
+                self._note(ends=True)
         except Exception as failure:
             self._failure = failure
         finally:
@@ -123,7 +125,11 @@ class SparkJob:
         if self._failure is not None:
             raise self._failure
 
-    def _note(self) -> None:
+    def _note(self, ends: bool = False) -> None:
+        """Writes down what a job that ends at once may lose; while it runs, from time to time."""
+        if not ends and time.monotonic() < self._wrote + NOTE_EVERY:
+            return
+        self._wrote = time.monotonic()
         self.batches.save()
         if self.batches.last.batch != self._noted:
             finish(self.batches.home.checkpoint, self.batches.offsets)
