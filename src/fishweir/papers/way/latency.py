@@ -208,8 +208,8 @@ def in_portions(weir: Weir, ear: Ear, documents: Sequence[Any], seconds: float) 
 def settle(weir: Weir) -> None:
     """Until Spark has opened the query that stands for the job, which takes seconds of a young JVM."""
     job: Any = weir._runner.job if weir._runner else None
-    while job is not None and job.query is None:
-        time.sleep(0.05)
+    if job is not None:
+        job.framed.wait(60)
     time.sleep(1.0)
 
 

@@ -46,6 +46,8 @@ class SparkJob:
     def __init__(self, batches: MicroBatches, context: SparkContext, session: Callable[[], SparkSession]) -> None:
         self.batches, self.context, self.session = batches, context, session
         self.query: StreamingQuery | None = None
+        self.framed = threading.Event()
+        """Set once Spark's query is there."""
         self._stopping, self._ended = threading.Event(), threading.Event()
         self._failure: Exception | None = None
         self._looked, self._wrote, self._noted = 0.0, 0.0, -1
@@ -121,6 +123,7 @@ class SparkJob:
 
     def _hold(self, _: DataFrame, __: int) -> None:
         """One micro-batch of Spark, which lasts as long as the job does."""
+        self.framed.set()
         self._ended.wait()
         if self._failure is not None:
             raise self._failure
