@@ -18,7 +18,8 @@ from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream
 from fishweir.catalog.catalog import Query
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.administration import Administration, schedule_of
-from fishweir.engine.background import Background, start_beside
+from fishweir.engine.background import Background
+from fishweir.engine.on_spark import OnSpark
 from fishweir.engine.own_catalog import counted_run, note, open_catalog
 from fishweir.engine.publishing import Publishing
 from fishweir.engine.pushed import open_to_all
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from fishweir.pipeline.batch import Job, MicroBatches
     from fishweir.pipeline.result_batch import ResultBatch
     from fishweir.pipeline.results import ResultReader, Results
-    from fishweir.pipeline.spark.session import DataFrame, SparkContext, SparkSession
+    from fishweir.pipeline.spark.session import DataFrame, SparkSession
 
 
 def open(
@@ -68,7 +69,7 @@ def open(
     return Weir(Path(home), spark, catalog, *given)
 
 
-class Weir(Administration, Publishing):
+class Weir(Administration, Publishing, OnSpark):
     runs_beside = True
     """Whether what need not hold up the job has threads of its own."""
 
@@ -105,7 +106,6 @@ class Weir(Administration, Publishing):
         self._background: Background | None = None
         self.overload: Overload | None = None
         """Whether more waits than the target latency allows; None where there is no target."""
-        self._starting: threading.Thread | None = None
         self._stopped = threading.Event()
         self._make_streams()
 
@@ -182,11 +182,6 @@ class Weir(Administration, Publishing):
                 self._runner = None
                 rebuilder.close()
             self._expire()
-
-    def _prepare(self) -> None:
-        """Starts Spark beside what else a run needs first: the JVM takes longest."""
-        if self._spark is None and "context" not in self.__dict__:
-            self._starting = start_beside(lambda: self.context)
 
     def _new_runner(self, stopped: threading.Event, rebuilder: Rebuilder) -> Runner:
         from fishweir.engine.completions import Completions, OneByOne
@@ -274,19 +269,6 @@ class Weir(Administration, Publishing):
         if background is not None:
             background.end()
 
-    @cached_property
-    def context(self) -> SparkContext:
-        """What runs tasks: there seconds before a session is, which the job can do without."""
-        from fishweir.pipeline.spark.session import open_context
-
-        return self._spark.sparkContext if self._spark else open_context()
-
-    @cached_property
-    def spark(self) -> SparkSession:
-        from fishweir.pipeline.spark.session import open_session
-
-        return self._spark or open_session()
-
     # Reading
 
     def results(self, name: str | None = None) -> Results:
@@ -333,12 +315,8 @@ class Weir(Administration, Publishing):
     def close(self) -> None:
         """Stops what runs; Spark too, where this weir started it."""
         self.stop()
-        if self._starting is not None:
-            self._starting.join()
         self.catalog.close()
-        started = self.__dict__.get("spark") or self.__dict__.get("context")
-        if self._spark is None and started is not None:
-            started.stop()
+        self._stop_spark()
 
     def __enter__(self) -> Weir:
         return self
