@@ -27,6 +27,10 @@ settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("FISHWEIR_HYPOTHESIS", "fishweir"))
 
 
+# Workers import kinds and conditions of the tests; a JVM may be started by any test, for all that follow.
+root = str(Path(__file__).parents[1])
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+
 OPEN_FILES = Path("/proc/self/fd")
 
 LONGEST = (
@@ -86,8 +90,6 @@ def few_open_files() -> None:
 def spark():  # type: ignore[no-untyped-def]
     from fishweir.pipeline.spark.session import open_session
 
-    root = str(Path(__file__).parents[1])
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     session = open_session("local[3]")
     yield session
     session.stop()

@@ -49,6 +49,21 @@ def test_no_version_is_refused() -> None:
         java.major_version("GraalVM")
 
 
+@pytest.mark.parametrize(
+    ("release", "is_enough"),
+    [
+        ('JAVA_VERSION="21.0.1"\nMODULES="java.base jdk.incubator.vector"\n', True),
+        ('JAVA_VERSION="11.0.2"\nMODULES="java.base jdk.incubator.vector"\n', False),
+        ('JAVA_VERSION="21.0.1"\nMODULES="java.base"\n', False),
+        ("", False),
+    ],
+)
+def test_what_a_release_file_says_need_not_be_asked(tmp_path: Path, release: str, is_enough: bool) -> None:
+    home = fake_java(tmp_path / "jdk", "17.0.15")  # what it would answer
+    (home / "release").write_text(release)
+    assert java.probe(home / "bin" / "java").version == ("21.0.1" if is_enough else "17.0.15")
+
+
 @pytest.mark.usefixtures("no_java")
 def test_java_home_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     told, found = fake_java(tmp_path / "told", "17.0.15"), fake_java(tmp_path / "found", "21.0.8")

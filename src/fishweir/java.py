@@ -23,7 +23,8 @@ from pathlib import Path
 from fishweir.errors import FishweirError
 
 OLDEST_MAJOR = 17
-SPARK_MODULE_OPTION = "--add-modules=jdk.incubator.vector"
+SPARK_MODULE = "jdk.incubator.vector"
+SPARK_MODULE_OPTION = f"--add-modules={SPARK_MODULE}"
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +80,22 @@ def major_version(version: str) -> int:
 
 def probe(executable: Path) -> Java:
     """Home and version of a `java` that starts, is new enough and has the module Spark asks for."""
+    return _described(executable.resolve()) or _asked(executable)
+
+
+def _described(executable: Path) -> Java | None:
+    """What the file `release` of a JDK says, where it says enough: to ask Java itself takes a third of a second."""
+    home = executable.parents[1]
+    try:
+        said = dict(re.findall(r'^(\w+)="(.*)"$', (home / "release").read_text(), re.MULTILINE))
+    except OSError:
+        return None
+    version, modules = said.get("JAVA_VERSION", ""), said.get("MODULES", "").split()
+    fits = re.match(r"\d", version) and major_version(version) >= OLDEST_MAJOR and SPARK_MODULE in modules
+    return Java(str(home), version) if fits and os.access(executable, os.X_OK) else None
+
+
+def _asked(executable: Path) -> Java:
     code, said = _run(executable, "-XshowSettings:properties", "-version")
     properties = dict(re.findall(r"^\s*(java\.(?:home|version)) = (.+?)\s*$", said, re.MULTILINE))
     if code != 0 or len(properties) != 2:

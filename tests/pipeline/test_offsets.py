@@ -15,6 +15,7 @@ import pytest
 import fishweir
 from fishweir import HomeError, testing
 from fishweir.pipeline.batch import InlineJob
+from fishweir.pipeline.spark import job
 from fishweir.pipeline.stages import InlineExecutor
 
 SCRIPT = """
@@ -75,15 +76,26 @@ def damage(checkpoint: Path, before: Path, how: str) -> None:
         (checkpoint / "metadata").write_text("")
 
 
+def run_as_one_that_stays(weir: fishweir.Weir) -> None:
+    """Until idle, and until Spark's query is there, which writes the checkpoint."""
+    weir.start()
+    weir.wait_idle()
+    assert weir._runner is not None
+    assert isinstance(weir._runner.job, job.SparkJob)
+    assert weir._runner.job.framed.wait(120)
+    weir.stop()
+
+
 @pytest.mark.parametrize("how", DAMAGES)
 def test_a_lost_checkpoint_loses_and_doubles_nothing(how, tmp_path, spark, monkeypatch, wanted):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(job, "STAYS_ANYWAY", 0.0)
     with fishweir.open("home", spark=spark, documents_per_batch=16) as weir:
         weir.execute(SCRIPT)
-        weir.run(until_idle=True)
+        run_as_one_that_stays(weir)
         shutil.copytree(weir.home.checkpoint, tmp_path / "before")
         publish(weir, 0)
-        weir.run(until_idle=True)
+        run_as_one_that_stays(weir)
         damage(weir.home.checkpoint, tmp_path / "before", how)
         publish(weir, 20)
         weir.run(until_idle=True)

@@ -63,19 +63,25 @@ def _rich_handler() -> logging.Handler:
 def opened(
     home: Path,
     must_exist: bool = False,
+    runs: bool = False,
     documents_per_batch: int = DOCUMENTS_PER_BATCH,
     strategies: Sequence[str] = (),
     state_limit: int = STATE_LIMIT,
     defaults: str = "",
     guard: bool | None = None,
 ) -> Iterator[Weir]:
-    """A weir that is closed again; Fishweir's errors end the command with their message."""
+    """A weir that is closed again; Fishweir's errors end the command with their message. For a command that runs the
+    job, the JVM is started before anything else is loaded."""
     try:
         if must_exist and not (home / "catalog.db").exists():
             raise FishweirError(f"there is no home at {home}; say which with --home")
+        asked = _parsed(strategies)
+        if runs:
+            from fishweir.pipeline.spark.jvm import begin_jvm
+
+            begin_jvm()
         from fishweir.engine.weir import Weir
 
-        asked = _parsed(strategies)
         options: dict[str, Any] = {"documents_per_batch": documents_per_batch, "state_limit": state_limit}
         with Weir(home, strategies=asked, defaults=defaults, guard=guard, **options) as weir:
             yield weir

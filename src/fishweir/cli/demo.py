@@ -62,7 +62,7 @@ def demo(
     pick = random.Random(7)
     write_quotes(home, pick)
     write_orders(home, pick)
-    with opened(home) as weir:
+    with opened(home, runs=True) as weir:
         heading("1. Streams and standing queries are statements")
         script = SCRIPT.format(home=home)
         output().print(Syntax(script, "sql", background_color="default"))

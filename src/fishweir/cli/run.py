@@ -44,6 +44,7 @@ def run(
     """Register the statements of SCRIPT and run the job, until idle or until interrupted."""
     with opened(
         home,
+        runs=True,
         documents_per_batch=documents_per_batch,
         strategies=strategy or (),
         state_limit=state_limit * 2**20,

@@ -34,6 +34,8 @@ EXPIRE_EVERY = 1.0
 """Seconds after which an idle job looks for what has expired; a micro-batch does so too."""
 POLL, LONGEST_POLL = 0.05, 0.4
 """Seconds after which sources are asked again, more and more while nothing moves; a commit wakes the runner at once."""
+AT_REST = 1.0
+"""The longest where no stream has a source to be asked: another process may declare one."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,8 @@ class Runner:
                 if idle and until_idle:
                     break
                 waits = not busy and not any(source.working for source in self.sources.values())
-                pause = min(LONGEST_POLL, 1.25 * pause) if waits else POLL  # commits wake it
+                longest = LONGEST_POLL if self.sources else AT_REST
+                pause = min(longest, 1.25 * pause) if waits else POLL  # commits wake it
                 if not busy:
                     self._woken.wait(pause)
                     self._woken.clear()

@@ -18,7 +18,8 @@ from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream
 from fishweir.catalog.catalog import Query
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.administration import Administration, schedule_of
-from fishweir.engine.background import Background, start_beside
+from fishweir.engine.background import Background
+from fishweir.engine.on_spark import OnSpark
 from fishweir.engine.own_catalog import counted_run, note, open_catalog
 from fishweir.engine.publishing import Publishing
 from fishweir.engine.pushed import open_to_all
@@ -68,7 +69,7 @@ def open(
     return Weir(Path(home), spark, catalog, *given)
 
 
-class Weir(Administration, Publishing):
+class Weir(Administration, Publishing, OnSpark):
     runs_beside = True
     """Whether what need not hold up the job has threads of its own."""
 
@@ -105,7 +106,6 @@ class Weir(Administration, Publishing):
         self._background: Background | None = None
         self.overload: Overload | None = None
         """Whether more waits than the target latency allows; None where there is no target."""
-        self._starting: threading.Thread | None = None
         self._stopped = threading.Event()
         self._make_streams()
 
@@ -183,11 +183,6 @@ class Weir(Administration, Publishing):
                 rebuilder.close()
             self._expire()
 
-    def _prepare(self) -> None:
-        """Starts Spark beside what else a run needs first: the JVM takes longest."""
-        if self._spark is None and "spark" not in self.__dict__:
-            self._starting = start_beside(lambda: self.spark)
-
     def _new_runner(self, stopped: threading.Event, rebuilder: Rebuilder) -> Runner:
         from fishweir.engine.completions import Completions, OneByOne
         from fishweir.engine.make_up import MakeUp
@@ -236,8 +231,11 @@ class Weir(Administration, Publishing):
 
     def _new_job(self, batches: MicroBatches) -> Job:
         from fishweir.pipeline.spark.job import SparkJob
+        from fishweir.pipeline.spark.jvm import begin_workers
 
-        return SparkJob(batches, self.spark)
+        if self._spark is None and "context" not in self.__dict__:
+            begin_workers()
+        return SparkJob(batches, self.context, lambda: self.spark)
 
     def start(self, latency: float | None = None) -> None:
         """Runs the job in the background, until `stop`; `latency` as in `run`."""
@@ -270,12 +268,6 @@ class Weir(Administration, Publishing):
             background.join(0.05)
         if background is not None:
             background.end()
-
-    @cached_property
-    def spark(self) -> SparkSession:
-        from fishweir.pipeline.spark.session import open_session
-
-        return self._spark or open_session()
 
     # Reading
 
@@ -323,11 +315,8 @@ class Weir(Administration, Publishing):
     def close(self) -> None:
         """Stops what runs; Spark too, where this weir started it."""
         self.stop()
-        if self._starting is not None:
-            self._starting.join()
         self.catalog.close()
-        if self._spark is None and "spark" in self.__dict__:
-            self.spark.stop()
+        self._stop_spark()
 
     def __enter__(self) -> Weir:
         return self

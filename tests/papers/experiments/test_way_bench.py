@@ -21,7 +21,7 @@ SMALL = {
     "windows": join_documents.Sizes(queries=50, documents=(40,), filled=400, rounds=1),
     "growth": growth.Sizes(queries=(50, 200), documents=40, rounds=1),
     "batches": growth.Span(queries=50, batches=5),
-    "latency": latency.Sizes(queries=50, published=3, idle=0.1, load=40),
+    "latency": latency.Sizes(queries=50, published=3, idle=0.1, load=40, longest=2.0),
 }
 
 
@@ -60,7 +60,10 @@ def test_growth_and_latency(spark, tmp_path: Path) -> None:  # type: ignore[no-u
     grown = [figure for part in growth.PARTS for figure in run(part, tmp_path, setting, Console(quiet=True)).figures]
     assert [figure.queries for figure in grown] == [50, 200, *[50] * growth.SPANS]
     taken = run(latency.PART, tmp_path, setting, Console(quiet=True))
-    assert {figure.measured: figure.value for figure in taken.figures}["publish to callback, median"] > 0
+    value = {(figure.measured, figure.contestant): figure.value for figure in taken.figures}
+    assert value["publish to callback, median", "Fishweir"] > 0
+    assert value["at half load, publish to callback, p99", "Fishweir"] > 0
+    assert value["document to answer, median", "SQLite R*Tree"] > 0
     assert len(taken.targets) == 7
 
 

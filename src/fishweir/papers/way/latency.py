@@ -1,7 +1,12 @@
 """Part `latency`: from publish to a callback, one document at a time, while every query has an action.
 
 Measured are the wall time while the job is idle otherwise and while it has half of the documents it can take; the
-processor time of such a micro-batch, by process; what its steps take; and what a job costs that has nothing to do.
+processor time of such a micro-batch, by process; what its steps take; and what a job costs that has nothing to do. The
+peers answer the same documents, one at a time, in this process or over a pipe; their answers are compared first.
+
+What a job can take depends on how it comes: many documents at once share the fixed cost of a micro-batch. So the
+capacity is measured both at once and in portions, each published when the one before has been delivered. Half load is
+half of the latter, since the load comes in portions too.
 """
 
 from __future__ import annotations
@@ -9,15 +14,22 @@ from __future__ import annotations
 import statistics
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fishweir.engine.weir import Weir
 from fishweir.papers.experiment.figures import Target
-from fishweir.papers.way.part import Measured, Part, Setting, running, wait_for
-from fishweir.papers.way.processor import Stopwatch
+from fishweir.papers.way.documents import peers_of
+from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, running
+from fishweir.papers.way.peers import Answer
+from fishweir.papers.way.processor import Spent, Stopwatch
 from fishweir.papers.way.work import BOXES, STREAM
+
+OFTEN = 0.1
+"""Seconds after which the load publishes again."""
+PORTION = 200
+"""Documents of a portion that the capacity is measured by."""
 
 
 @dataclass(frozen=True)
@@ -28,61 +40,119 @@ class Sizes:
     idle: float
     """Seconds."""
     load: int
-    """Documents of the micro-batches that the capacity is measured by."""
+    """Documents that the capacity is measured by."""
+    longest: float
+    """Seconds at half load, after which no more single documents are published."""
 
 
-WHOLE = Sizes(100_000, 200, 60.0, 20_000)
-QUICK = Sizes(10_000, 30, 2.0, 2_000)
+WHOLE = Sizes(100_000, 200, 20.0, 10_000, 30.0)
+QUICK = Sizes(10_000, 30, 2.0, 2_000, 5.0)
 
 
 @dataclass(frozen=True)
 class Figure:
     measured: str
+    contestant: str
     value: float
     unit: str
 
     def point(self) -> tuple[str, float, float | None]:
-        return self.measured, 0, None
+        return f"{self.measured}, {self.contestant}", 0, None
+
+
+class Ear:
+    """Notes when the first result of a document came that is listened for."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, float] = {}
+        self._wanted: set[str] = set()
+        self._heard = threading.Event()
+
+    def action(self) -> Any:
+        from fishweir.delivery.outputs.call import Call
+
+        return Call(self._hear)
+
+    def _hear(self, result: Any) -> None:
+        id = result.documents[0]
+        if id in self._wanted:
+            self.times[id] = time.perf_counter()
+            self._wanted.discard(id)
+            if not self._wanted:
+                self._heard.set()
+
+    def publish(self, weir: Weir, documents: Sequence[Any], ids: Sequence[str]) -> float:
+        """Publishes, and waits for a result of each; seconds until the last has come."""
+        self._heard.clear()
+        self._wanted = set(ids)
+        began = time.perf_counter()
+        weir.publish(STREAM, documents, ids=ids)
+        if not self._heard.wait(120):
+            raise TimeoutError(f"{len(self._wanted)} of {len(ids)} documents had no result within two minutes")
+        return max(self.times.pop(id) for id in ids) - began
 
 
 def measure(setting: Setting) -> Measured:
     sizes: Sizes = setting.sizes_of("latency", WHOLE, QUICK)
-    hits = [{"x": row["a"], "y": row["c"]} for row in BOXES.rows(sizes.queries)[: sizes.published]]
+    rows, ear, measured = BOXES.rows(sizes.queries), Ear(), Measured()
+    corners = [{"x": row["a"], "y": row["c"]} for row in rows]
+    hits, ids = corners[: sizes.published], [f"alone-{number}" for number in range(sizes.published)]
+    setting.say("the peers")
+    with peers_of(BOXES, sizes.queries, measured) as peers:
+        wanted, answered = {}, {name: one_by_one(peer, hits) for name, peer in peers.items()}
+        for name, (pairs, _) in answered.items():
+            wanted[name] = {(query, ids[place]) for query, place in pairs}
     setting.say("the job starts")
-    with running(setting.spark, BOXES, sizes.queries, max(1_000, sizes.load), heard=seen) as weir:
+    with running(setting.spark, BOXES, sizes.queries, max(1_000, sizes.load), heard=ear.action) as weir:
         setting.say("an idle job")
+        settle(weir)
         watch = Stopwatch()
         time.sleep(sizes.idle)
         idle = watch.spent()
         setting.say("publish to callback, nothing else to do")
         watch = Stopwatch()
-        alone = [published(weir, hit) for hit in hits]
+        alone = [ear.publish(weir, [hit], [id]) for hit, id in zip(hits, ids, strict=True)]
         spent = watch.spent()
         steps = [commit.seconds for commit in weir.table.commits()[-len(hits) :]]
+        check(weir, wanted)
+        setting.say("documents that the job can take")
+        most = capacity(weir, ear, corners[-sizes.load :])
+        rate = in_portions(weir, ear, corners[-sizes.load :], sizes.longest / 4)
         setting.say("publish to callback, at half load")
-        rate = capacity(weir, sizes.load)
-        busy = at_half_load(weir, hits, rate)
-    each = len(hits)
-    figures = [
-        Figure("publish to callback, median", statistics.median(alone), "s"),
-        Figure("publish to callback, p99", quantile(alone, 0.99), "s"),
-        Figure("of that the micro-batch up to its commit, median", statistics.median(steps), "s"),
-        Figure("processor time a document, all processes", spent.processor / each, "s"),
-        Figure("of that the driver", (spent.processor - spent.workers - spent.java) / each, "s"),
-        Figure("of that Python workers", spent.workers / each, "s"),
-        Figure("of that the JVM", spent.java / each, "s"),
-        Figure("documents a second that the job can take, each with an action", rate, ""),
-        Figure("at half load, publish to callback, median", statistics.median(busy), "s"),
-        Figure("at half load, publish to callback, p99", quantile(busy, 0.99), "s"),
-        Figure("idle, share of a core", idle.processor / idle.wall, ""),
-        Figure("of that the JVM", idle.java / idle.wall, ""),
-        Figure("of that Python workers", idle.workers / idle.wall, ""),
+        busy = at_half_load(weir, ear, hits, corners, rate, sizes.longest)
+    measured.figures = [
+        *own_figures(alone, steps, spent),
+        Figure(f"documents a second, {sizes.load:,} at once, all delivered", FISHWEIR, most, ""),
+        Figure(f"documents a second, {PORTION} at a time, all delivered", FISHWEIR, rate, ""),
+        *shown("at half load, publish to callback", FISHWEIR, busy),
+        Figure("idle, share of a core", FISHWEIR, idle.processor / idle.wall, ""),
+        Figure("idle, of that the JVM", FISHWEIR, idle.java / idle.wall, ""),
+        Figure("idle, of that Python workers", FISHWEIR, idle.workers / idle.wall, ""),
+        *(figure for name, (_, times) in answered.items() for figure in shown("document to answer", name, times)),
     ]
-    return Measured(figures, targets(sizes.queries, figures))
+    measured.targets = targets(sizes.queries, measured.figures)
+    return measured
 
 
-def targets(queries: int, figures: Sequence[Figure]) -> list[Target]:
-    value = {figure.measured: figure.value for figure in figures}
+def own_figures(alone: Sequence[float], steps: Sequence[float], spent: Spent) -> list[Figure]:
+    each = len(alone)
+    return [
+        *shown("publish to callback", FISHWEIR, alone),
+        Figure("of that the micro-batch up to its commit, median", FISHWEIR, statistics.median(steps), "s"),
+        Figure("processor time a document, all processes", FISHWEIR, spent.processor / each, "s"),
+        Figure("of that the driver", FISHWEIR, (spent.processor - spent.workers - spent.java) / each, "s"),
+        Figure("of that Python workers", FISHWEIR, spent.workers / each, "s"),
+        Figure("of that the JVM", FISHWEIR, spent.java / each, "s"),
+    ]
+
+
+def shown(measured: str, who: str, times: Sequence[float]) -> list[Figure]:
+    median, most = statistics.median(times), quantile(times, 0.99)
+    return [Figure(f"{measured}, median", who, median, "s"), Figure(f"{measured}, p99", who, most, "s")]
+
+
+def targets(queries: int, figures: Iterable[Figure]) -> list[Target]:
+    value = {figure.measured: figure.value for figure in figures if figure.contestant == FISHWEIR}
     wanted = [
         (f"one document, {queries:,} actions: processor time", "processor time a document, all processes", 0.1),
         ("a micro-batch with one document", "of that the micro-batch up to its commit, median", 0.15),
@@ -98,61 +168,73 @@ def targets(queries: int, figures: Sequence[Figure]) -> list[Target]:
     return [*goals, Target("idle: at most 2% of a core", f"{100 * idle:.1f}%", idle <= 0.02)]
 
 
-_arrived: dict[str, float] = {}
-_heard = threading.Event()
-
-
-def _hear(result: Any) -> None:
-    _arrived.setdefault(result.documents[0], time.perf_counter())
-    _heard.set()
-
-
-def seen() -> Any:
-    from fishweir.delivery.outputs.call import Call
-
-    return Call(_hear)
-
-
-def published(weir: Weir, document: Any) -> float:
-    """Seconds from publish to the callback of one document."""
-    _heard.clear()
-    began = time.perf_counter()
-    id = weir.publish(STREAM, [document])[0]
-    while id not in _arrived:
-        _heard.wait(60)
-        _heard.clear()
-    return _arrived.pop(id) - began
-
-
-def capacity(weir: Weir, documents: int) -> float:
-    """Documents a second, from publish until all is committed and delivered."""
-    rates = []
-    for seed in range(2):
-        batch = BOXES.documents(documents, 500 + seed)
+def one_by_one(peer: Answer, documents: Sequence[Any]) -> tuple[set[tuple[str, int]], list[float]]:
+    """The pairs that a peer finds, and the seconds that each document takes."""
+    found, times = set(), []
+    for place, document in enumerate(documents):
         began = time.perf_counter()
-        weir.publish(STREAM, batch)
-        wait_for(weir)
+        pairs = peer([document])
+        times.append(time.perf_counter() - began)
+        found |= {(query, place) for query, _ in pairs}
+    return found, times
+
+
+def check(weir: Weir, wanted: Mapping[str, set[tuple[str, str]]]) -> None:
+    """The results of the single documents are those of each peer."""
+    pairs = {(result.query, id) for result in weir.results() if (id := result.documents[0]).startswith("alone-")}
+    for name, theirs in wanted.items():
+        assert pairs == theirs, f"{len(pairs)} results, {name} has {len(theirs)} or other ones"
+
+
+def capacity(weir: Weir, ear: Ear, documents: Sequence[Any]) -> float:
+    """Documents a second, from publish until all are committed and delivered; the second of two rounds."""
+    for turn in range(2):
+        seconds = ear.publish(weir, documents, [f"full-{turn}-{number}" for number in range(len(documents))])
         weir.wait_idle()
-        rates.append(documents / (time.perf_counter() - began))
-    return rates[-1]
+    return len(documents) / seconds
 
 
-def at_half_load(weir: Weir, hits: Sequence[Any], rate: float) -> list[float]:
-    """The times of single documents while others come, ten times a second, half as many as the job can take."""
-    over = threading.Event()
-    batch = BOXES.documents(max(1, int(rate / 2 / 10)), 900)
+def in_portions(weir: Weir, ear: Ear, documents: Sequence[Any], seconds: float) -> float:
+    """Documents a second where a portion is published when the one before has been delivered."""
+    began, count = time.perf_counter(), 0
+    while (spent := time.perf_counter() - began) < seconds or not count:
+        first = count % max(1, len(documents) - PORTION)
+        portion = documents[first : first + PORTION]
+        ear.publish(weir, portion, [f"part-{count + number}" for number in range(len(portion))])
+        count += len(portion)
+    return count / spent
+
+
+def settle(weir: Weir) -> None:
+    """Until Spark has opened the query that stands for the job, which takes seconds of a young JVM."""
+    job: Any = weir._runner.job if weir._runner else None
+    if job is not None:
+        job.framed.wait(60)
+    time.sleep(1.0)
+
+
+def at_half_load(
+    weir: Weir, ear: Ear, hits: Sequence[Any], others: Sequence[Any], rate: float, longest: float
+) -> list[float]:
+    """The times of single documents while others come, half as many as the job can take in portions."""
+    over, portion = threading.Event(), max(1, int(rate / 2 * OFTEN))
 
     def publish_others() -> None:
-        due = time.perf_counter()
+        due, first = time.perf_counter(), 0
         while not over.is_set():
-            weir.publish(STREAM, batch)
-            due += 0.1
+            weir.publish(STREAM, others[first : first + portion])
+            due, first = due + OFTEN, (first + portion) % max(1, len(others) - portion)
             over.wait(max(0.0, due - time.perf_counter()))
 
     thread = threading.Thread(target=publish_others, daemon=True)
     thread.start()
+    times, ends = [], time.perf_counter() + longest
     try:
-        return [published(weir, hit) for hit in hits]
+        for number, hit in enumerate(hits):
+            times.append(ear.publish(weir, [hit], [f"busy-{number}"]))
+            if time.perf_counter() > ends:
+                break
+        return times
     finally:
         over.set()
         thread.join()

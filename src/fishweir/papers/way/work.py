@@ -19,6 +19,7 @@ from fishweir.algebra.documents import parse_document
 from fishweir.papers.paths.news import news
 from fishweir.papers.paths.queries import Draw
 from fishweir.papers.roses.experiment.work import Items, load_items
+from fishweir.papers.way.esper import ESPER
 from fishweir.papers.way.lucene import LUCENE
 from fishweir.papers.way.peers import DUCKDB_BOXES, LXML, RAREST_WORD, RTREE, Pairs, Peer
 
@@ -107,7 +108,7 @@ BOXES = Work(
     f"create query $name as select * from {STREAM} where x >= $a and x < $b and y >= $c and y < $d",
     box_rows,
     box_documents,
-    (RTREE, DUCKDB_BOXES),
+    (RTREE, DUCKDB_BOXES, ESPER),
 )
 PATHS = Work(
     "paths",

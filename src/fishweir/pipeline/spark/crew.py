@@ -48,6 +48,11 @@ class Crew:
         self.parallelism, self.is_alone = max(1, slots - 1), slots == 1
         self._shift: _Shift | None = None
 
+    @property
+    def is_there(self) -> bool:
+        """Whether a task waits for calls."""
+        return self._shift is not None and self._shift.has_lines
+
     def begin(self) -> None:
         """Starts the tasks, unless they are there; does not wait for them."""
         if self._shift is None:
@@ -95,6 +100,10 @@ class _Shift:
     @property
     def age(self) -> float:
         return time.monotonic() - self._began
+
+    @property
+    def has_lines(self) -> bool:
+        return bool(self._lines)
 
     def run(self, pickled: Sequence[bytes]) -> list[Summary]:
         """Gives each task a call as soon as it has answered the one before."""

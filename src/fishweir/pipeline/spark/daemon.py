@@ -1,12 +1,26 @@
 """Spark's daemon for Python workers, with what they need loaded before they are forked: once, not once in each of them.
 
 Without it the first micro-batch waits until every worker has imported the same modules, on all cores at once.
+
+Spark starts the daemon when it has the first task, which is late. So the driver starts one beside the JVM (jvm.py): it
+loads the modules and waits at a socket. The daemon that Spark starts gives it its place, that is its standard input,
+output and environment, and only lives on as long as that one does.
 """
 
 from __future__ import annotations
 
+import os
+import pickle
+import select
+import socket
 import sys
 from pathlib import Path
+
+PLACE = "FISHWEIR_WARM_WORKERS"
+"""The environment variable with the path of the socket."""
+WORKER = "pyspark.worker"
+PATIENCE = 30.0
+"""Seconds after which Spark's daemon no longer waits for the other one to finish loading."""
 
 
 def without_zip(path: list[str]) -> list[str]:
@@ -18,11 +32,70 @@ def without_zip(path: list[str]) -> list[str]:
     return [entry for entry in path if entry not in packages or packages[entry] not in installed]
 
 
-if __name__ == "__main__":
+def load() -> None:
+    """What workers need."""
+    import pyspark.daemon  # noqa: F401
+
+    import fishweir.pipeline.probe
+    import fishweir.pipeline.worker  # noqa: F401
+
+
+def is_given_to(place: str) -> bool:
+    """Gives this process's place to the one that waits there, and returns when that one has ended; or returns at once,
+    if there is none."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as line:
+        try:
+            line.connect(place)
+            line.settimeout(PATIENCE)
+            socket.send_fds(line, [pickle.dumps((dict(os.environ), sys.path))], [0, 1, 2])
+            if not line.recv(1):
+                return False
+            line.settimeout(None)
+            line.recv(1)
+        except OSError:
+            return False
+        return True
+
+
+def wait_at(place: str) -> bool:
+    """Loads what workers need, waits for Spark's daemon and takes its place; not if the driver ends first."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(place)
+        listener.listen()
+        load()
+        ready, _, _ = select.select([listener.fileno(), 0], [], [])
+        if listener.fileno() not in ready:
+            return False
+        line, _ = listener.accept()
+    Path(place).unlink()
+    given, numbers, _, _ = socket.recv_fds(line, 1 << 20, 3)
+    environment, path = pickle.loads(given)
+    for number, taken in enumerate(numbers):
+        os.dup2(taken, number)
+        os.close(taken)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.path.extend(entry for entry in path if entry not in sys.path)
+    line.sendall(b".")
+    line.detach()  # open as long as this process lives
+    return True
+
+
+def main() -> None:
     sys.path[:] = without_zip(sys.path)
+    _, *given = sys.argv
+    if given[:1] == ["--wait"]:
+        sys.argv[1:] = [WORKER]
+        if not wait_at(given[1]):
+            return
+    elif given == [WORKER]:
+        if (place := os.environ.get(PLACE)) and is_given_to(place):
+            return
+        load()
     from pyspark.daemon import manager
 
-    if sys.argv[1:] == ["pyspark.worker"]:
-        import fishweir.pipeline.probe
-        import fishweir.pipeline.worker  # noqa: F401
     manager()
+
+
+if __name__ == "__main__":
+    main()

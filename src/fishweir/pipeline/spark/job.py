@@ -1,8 +1,12 @@
-"""The one streaming query, and the loop inside it that evaluates micro-batches (batch.py).
+"""The loop that evaluates micro-batches (batch.py) on Spark, and the one streaming query that stands for it.
 
-Spark's micro-batch is the frame: one, held open while the job runs. In it, long-running tasks (crew.py) evaluate as
-many of our micro-batches as there are, and each is committed by the driver (commits.py). Commits are the one truth of
-how far each stream was evaluated: Spark's offsets say nothing, and each start begins with a new checkpoint.
+Long-running tasks (crew.py) evaluate as many micro-batches as there are, and each is committed by the driver
+(commits.py). Commits are the one truth of how far each stream was evaluated: Spark's offsets say nothing, and each
+start begins with a new checkpoint.
+
+The loop begins as soon as Spark can run tasks. Spark's query is the frame: one micro-batch of it, held open while the
+loop lasts, and failing with it. To open it takes seconds in a young JVM, and half a second in any other. So it is
+opened beside the loop once the job stays; a run that is over before that has none.
 """
 
 from __future__ import annotations
@@ -10,7 +14,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 
+from pyspark import InheritableThread, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -28,6 +34,8 @@ SETTLED = 0.1
 """Seconds after which what arrived is surely in its log; until then another stream's may be there before it."""
 AT_REST, UNSETTLED = 0.5, 0.02
 """Seconds after which the job looks by itself whether something arrived: nobody may have rung, or it must settle."""
+STAYS, STAYS_ANYWAY = 2.0, 10.0
+"""Seconds after which a job is one that stays: since its tasks are there and nothing waited, or since its start."""
 NOTE_EVERY = 1.0
 """Seconds after which a job that is idle in between writes down its counters and how far it is."""
 LOOK_EVERY = 1.0
@@ -35,33 +43,40 @@ LOOK_EVERY = 1.0
 
 
 class SparkJob:
-    def __init__(self, batches: MicroBatches, spark: SparkSession) -> None:
-        self.batches, self.spark = batches, spark
+    def __init__(self, batches: MicroBatches, context: SparkContext, session: Callable[[], SparkSession]) -> None:
+        self.batches, self.context, self.session = batches, context, session
         self.query: StreamingQuery | None = None
-        self._stopping = threading.Event()
+        self.framed = threading.Event()
+        """Set once Spark's query is there."""
+        self._stopping, self._ended = threading.Event(), threading.Event()
         self._failure: Exception | None = None
         self._looked, self._wrote, self._noted = 0.0, 0.0, -1
+        self._loop: threading.Thread | None = None
+        self._frame: threading.Thread | None = None
 
     def start(self) -> None:
-        checkpoint = self.batches.home.checkpoint
-        begin_anew(checkpoint, self.batches.offsets)
-        self.crew, self.bell = Crew(self.spark.sparkContext), Bell(self.batches.home)
+        begin_anew(self.batches.home.checkpoint, self.batches.offsets)
+        self.crew, self.bell = Crew(self.context), Bell(self.batches.home)
         self.crew.begin()
-        frame = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", "1").load()
-        writer = frame.writeStream.foreachBatch(self._hold).queryName(f"fishweir {self.batches.home.path.name}")
-        self.query = writer.option("checkpointLocation", str(checkpoint)).start()
+        self._loop = InheritableThread(target=self._evaluate, name="fishweir job", daemon=True)
+        self._loop.start()
 
     def stop(self) -> None:
-        if self.query is not None:
+        if self._loop is not None:
             self._stopping.set()
             ring(self.batches.home)
             self.crew.leave()
-            self.query.stop()
+            self._loop.join()
+            self.crew.leave()  # it may have been called in once more meanwhile
+            if self._frame is not None:
+                self._frame.join()
+            if self.query is not None:
+                self.query.stop()
             self.bell.close()
-            self.query = None
+            self.query = self._loop = self._frame = None
 
     def step(self) -> bool:
-        """Raises what stopped the query, if anything did."""
+        """Raises what stopped the job, if anything did."""
         if self._failure is not None:
             raise self._failure
         if self.query is not None and time.monotonic() > self._looked + LOOK_EVERY:
@@ -70,19 +85,48 @@ class SparkJob:
                 raise failure
         return False
 
-    def _hold(self, _: DataFrame, __: int) -> None:
-        """One micro-batch of Spark, which lasts as long as the job does."""
+    def _evaluate(self) -> None:
+        """One micro-batch after the other, as long as the job lasts."""
         try:
-            while not self._stopping.is_set():
-                if not self._evaluated():
-                    self._note()
-                    self.crew.rest()
-                    self.bell.wait(UNSETTLED if is_waiting(self.batches.home, self.batches.offsets) else AT_REST)
+            try:
+                self._go_round()
+            finally:
+                self._note(ends=True)
         except Exception as failure:
             self._failure = failure
-            raise
         finally:
-            self._note(ends=True)
+            self._ended.set()
+
+    def _go_round(self) -> None:
+        stays_from = time.monotonic() + STAYS_ANYWAY
+        while not self._stopping.is_set():
+            evaluated = self._evaluated()
+            if not evaluated and self.crew.is_there:
+                stays_from = min(stays_from, time.monotonic() + STAYS)
+            if self._frame is None and time.monotonic() >= stays_from:
+                self._frame = InheritableThread(target=self._open_frame, name="fishweir frame", daemon=True)
+                self._frame.start()
+            if not evaluated:
+                self._note()
+                self.crew.rest()
+                self.bell.wait(UNSETTLED if is_waiting(self.batches.home, self.batches.offsets) else AT_REST)
+
+    def _open_frame(self) -> None:
+        """Starts Spark's query, which then waits for the loop to end."""
+        home = self.batches.home
+        try:
+            frame = self.session().readStream.format("rate-micro-batch").option("rowsPerBatch", "1").load()
+            writer = frame.writeStream.foreachBatch(self._hold).queryName(f"fishweir {home.path.name}")
+            self.query = writer.option("checkpointLocation", str(home.checkpoint)).start()
+        except Exception as failure:
+            self._failure = self._failure or failure
+
+    def _hold(self, _: DataFrame, __: int) -> None:
+        """One micro-batch of Spark, which lasts as long as the job does."""
+        self.framed.set()
+        self._ended.wait()
+        if self._failure is not None:
+            raise self._failure
 
     def _note(self, ends: bool = False) -> None:
         """Writes down what a job that ends at once may lose; while it runs, from time to time."""

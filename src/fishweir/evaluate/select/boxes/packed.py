@@ -64,7 +64,7 @@ class PackedIndex:
         cuts = []
         for position, space in enumerate(spaces):
             step = -(-space.size // MOST_CODES)
-            cuts.append(space.cuts[step - 1 :: step])
+            cuts.append(np.ascontiguousarray(space.cuts[step - 1 :: step]))
             low[:, position] = space.first // step
             high[:, position] = (space.last - 1) // step
         self.exact = all(len(kept) == len(space.cuts) for kept, space in zip(cuts, spaces, strict=True))
@@ -79,14 +79,14 @@ class PackedIndex:
             self.levels.append(self.levels[-1].above())
         self._flat = flattened(self.levels[::-1])
         kept = slice(0) if self.exact else order
-        self._low, self._high = inside.low[kept][:, by_width], inside.high[kept][:, by_width]
+        self._low, self._high = (np.ascontiguousarray(ends[kept][:, by_width]) for ends in (inside.low, inside.high))
 
     def memory(self) -> int:
         """Bytes of the blocks and of the keys for refinement."""
         return sum(x.low.nbytes + x.high.nbytes for x in self.levels) + self._low.nbytes + self._high.nbytes
 
     def match(self, values: npt.ArrayLike, room: int | None = None) -> Matches:
-        keys = tuple_keys(values, self.attributes)[:, self.used]
+        keys = np.ascontiguousarray(tuple_keys(values, self.attributes)[:, self.used])
         if not len(self.used) or not len(self.numbers):
             return Matches.from_lists([self.numbers] * len(keys))
         codes = self._codes(keys)
@@ -113,10 +113,11 @@ class PackedIndex:
         return visited / len(codes)
 
     def _codes(self, keys: Keys) -> Codes:
-        codes = np.empty(keys.shape, dtype=np.uint16)
-        for position, cuts in enumerate(self.cuts):
-            packed_kernels.encode(keys[:, position], cuts, codes[:, position])
-        return codes
+        """By columns that are contiguous: the kernel is compiled for one layout, whatever the shape."""
+        codes = np.empty(keys.shape[::-1], dtype=np.uint16)
+        for position, (cuts, column) in enumerate(zip(self.cuts, codes, strict=True)):
+            packed_kernels.encode(np.ascontiguousarray(keys[:, position]), cuts, column)
+        return np.ascontiguousarray(codes.T)
 
 
 def hits(

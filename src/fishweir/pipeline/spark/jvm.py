@@ -1,0 +1,133 @@
+"""The processes of the embedded Spark: the JVM, which takes longest to start, and the one that workers are forked from.
+They are started before anybody waits for them, the JVM before anything else is loaded.
+
+pyspark would start it when the context is made, behind all imports. It also takes one that is there: by its port and
+secret in the environment, which it reads once. The process is started as pyspark does (pyspark/java_gateway.py), and
+ends like pyspark's own when this process does: its standard input is a pipe of ours. One that does not come up is left
+to pyspark, which starts another and says what is wrong.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shlex
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from fishweir.java import ensure_java
+from fishweir.pipeline.spark.daemon import PLACE
+
+LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # The work is done in Python: a second compiler in the JVM costs more than it gives. With the first alone there is
+    # little room for compiled code unless one asks for more, and when it is full nothing is compiled any more.
+    "spark.driver.extraJavaOptions": (
+        f"-Dlog4j2.configurationFile={LOG_SETTINGS} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Xss4m"
+    ),
+    "spark.driver.memory": "2g",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.streaming.pollingDelay": "50ms",
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    # Python workers are forked from one daemon that has all modules loaded. Those of SQL's functions and those of RDDs
+    # would have one each, if they differed in how tracebacks are shown.
+    "spark.python.daemon.module": "fishweir.pipeline.spark.daemon",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+}
+LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For the short process that finds out how to call Java."""
+PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+
+
+@dataclass(frozen=True)
+class Begun:
+    process: subprocess.Popen[bytes]
+    folder: Path
+
+    def gateway(self) -> dict[str, str]:
+        """Port and secret, once it is up; nothing if it has ended instead."""
+        said = self.folder / "gateway"
+        while not said.exists():
+            if self.process.poll() is not None:
+                return {}
+            time.sleep(0.005)
+        port, length = struct.unpack(">ii", (raw := said.read_bytes())[:8])
+        return {PORT: str(port), SECRET: raw[8 : 8 + length].decode()}
+
+
+_begun: list[Begun] = []
+_workers: list[subprocess.Popen[bytes]] = []
+
+
+def begin_jvm(settings: Mapping[str, str] = SETTINGS) -> None:
+    """Starts it, unless this process has one or has begun to; does not wait for it."""
+    if _begun or PORT in os.environ or _has_gateway():
+        return
+    os.environ["JAVA_HOME"] = ensure_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spec = find_spec("pyspark")
+    home = os.environ.get("SPARK_HOME") or (Path(spec.origin).parent if spec and spec.origin else None)
+    if home is None:
+        return
+    folder = Path(tempfile.mkdtemp(prefix="fishweir-jvm-"))
+    given = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    rest = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+    own = {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(folder / "gateway")}
+    if os.environ["PYSPARK_PYTHON"] == sys.executable:
+        own[PLACE] = str(folder / "workers")
+    process = subprocess.Popen(
+        [Path(home, "bin", "spark-submit"), *given, *rest],
+        stdin=subprocess.PIPE,
+        env={"SPARK_LAUNCHER_OPTS": LAUNCHER} | os.environ | own,
+        preexec_fn=_uninterrupted,
+    )
+    _begun.append(Begun(process, folder))
+    atexit.register(_end)
+
+
+def gateway_of_jvm() -> dict[str, str]:
+    """What pyspark needs to know of the JVM that was begun, if one was; waits until it is up."""
+    if not _begun or _has_gateway():
+        return {}
+    return _begun[0].gateway()
+
+
+def begin_workers() -> None:
+    """Starts the process that workers are forked from, where the JVM was started here; does not wait for it."""
+    if _begun and not _workers and os.environ["PYSPARK_PYTHON"] == sys.executable:
+        command = [sys.executable, "-m", "fishweir.pipeline.spark.daemon", "--wait", str(_begun[0].folder / "workers")]
+        one = {"OMP_NUM_THREADS": "1"}  # what Spark gives to the workers of a task with one core
+        pipe = subprocess.PIPE
+        _workers.append(subprocess.Popen(command, stdin=pipe, env=one | os.environ, preexec_fn=_uninterrupted))
+
+
+def _uninterrupted() -> None:
+    """Interrupting is for this process to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _has_gateway() -> bool:
+    pyspark = sys.modules.get("pyspark")
+    return pyspark is not None and pyspark.SparkContext._gateway is not None
+
+
+def _end() -> None:
+    """A JVM that nobody has used, because the statements were refused, say, need not come up first."""
+    if not _has_gateway():
+        _begun[0].process.kill()
+    shutil.rmtree(_begun[0].folder, ignore_errors=True)

@@ -1,0 +1,27 @@
+"""The kernels of the packed tree are called with arrays of one layout, the one they are compiled for at set-up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fishweir.evaluate.precompile import called, recorded
+from fishweir.evaluate.select.boxes.packed import PackedIndex
+from fishweir.evaluate.select.boxes.regions import Boxes
+
+
+@pytest.mark.parametrize("queries", [100, 40_000], ids=["exact codes", "quantiles"])
+@pytest.mark.parametrize("attributes", [1, 2])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_what_is_called_is_compiled_at_set_up(queries: int, attributes: int, rows: int) -> None:
+    rng = np.random.default_rng(3)
+    low = rng.random((queries, attributes))
+    index = PackedIndex(Boxes.from_ranges(low, low + 0.001))
+    values = low[:rows]
+    matches = index.match(values)
+    for row in range(rows):
+        inside = ((low <= values[row]) & (values[row] <= low + 0.001)).all(axis=1)
+        assert sorted(matches.of(row)) == np.flatnonzero(inside).tolist()
+    own = {line for line in called() if ".packed_kernels list_matches" in line or ".packed_kernels encode" in line}
+    assert own
+    assert own <= set(recorded())
