@@ -19,10 +19,11 @@ import sqlalchemy as sa
 from fishweir.delivery.collector import Collector
 from fishweir.delivery.contents import Contents
 from fishweir.delivery.fired import Fired
-from fishweir.delivery.outbox import Delivery, Outbox, Outcome
+from fishweir.delivery.outbox import Delivery, Outbox
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.delivery.retries import Breaker
-from fishweir.delivery.sending import Sender
+from fishweir.delivery.sending import Sender, Sent
+from fishweir.delivery.sending_files import grouped, send_group
 from fishweir.delivery.timers import Timers
 from fishweir.errors import CannotWrite, HomeError
 from fishweir.pipeline.commits import ResultsTable
@@ -31,6 +32,8 @@ from fishweir.pipeline.results import ResultReader
 logger = logging.getLogger("fishweir.delivery")
 
 SENDERS = 128
+CLAIMED = 1024
+"""Deliveries that are taken from the outbox and not settled yet."""
 BEHIND = 0.2
 """Seconds after which due targets are looked for behind those of hosts that have no room."""
 LOOK = 1.0
@@ -57,8 +60,8 @@ class Office:
         self.sender = Sender(self.outbox, contents, outputs, clock)
         self.delivered = 0
         self._busy: set[int] = set()
-        self._work: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[tuple[Outcome, int]] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[list[Delivery] | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[Sent] = queue.SimpleQueue()
         self._collect, self._dispatch, self._stopped = threading.Event(), threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
         self._senders = 0
@@ -76,8 +79,9 @@ class Office:
         before = self.delivered
         self.collector.catch_up()
         self._look()
-        while claimed := self._claim(SENDERS):
-            self._settle([self.sender.send(delivery) for delivery in claimed])
+        while claimed := self._claim():
+            groups = grouped(self.sender, claimed)
+            self._settle([sent for group in groups for sent in send_group(self.sender, group)])
         return self.delivered - before
 
     # In threads of its own
@@ -160,9 +164,9 @@ class Office:
     def _dispatching(self) -> None:
         while not self._stopped.is_set():
             self._guarded(self._record)
-            claimed = self._guarded(lambda: self._claim(SENDERS - len(self._busy))) or []
-            for delivery in claimed:
-                self._hand_over(delivery)
+            claimed = self._guarded(self._claim) or []
+            for group in grouped(self.sender, claimed):
+                self._hand_over(group)
             if not claimed:
                 self._wait(self._dispatch, self.outbox.next_due)
 
@@ -185,7 +189,8 @@ class Office:
             self._stopped.wait(0.5)
             return None
 
-    def _claim(self, most: int) -> list[Delivery]:
+    def _claim(self) -> list[Delivery]:
+        most = CLAIMED - len(self._busy)
         if most <= 0:
             return []
         now = self.clock()
@@ -213,15 +218,16 @@ class Office:
         self._busy |= {delivery.target for delivery in claimed}
         return claimed
 
-    def _hand_over(self, delivery: Delivery) -> None:
+    def _hand_over(self, group: list[Delivery]) -> None:
         if self._senders < min(SENDERS, len(self._busy)):
             self._senders += 1
             threading.Thread(target=self._sending, name="fishweir_sending", daemon=True).start()
-        self._work.put(delivery)
+        self._work.put(group)
 
     def _sending(self) -> None:
-        while (delivery := self._work.get()) is not None:
-            self._done.put(self.sender.send(delivery))
+        while (group := self._work.get()) is not None:
+            for sent in send_group(self.sender, group):
+                self._done.put(sent)
             self._dispatch.set()
 
     def _record(self) -> None:
@@ -231,7 +237,7 @@ class Office:
         if done:
             self._settle(done)
 
-    def _settle(self, done: list[tuple[Outcome, int]]) -> None:
+    def _settle(self, done: list[Sent]) -> None:
         now = self.clock()
         self.outbox.settle([outcome for outcome, _ in done], now)
         for outcome, count in done:

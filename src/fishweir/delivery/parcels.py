@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from fishweir.pipeline.result import Result
+from fishweir.pipeline.result import Result, json_texts
 
 AT_ONCE = 10_000
 """Results of a delivery that are handed over together, unless an output says otherwise (`at_once`)."""
@@ -23,9 +23,16 @@ class Parcel(list[Result]):
         token: str = "",
         media: str | None = None,
         now: float = 0.0,
+        texts: Callable[[], Sequence[str]] | None = None,
     ) -> None:
         super().__init__(results)
         self.key, self.feeds, self.token, self.media, self.now = key, tuple(feeds), token, media, now
+        self._texts = texts
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """Each result as JSON."""
+        return list(json_texts(self)) if self._texts is None else self._texts()
 
 
 class Deliverer(Protocol):

@@ -59,8 +59,8 @@ class Result:
         return _TO_JSON(self.to_dict())
 
 
-def json_lines(results: Iterable[Result]) -> Iterator[str]:
-    """As `to_json`, a line each. What the queries of one document show alike is written once for all in a row."""
+def json_texts(results: Iterable[Result]) -> Iterator[str]:
+    """As `to_json`. What the queries of one document show alike is written once for all in a row."""
     shared: tuple[Any, ...] = ()
     rest = ""
     for result in results:
@@ -69,4 +69,4 @@ def json_lines(results: Iterable[Result]) -> Iterator[str]:
             shared, whole = shown, result.to_dict()
             del whole["query"]
             rest = _TO_JSON(whole)[1:]
-        yield f'{{"query": {encode_basestring(result.query)}, {rest}\n'
+        yield f'{{"query": {encode_basestring(result.query)}, {rest}'

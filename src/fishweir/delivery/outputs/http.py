@@ -50,7 +50,7 @@ class Http(Forward):
 
         from fishweir.delivery.outputs.deadlines import within
 
-        body = f"[{','.join(result.to_json() for result in results)}]".encode()
+        body = f"[{','.join(results.texts)}]".encode()
         headers = {"Content-Type": "application/json", "Idempotency-Key": results.key, **self._signed(results, body)}
         try:
             with (

@@ -2,7 +2,7 @@
 
 A factory may say more about itself, and the built-in ones do: `check(arguments)` raises BadArgument where arguments
 cannot work, `resolved(arguments, base)` names files whole, `place(arguments)` says to which address and host they go,
-`own` is true where each query has deliveries of its own.
+`own` is true where each query has deliveries of its own, `together` where many deliveries are sent by one sender.
 """
 
 from __future__ import annotations
@@ -106,6 +106,13 @@ class Outputs:
             return self.factory(action.name)
         except QueryError as error:
             raise BadArgument(action.name, error.reason) from None
+
+    def is_together(self, name: str) -> bool:
+        """Whether deliveries of an output are sent many at a time."""
+        try:
+            return getattr(self.factory(name), "together", False)
+        except QueryError:
+            return False
 
     def open(self, name: str, arguments: Sequence[str]) -> tuple[Deliverer, Options]:
         """The output, ready to deliver. An output with a `secret` of its own is told its name."""
