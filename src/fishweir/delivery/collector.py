@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from fishweir.catalog.deliveries import facts, news
-from fishweir.catalog.subscribers import COLLECTED, collected
+from fishweir.catalog.channels import collected
+from fishweir.catalog.deliveries import COLLECTED, facts, news
 from fishweir.delivery.contents import Contents
 from fishweir.delivery.fired import Fired
 from fishweir.delivery.outbox import enqueue

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from fishweir.delivery.options import BadArgument
@@ -28,7 +30,7 @@ class FileTarget:
     @staticmethod
     def resolved(arguments: Sequence[str], base: Path) -> tuple[str, ...]:
         """Files are named whole, since the job may run in another folder."""
-        whole = os.path.abspath(base / arguments[0])
+        whole = os.path.abspath(os.path.join(base, arguments[0]))
         if os.path.isdir(whole) and not whole.endswith(".parquet"):
             raise BadArgument(arguments[0], f"'{arguments[0]}' is a folder")
         check_writable(whole, arguments[0])
@@ -41,7 +43,27 @@ class FileTarget:
 
 def check_writable(whole: str, written: str) -> None:
     """BadArgument where no file can be made there: folders are made where they are missing."""
-    above = os.path.dirname(whole)
+    known, folder = _folders.get(), os.path.dirname(whole)
+    if known is None or folder not in known:
+        _check_folder(folder, written)
+        if known is not None:
+            known.add(folder)
+
+
+@contextmanager
+def each_folder_once() -> Iterator[None]:
+    """Within it, a folder that files can be made in is looked at once."""
+    token = _folders.set(set())
+    try:
+        yield
+    finally:
+        _folders.reset(token)
+
+
+_folders: ContextVar[set[str] | None] = ContextVar("folders", default=None)
+
+
+def _check_folder(above: str, written: str) -> None:
     while not os.path.exists(above) and above != os.path.dirname(above):
         above = os.path.dirname(above)
     if not os.path.isdir(above):
