@@ -19,7 +19,8 @@ import sqlalchemy as sa
 from fishweir.delivery.collector import Collector
 from fishweir.delivery.contents import Contents
 from fishweir.delivery.fired import Fired
-from fishweir.delivery.outbox import Delivery, Outbox
+from fishweir.delivery.lanes import Lanes
+from fishweir.delivery.outbox import Delivery, Outbox, Outcome
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.delivery.retries import Breaker
 from fishweir.delivery.sending import Sender, Sent
@@ -60,7 +61,7 @@ class Office:
         self.sender = Sender(self.outbox, contents, outputs, clock)
         self.delivered = 0
         self._busy: set[int] = set()
-        self._work: queue.SimpleQueue[list[Delivery] | None] = queue.SimpleQueue()
+        self._lanes = Lanes()
         self._done: queue.SimpleQueue[Sent] = queue.SimpleQueue()
         self._collect, self._dispatch, self._stopped = threading.Event(), threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
@@ -116,8 +117,8 @@ class Office:
         self._dispatch.set()
         for thread in self._threads:
             thread.join()  # it ends with what it is doing; left alone, it would go on with the next run
-        for _ in range(self._senders):
-            self._work.put(None)
+        self._lanes.end(self._senders)
+        self._lanes = Lanes()
         self._threads, self._senders = [], 0
 
     def _collecting_ended(self) -> None:
@@ -221,14 +222,20 @@ class Office:
     def _hand_over(self, group: list[Delivery]) -> None:
         if self._senders < min(SENDERS, len(self._busy)):
             self._senders += 1
-            threading.Thread(target=self._sending, name="fishweir_sending", daemon=True).start()
-        self._work.put(group)
+            sending = threading.Thread(target=self._sending, args=(self._lanes,), name="fishweir_sending", daemon=True)
+            sending.start()
+        self._lanes.put(group)
 
-    def _sending(self) -> None:
-        while (group := self._work.get()) is not None:
-            for sent in send_group(self.sender, group):
+    def _sending(self, lanes: Lanes) -> None:
+        while (group := lanes.take()) is not None:
+            done = send_group(self.sender, group)
+            for sent in done:
                 self._done.put(sent)
-            self._dispatch.set()
+            behind, few = lanes.done(group[0].host, all(outcome.error is None for outcome, _ in done))
+            for delivery in (delivery for waiting in behind for delivery in waiting):
+                self._done.put((Outcome(delivery, tried=False), 0))
+            if few:  # otherwise the dispatcher comes by soon, and writes down what there is by then
+                self._dispatch.set()
 
     def _record(self) -> None:
         done = []
@@ -242,5 +249,8 @@ class Office:
         self.outbox.settle([outcome for outcome, _ in done], now)
         for outcome, count in done:
             self._busy.discard(outcome.delivery.target)
-            self.breaker.ended(outcome.delivery.host, outcome.error is None, now)
+            if outcome.tried:
+                self.breaker.ended(outcome.delivery.host, outcome.error is None, now)
+            else:
+                self.breaker.released(outcome.delivery.host)
             self.delivered += count

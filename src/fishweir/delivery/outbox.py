@@ -23,6 +23,8 @@ MERGED = 200
 """Rows that are merged into one delivery."""
 GATHERED = frozenset({"mail", "notify"})
 """Outputs whose deliveries are gathered to digests under overload."""
+LOOKED_AT = 512
+"""Due targets that are looked at together."""
 CHANNELS = 10_000
 """Channels that are kept in memory."""
 LONGEST = 600.0
@@ -65,13 +67,15 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a delivery: acknowledged (`error` is None), to be tried again at `due`, or given up."""
+    """What became of a delivery: acknowledged (`error` is None), to be tried again at `due`, or given up; or nothing,
+    where it was not `tried` after all."""
 
     delivery: Delivery
     sent: int = 0
     error: str | None = None
     due: float | None = None
     position: int | None = None
+    tried: bool = True
 
 
 class Outbox:
@@ -112,7 +116,7 @@ class Outbox:
             due = sa.select(targets.c.id, targets.c.host).where(targets.c.due <= now).order_by(targets.c.due)
             if without:
                 due = due.where(targets.c.host.not_in(list(without)))
-            rows = connection.execute(due.limit(most * 4)).all()
+            rows = connection.execute(due.limit(LOOKED_AT)).all()
             hosts: dict[int, str] = {}
             for row in rows:
                 if row.id in busy:
@@ -201,13 +205,17 @@ class Outbox:
     def settle(self, outcomes: Sequence[Outcome], now: float) -> None:
         """Records what became of deliveries; the next ones of their targets may go."""
         with self.engine.begin() as connection:
-            good = [one.delivery for one in outcomes if one.error is None]
+            good = [one.delivery for one in outcomes if one.tried and one.error is None]
             if good:
                 connection.execute(sa.delete(outbox).where(outbox.c.id.in_([one.id for one in good])))
+            for delivery in good:
+                self._count(connection, delivery.channel, now)
             for one in outcomes:
-                self._count(connection, one.delivery.channel, now) if one.error is None else self._failed(
-                    connection, one
-                )
+                if one.error is not None:
+                    self._failed(connection, one)
+            if untried := [one.delivery.id for one in outcomes if not one.tried]:
+                back = sa.update(outbox).where(outbox.c.id.in_(untried))
+                connection.execute(back.values(attempts=outbox.c.attempts - 1))
             waiting = sa.select(outbox.c.target).where(~outbox.c.dead).distinct()
             free = [one.delivery.target for one in outcomes if one.due is None]
             if free:
