@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
+from json.encoder import encode_basestring
 
 import numpy as np
 
@@ -20,7 +21,10 @@ from fishweir.delivery.fired import Fired
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.result import Result, json_texts
+from fishweir.pipeline.result_batch import ResultBatch
+from fishweir.pipeline.result_texts import rests, shows_columns
 from fishweir.pipeline.results import ResultReader
+from fishweir.pipeline.spent import Spent
 
 KEPT = 200_000
 """Results that are kept in memory."""
@@ -29,15 +33,30 @@ SHARED = 100
 
 
 class Part:
-    """The results of one micro-batch for a channel."""
+    """The results of one micro-batch for a channel, under the names that were subscribed to."""
 
-    def __init__(self, results: list[Result], names: Sequence[str]) -> None:
-        self.results, self.names = results, names
+    def __init__(self, read: _Read, feeds: Mapping[int, str]) -> None:
+        self._read, self._feeds = read, feeds
+        self._places = read.places(np.array(sorted(feeds), np.int64))
+        self.names = sorted(feeds.values()) if self._places else []
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @cached_property
+    def results(self) -> list[Result]:
+        feeds, numbers, results = self._feeds, self._read.numbers, self._read.results
+        found = ((feeds[numbers[place]], results[place]) for place in self._places)
+        return [result if result.query == name else replace(result, query=name) for name, result in found]
 
     @cached_property
     def texts(self) -> list[str]:
         """Each result as JSON."""
-        return list(json_texts(self.results))
+        rests, numbers = self._read.rests, self._read.numbers
+        if rests is None:
+            return list(json_texts(self.results))
+        begins = {number: f'{{"query": {encode_basestring(name)}, ' for number, name in self._feeds.items()}
+        return [begins[numbers[place]] + rests[place] for place in self._places]
 
     @cached_property
     def lines(self) -> str:
@@ -51,7 +70,7 @@ class Content:
         self.parts = parts
 
     def __len__(self) -> int:
-        return sum(len(part.results) for part in self.parts)
+        return sum(map(len, self.parts))
 
     @cached_property
     def results(self) -> list[Result]:
@@ -68,25 +87,46 @@ class Content:
 
 
 class _Read:
-    """The results of some queries in a micro-batch, in order, with an index by query."""
+    """The results of some queries in a micro-batch, in order, with an index by query. Results whose output is columns
+    are made when somebody asks for them: those that are sent as text are never objects."""
 
-    def __init__(self, wanted: Ints, found: Iterable[tuple[int, Result]]) -> None:
-        pairs = list(found)
-        self.wanted, self.results = wanted, [result for _, result in pairs]
-        numbers = np.array([number for number, _ in pairs], np.int64)
+    def __init__(self, wanted: Ints, batches: list[ResultBatch], spent: Spent) -> None:
+        self.wanted, self._batches, self._spent = wanted, batches, spent
+        self.in_columns = all(shows_columns(batch) for batch in batches)
+        if self.in_columns:
+            of = [batch.queries.numbers[batch.of] for batch in batches]
+            numbers = np.concatenate(of) if of else np.empty(0, np.int64)
+        else:
+            with spent.counting():
+                pairs = [pair for batch in batches for pair in batch.results()]
+            numbers = np.array([number for number, _ in pairs], np.int64)
+            self.results = [result for _, result in pairs]
         self._order = np.argsort(numbers, kind="stable")
-        self._numbers = numbers[self._order]
-        self._of = numbers
+        self._sorted = numbers[self._order]
+        self.numbers: list[int] = numbers.tolist()
+        """Of each result the number of its query."""
         self.parts: dict[tuple[tuple[int, str], ...], Part] = {}
+
+    @cached_property
+    def results(self) -> list[Result]:
+        with self._spent.counting():
+            return [result for batch in self._batches for _, result in batch.results()]
+
+    @cached_property
+    def rests(self) -> list[str] | None:
+        """Of each result its text but for its query; None where it is written by itself."""
+        if not self.in_columns:
+            return None
+        with self._spent.counting():
+            return [text for batch in self._batches for text in rests(batch)]
 
     def has(self, numbers: Ints) -> bool:
         return bool(np.isin(numbers, self.wanted, assume_unique=True).all())
 
-    def of(self, numbers: Ints) -> Iterator[tuple[int, Result]]:
-        """The results of some of the queries, with the number of each one's query."""
-        ends = (np.searchsorted(self._numbers, numbers, side) for side in ("left", "right"))
-        places = np.sort(self._order[expand(*ends)[1]])
-        return zip(self._of[places].tolist(), map(self.results.__getitem__, places.tolist()), strict=True)
+    def places(self, numbers: Ints) -> list[int]:
+        """Where the results of some of the queries are."""
+        ends = (np.searchsorted(self._sorted, numbers, side) for side in ("left", "right"))
+        return np.sort(self._order[expand(*ends)[1]]).tolist()  # type: ignore[no-any-return]
 
 
 class Contents:
@@ -123,13 +163,8 @@ class Contents:
             kept = self._kept.get(commit.batch)
             if kept is not None and key is not None and key in kept.parts:
                 return kept.parts[key]
-            wanted = np.array(sorted(feeds), np.int64)
-            read = self._read(commit, wanted)
-            results = [
-                result if result.query == feeds[number] else replace(result, query=feeds[number])
-                for number, result in read.of(wanted)
-            ]
-            part = Part(results, sorted(feeds.values()) if results else ())
+            read = self._read(commit, np.array(sorted(feeds), np.int64))
+            part = Part(read, feeds)
             if key is not None:
                 read.parts[key] = part
             return part
@@ -138,9 +173,8 @@ class Contents:
         """The results of some queries, and perhaps of more."""
         found = self._kept.get(commit.batch)
         if found is None or not found.has(wanted):
-            read = self.reader.read(self.table, commit, wanted) if len(wanted) else ()
-            with self.reader.spent.counting():
-                self._kept[commit.batch] = found = _Read(wanted, read)
-            while sum(len(kept.results) + 1 for kept in self._kept.values()) > KEPT and len(self._kept) > 1:
+            batches = list(self.reader.batches(self.table, commit, wanted)) if len(wanted) else []
+            self._kept[commit.batch] = found = _Read(wanted, batches, self.reader.spent)
+            while sum(len(kept.numbers) + 1 for kept in self._kept.values()) > KEPT and len(self._kept) > 1:
                 self._kept.popitem(last=False)
         return found

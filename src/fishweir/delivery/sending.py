@@ -87,12 +87,13 @@ class Attempt:
             self.position = None
 
     def _parcel(self, content: Content, some: slice) -> Parcel:
-        channel, media, results = self.delivery.channel, None, content.results[some]
-        if channel.stylesheet is not None:
-            media, results = stylesheet(channel.stylesheet).media, _applied(channel.stylesheet, results)
-        key_of = f"{key(self.sender, self.delivery)}-{self.sent}"
-        texts = None if media else lambda: content.texts[some]
-        return Parcel(results, key_of, content.names, channel.token, media, self.sender.clock(), texts)
+        channel = self.delivery.channel
+        about = (f"{key(self.sender, self.delivery)}-{self.sent}", content.names, channel.token)
+        if channel.stylesheet is None:
+            given = some.stop - some.start, lambda: content.results[some], lambda: content.texts[some]
+            return Parcel(*given, *about, now=self.sender.clock())
+        made, media = _applied(channel.stylesheet, content.results[some]), stylesheet(channel.stylesheet).media
+        return Parcel(len(made), lambda: made, None, *about, media, self.sender.clock())
 
     def taken_back(self) -> int | None:
         """Takes back what a failed attempt left; where that fails too, it is left to the next attempt."""
