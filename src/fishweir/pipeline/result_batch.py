@@ -42,17 +42,21 @@ class ResultBatch:
         streams, numbers, timestamps, since = (
             block.listed(name) for name in ("stream", "document", "timestamp", "since")
         )
-        pairs = zip(self.entries.tolist(), self.of.tolist(), self.made_of.tolist(), strict=True)
-        queries, names, of_query, at = (
-            column.tolist() for column in (self.queries.queries, self.queries.names, self.queries.numbers, block.at)
+        queries, names, of_query = (
+            column.tolist() for column in (self.queries.queries, self.queries.names, self.queries.numbers)
         )
-        for entry, place, making in pairs:
-            documents, origin, outputs = made.of(making, entry, queries[place])
-            row = at[entry]
-            where, cut = (streams[row], numbers[row]), block.cut(entry, queries[place])
-            known = since[row], origin, where, cut.left_out if cut else ()
+        columns = (self.entries, self.of, self.made_of, block.at[self.entries])
+        has_cuts, last, left_out = bool(block.cuts), -1, ()
+        for entry, place, making, row in zip(*(column.tolist() for column in columns), strict=True):
+            if making != last:
+                documents, origin, outputs = made.of(making, entry, queries[place])
+                where, timestamp, last = (streams[row], numbers[row]), timestamps[row], making
+            if has_cuts:
+                cut = block.cut(entry, queries[place])
+                left_out = cut.left_out if cut else ()
             for bindings, output in outputs:
-                yield of_query[place], Result(names[place], documents, timestamps[row], bindings, output, *known)
+                known = since[row], origin, where, left_out
+                yield of_query[place], Result(names[place], documents, timestamp, bindings, output, *known)
 
     @cached_property
     def kinds(self) -> tuple[Ints, list[QueryLike]]:
