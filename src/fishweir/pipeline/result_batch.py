@@ -46,7 +46,8 @@ class ResultBatch:
             column.tolist() for column in (self.queries.queries, self.queries.names, self.queries.numbers)
         )
         columns = (self.entries, self.of, self.made_of, block.at[self.entries])
-        has_cuts, last, left_out = bool(block.cuts), -1, ()
+        left_out: tuple[str, ...] = ()
+        has_cuts, last = bool(block.cuts), -1
         for entry, place, making, row in zip(*(column.tolist() for column in columns), strict=True):
             if making != last:
                 documents, origin, outputs = made.of(making, entry, queries[place])
