@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from fishweir import testing
 from fishweir.catalog.deliveries import channels, subscriptions, targets
-from fishweir.delivery import sending_files
+from fishweir.delivery import disks, sending_files
 from fishweir.delivery.outputs.append import Append
 from fishweir.delivery.sending_files import grouped
 from fishweir.testing import Clock, Weir
@@ -126,3 +126,18 @@ def stored(weir: Weir) -> list[tuple[object, ...]]:
     with weir.catalog.engine.connect() as connection:
         rows = connection.execute(wanted.join(targets, targets.c.id == channels.c.target).order_by(subscriptions.c.id))
         return [tuple(row) for row in rows]
+
+
+def test_files_of_a_network_are_sent_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tmp_path / "mounts"
+    table.write_text(
+        f"a / ext4 rw 0 0\nb {tmp_path}/far\\040away nfs4 rw 0 0\nc {tmp_path}/far\\040away/near tmpfs rw 0 0\n"
+    )
+    monkeypatch.setattr(disks, "MOUNTS", table)
+    mounted = disks.local_disks()
+    assert disks.is_ordinary(f"{tmp_path}/x", mounted)
+    assert not disks.is_ordinary(f"{tmp_path}/far away/x", mounted)
+    assert disks.is_ordinary(f"{tmp_path}/far away/near/x", mounted)
+    assert not disks.is_ordinary(str(tmp_path), mounted), "a folder"
+    monkeypatch.setattr(disks, "MOUNTS", tmp_path / "none")
+    assert not disks.is_ordinary(f"{tmp_path}/x", disks.local_disks())

@@ -105,7 +105,21 @@ class _Read:
         self._sorted = numbers[self._order]
         self.numbers: list[int] = numbers.tolist()
         """Of each result the number of its query."""
-        self.parts: dict[tuple[tuple[int, str], ...], Part] = {}
+        self._parts: dict[tuple[tuple[int, str], ...], Part] = {}
+        self.size = len(numbers) + 1
+
+    def part(self, feeds: Mapping[int, str]) -> Part:
+        """The results of some queries; the same object for all who have the same, as long as those are not too many."""
+        if len(feeds) > SHARED:
+            return Part(self, feeds)
+        key = tuple(feeds.items())
+        if key not in self._parts:
+            if self.size > KEPT:
+                self._parts.clear()
+                self.size = len(self.numbers) + 1
+            self._parts[key] = Part(self, feeds)
+            self.size += len(self._parts[key]) + 1
+        return self._parts[key]
 
     @cached_property
     def results(self) -> list[Result]:
@@ -121,6 +135,9 @@ class _Read:
             return [text for batch in self._batches for text in rests(batch)]
 
     def has(self, numbers: Ints) -> bool:
+        if len(numbers) == 1:  # which most have
+            at = int(np.searchsorted(self.wanted, numbers[0]))
+            return at < len(self.wanted) and bool(self.wanted[at] == numbers[0])
         return bool(np.isin(numbers, self.wanted, assume_unique=True).all())
 
     def places(self, numbers: Ints) -> list[int]:
@@ -158,16 +175,8 @@ class Contents:
 
     def _part(self, commit: Commit, feeds: Mapping[int, str]) -> Part:
         """The results of some queries, under the names that were subscribed to."""
-        key = tuple(feeds.items()) if len(feeds) <= SHARED else None
         with self._lock:
-            kept = self._kept.get(commit.batch)
-            if kept is not None and key is not None and key in kept.parts:
-                return kept.parts[key]
-            read = self._read(commit, np.array(sorted(feeds), np.int64))
-            part = Part(read, feeds)
-            if key is not None:
-                read.parts[key] = part
-            return part
+            return self._read(commit, np.array(sorted(feeds), np.int64)).part(feeds)
 
     def _read(self, commit: Commit, wanted: Ints) -> _Read:
         """The results of some queries, and perhaps of more."""
@@ -175,6 +184,6 @@ class Contents:
         if found is None or not found.has(wanted):
             batches = list(self.reader.batches(self.table, commit, wanted)) if len(wanted) else []
             self._kept[commit.batch] = found = _Read(wanted, batches, self.reader.spent)
-            while sum(len(kept.numbers) + 1 for kept in self._kept.values()) > KEPT and len(self._kept) > 1:
+            while sum(kept.size for kept in self._kept.values()) > KEPT and len(self._kept) > 1:
                 self._kept.popitem(last=False)
         return found

@@ -9,11 +9,11 @@ disk side by side, since a disk that is asked by many at once writes for all of 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from fishweir.delivery.contents import Content, Part
+from fishweir.delivery.disks import is_ordinary, local_disks
 from fishweir.delivery.outbox import Delivery
 from fishweir.delivery.outputs.append import Append
 from fishweir.delivery.parcels import AT_ONCE
@@ -26,26 +26,17 @@ SYNCING = 16
 
 
 def grouped(sender: Sender, deliveries: Sequence[Delivery]) -> Iterator[list[Delivery]]:
-    """Deliveries by who sends them: those to ordinary files together, each of the others by itself."""
-    files = []
-    for delivery in deliveries:
-        if _goes_together(sender, delivery):
-            files.append(delivery)
-        else:
-            yield [delivery]
-    yield from (files[i : i + MOST] for i in range(0, len(files), MOST))
+    """Deliveries by who sends them: those to ordinary files of this machine together, each of the others by itself."""
+    files = [one for one in deliveries if _is_plain(sender, one)]
+    disks = local_disks() if len(files) > 1 else ()
+    together = {one.id: one for one in files if is_ordinary(one.channel.arguments[0], disks)}
+    yield from ([one] for one in deliveries if one.id not in together)
+    chosen = list(together.values())
+    yield from (chosen[i : i + MOST] for i in range(0, len(chosen), MOST))
 
 
-def _goes_together(sender: Sender, delivery: Delivery) -> bool:
-    channel = delivery.channel
-    if channel.stylesheet is not None or not sender.outputs.is_together(channel.output):
-        return False
-    try:
-        return stat.S_ISREG(os.stat(channel.arguments[0]).st_mode)
-    except FileNotFoundError:
-        return True
-    except (OSError, ValueError):
-        return False
+def _is_plain(sender: Sender, delivery: Delivery) -> bool:
+    return delivery.channel.stylesheet is None and sender.outputs.is_together(delivery.channel.output)
 
 
 def send_group(sender: Sender, deliveries: Sequence[Delivery]) -> list[Sent]:
