@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,13 +21,13 @@ def local_disks() -> Sequence[Disk]:
         rows = [line.split(" ") for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()]
     except OSError:
         return ()
-    found = [(f"{_plain(row[1]).rstrip('/')}/", row[2] in LOCAL) for row in rows]
-    return sorted(found[::-1], key=lambda disk: -len(disk[0]))
+    found = {f"{_plain(row[1]).rstrip('/')}/": row[2] in LOCAL for row in rows}  # the last one at a place counts
+    return sorted(found.items(), key=lambda disk: -len(disk[0]))
 
 
 def _plain(path: str) -> str:
     """Spaces and the like are written as octal numbers."""
-    return path.encode("utf-8", "surrogateescape").decode("unicode_escape") if "\\" in path else path
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
 
 
 def is_ordinary(path: str, disks: Sequence[Disk]) -> bool:
