@@ -16,6 +16,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from email.message import Message
 from functools import cache, lru_cache
 from ssl import SSLContext
@@ -29,6 +30,8 @@ IDLE, KEPT = 30.0, 100
 """Seconds for which an open connection waits for its next use, and how many of them there are at most."""
 SHORT = 1 << 16
 """Bytes of an answer that are read, so that its connection can be used again."""
+LINGER = 1.0
+"""Seconds that such an answer has once its head is there."""
 _SAFE = "%/:=&?~#+!$,;'@()*[]"
 
 
@@ -60,12 +63,10 @@ class Posting:
         try:
             connection.request("POST", place.target, body, {**place.headers, **headers})
             answer = connection.getresponse()
-            is_open = not answer.will_close and answer.length is not None and answer.length <= SHORT
-            if is_open:
-                answer.read()
+            is_open = connection.is_free_of(answer)
             return answer.status, answer.headers
         finally:
-            if is_open and connection.sock is not None:
+            if is_open:
                 self._give_back(place, connection)
             else:
                 connection.close()
@@ -112,6 +113,16 @@ class _Connection(http.client.HTTPConnection):
             plain.settimeout(_left(self.end, self.patience))
             plain = _context().wrap_socket(plain, server_hostname=self.host)
         self.sock: Any = _Limited(plain, self)
+
+    def is_free_of(self, answer: http.client.HTTPResponse) -> bool:
+        """Reads the rest of a short answer, so that the connection can be used again; whether it can. What is said is
+        said: nothing that goes wrong from here on makes a failure of it."""
+        if answer.will_close or (answer.length is not None and answer.length > SHORT):
+            return False
+        self.end = min(self.end, time.monotonic() + LINGER)
+        with suppress(OSError, http.client.HTTPException):
+            answer.read(SHORT + 1)
+        return answer.isclosed() and self.sock is not None
 
     def is_readable(self) -> bool:
         """Whether there is something to read where nothing was asked: most likely the end."""
