@@ -19,8 +19,8 @@ from fishweir.pipeline.block import Block
 from fishweir.pipeline.columns import Column, column_list
 from fishweir.pipeline.cuts import NO_CUTS
 from fishweir.pipeline.known_queries import QueryColumns
-from fishweir.pipeline.outputs import Constructed
 from fishweir.pipeline.result import QueryLike, Result
+from fishweir.pipeline.tuple_makings import Made, tuple_makings
 
 KEPT = 4096
 """What is shown of so many entries is remembered while results are made one by one."""
@@ -125,11 +125,12 @@ class _Makings:
 
     def __init__(self, batch: ResultBatch) -> None:
         self.block = batch.block
-        self.kept: dict[int, tuple[list[str], int | None, list[Constructed]]] = {}
+        self.made_before = tuple_makings(batch)
+        self.kept: dict[int, Made] = {}
         self.lists: dict[tuple[int, ...], list[Column] | None] = {}
 
-    def of(self, making: int, entry: int, query: QueryLike) -> tuple[list[str], int | None, list[Constructed]]:
-        found = self.kept.get(making)
+    def of(self, making: int, entry: int, query: QueryLike) -> Made:
+        found = self.made_before.get(making) or self.kept.get(making)
         if found is None:
             if len(self.kept) == KEPT:
                 self.kept.clear()
