@@ -24,6 +24,12 @@ class Lanes:
         self._sending: dict[str, int] = defaultdict(int)
         self._lock = threading.Lock()
 
+    @property
+    def sending(self) -> int:
+        """Groups that a sender has, or may take."""
+        with self._lock:
+            return sum(self._sending.values())
+
     def put(self, group: Group) -> None:
         host = group[0].host
         with self._lock:

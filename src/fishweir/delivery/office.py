@@ -220,11 +220,11 @@ class Office:
         return claimed
 
     def _hand_over(self, group: list[Delivery]) -> None:
-        if self._senders < min(SENDERS, len(self._busy)):
+        self._lanes.put(group)
+        if self._senders < min(SENDERS, self._lanes.sending):
             self._senders += 1
             sending = threading.Thread(target=self._sending, args=(self._lanes,), name="fishweir_sending", daemon=True)
             sending.start()
-        self._lanes.put(group)
 
     def _sending(self, lanes: Lanes) -> None:
         while (group := lanes.take()) is not None:
@@ -241,8 +241,13 @@ class Office:
         done = []
         while not self._done.empty():
             done.append(self._done.get())
-        if done:
-            self._settle(done)
+        try:
+            if done:
+                self._settle(done)
+        except BaseException:  # the database was busy for too long
+            for sent in done:
+                self._done.put(sent)
+            raise
 
     def _settle(self, done: list[Sent]) -> None:
         now = self.clock()
