@@ -64,7 +64,7 @@ class Channels:
         found: dict[str, int] = {}
         for some in chunks(values):
             rows = self.connection.execute(sa.select(column, column.table.c.id).where(column.in_(some)))
-            found |= dict(rows.tuples().all())
+            found |= {row[0]: row.id for row in rows}
         return found
 
     def _made(self, ways: Sequence[tuple[str, Way, float | None]]) -> dict[str, int]:
