@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Sequence
+from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from fishweir.algebra.nodes import Action, Schedule
 from fishweir.catalog.deliveries import COLLECTED, channels, facts, targets, timers
-from fishweir.catalog.inserting import chunks, insert_tuples
+from fishweir.catalog.inserting import among, chunks, insert_tuples
 
 _CHANNEL = ("id", "key", "target", "output", "arguments", "stylesheet", "every", "anchor", "token")
 
@@ -63,7 +64,9 @@ class Channels:
     def _found(self, column: sa.Column[Any], values: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = {}
         for some in chunks(values):
-            rows = self.connection.execute(sa.select(column, column.table.c.id).where(column.in_(some)))
+            rows = self.connection.execute(
+                sa.select(column, column.table.c.id).where(among(self.connection, column, some))
+            )
             found |= {row[0]: row.id for row in rows}
         return found
 
@@ -73,7 +76,7 @@ class Channels:
         to = self._targets([way.action for _, way, _ in ways])
         made = dict(zip((key for key, _, _ in ways), self._numbers(channels, len(ways)), strict=True))
         rows = [
-            (made[key], key, target, way.action.name, json.dumps(way.action.arguments), way.stylesheet,
+            (made[key], key, target, way.action.name, _list(way.action.arguments), way.stylesheet,
              way.schedule.every or 0.0, anchor, secrets.token_urlsafe(18))
             for (key, way, anchor), target in zip(ways, to, strict=True)
         ]  # fmt: skip
@@ -115,8 +118,23 @@ class Channels:
 
 
 def _key(way: Way, anchor: float | None) -> str:
+    """What tells channels apart, as JSON. It is put together by hand: `json.dumps` takes most of its time to begin."""
     action, every = way.action, way.schedule.every or 0.0
-    return json.dumps([action.name, action.arguments, action.address, way.stylesheet, every, anchor, way.own])
+    texts = (
+        _json(action.address),
+        _json(way.stylesheet),
+        repr(float(every)),
+        "null" if anchor is None else repr(anchor),
+    )
+    return f"[{_json(action.name)}, {_list(action.arguments)}, {', '.join(texts)}, {_json(way.own)}]"
+
+
+def _json(text: str | None) -> str:
+    return "null" if text is None else encode_basestring_ascii(text)
+
+
+def _list(texts: Sequence[str]) -> str:
+    return f"[{', '.join(map(encode_basestring_ascii, texts))}]"
 
 
 def next_due(anchor: float, every: float, now: float) -> float:

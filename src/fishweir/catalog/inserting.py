@@ -1,7 +1,8 @@
-"""Many rows by one insertion."""
+"""Many rows by one insertion, and many values looked up by one statement."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,15 @@ def insert_rows(connection: sa.Connection, table: sa.Table, rows: Sequence[Mappi
     """The same for rows by name, which all have the same columns."""
     names = [column.name for column in table.columns if rows and column.name in rows[0]]
     insert_tuples(connection, table, names, [tuple([row[name] for name in names]) for row in rows])
+
+
+def among(connection: sa.Connection, column: sa.Column[Any], texts: Sequence[str]) -> sa.ColumnElement[bool]:
+    """Whether a column is one of some texts. SQLite gets them as one value: a parameter for each costs more than looking
+    it up."""
+    if connection.dialect.name != "sqlite":
+        return column.in_(texts)
+    given = sa.func.json_each(json.dumps(texts)).table_valued("value")
+    return column.in_(sa.select(given.c.value))
 
 
 def chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:

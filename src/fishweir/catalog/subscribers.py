@@ -18,7 +18,7 @@ from fishweir.algebra.intervals import interval_text
 from fishweir.algebra.nodes import Action
 from fishweir.catalog.channels import Channels, Way
 from fishweir.catalog.deliveries import channels, subscriptions, timers
-from fishweir.catalog.inserting import chunks, insert_rows
+from fishweir.catalog.inserting import among, chunks, insert_rows
 from fishweir.catalog.sums import SUM, verified, whole
 
 
@@ -113,9 +113,8 @@ class Subscribers:
         living = (subscriptions.c.dropped.is_(None) | subscriptions.c.paused) & ~subscriptions.c.by_query
         wanted = sa.select(subscriptions.c.query, subscriptions.c.text).where(living)
         for some in chunks(texts):
-            found |= {
-                (row.query, row.text) for row in self.connection.execute(wanted.where(subscriptions.c.text.in_(some)))
-            }
+            rows = self.connection.execute(wanted.where(among(self.connection, subscriptions.c.text, some)))
+            found |= {(row.query, row.text) for row in rows}
         return found
 
     def of(self, query: str) -> list[Subscription]:
