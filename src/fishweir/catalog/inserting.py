@@ -32,8 +32,8 @@ def insert_rows(connection: sa.Connection, table: sa.Table, rows: Sequence[Mappi
 
 
 def among(connection: sa.Connection, column: sa.Column[Any], texts: Sequence[str]) -> sa.ColumnElement[bool]:
-    """Whether a column is one of some texts. SQLite gets them as one value: a parameter for each costs more than looking
-    it up."""
+    """Whether a column is one of some texts. SQLite gets them as one value: a parameter for each would cost more than
+    its look-up."""
     if connection.dialect.name != "sqlite":
         return column.in_(texts)
     given = sa.func.json_each(json.dumps(texts)).table_valued("value")
