@@ -20,7 +20,7 @@ from fishweir.delivery.collector import Collector
 from fishweir.delivery.contents import Contents
 from fishweir.delivery.fired import Fired
 from fishweir.delivery.lanes import Lanes
-from fishweir.delivery.outbox import Delivery, Outbox, Outcome
+from fishweir.delivery.outbox import LOOKED_AT, Delivery, Outbox, Outcome
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.delivery.retries import Breaker
 from fishweir.delivery.sending import Sender, Sent
@@ -168,7 +168,7 @@ class Office:
             claimed = self._guarded(self._claim) or []
             for group in grouped(self.sender, claimed):
                 self._hand_over(group)
-            if not claimed:
+            if len(claimed) < LOOKED_AT:  # there may be more; but who claims one at a time pays as much as for many
                 self._wait(self._dispatch, self.outbox.next_due)
 
     def _wait(self, event: threading.Event, due: Callable[[], float | None]) -> None:
