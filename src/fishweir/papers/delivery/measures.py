@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -143,7 +144,9 @@ def to_subscribers(count: int) -> list[Figure]:
 
 
 def _lines(path: Path) -> list[int]:
-    return [json.loads(line)["output"]["x"] for line in path.read_text().splitlines()] if path.exists() else []
+    """The numbers in the items of a feed."""
+    outputs = [json.loads(line)["output"] for line in path.read_text().splitlines()] if path.exists() else []
+    return [int(number) for output in outputs for number in re.findall(r"<x>(\d+)</x>", output)]
 
 
 def many_timers(count: int) -> list[Figure]:
