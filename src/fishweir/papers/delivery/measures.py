@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -72,7 +73,7 @@ def to_files(count: int) -> list[Figure]:
 
 def to_callback(count: int) -> list[Figure]:
     with opened() as weir:
-        taken: list[int] = []
+        taken: list[Any] = []
 
         def hear(result: Result) -> None:
             taken.append(result.output["x"])  # type: ignore[index]
