@@ -39,6 +39,8 @@ BEHIND = 0.2
 """Seconds after which due targets are looked for behind those of hosts that have no room."""
 LOOK = 1.0
 """Seconds after which the threads look again, whatever the clock and other processes did meanwhile."""
+GATHERING = 0.05
+"""Seconds for which outcomes are gathered while there is enough to send."""
 HOPEFUL = 6
 """Until idle means: until what fails has been tried so often."""
 SOON = 10.0
@@ -169,12 +171,12 @@ class Office:
             for group in grouped(self.sender, claimed):
                 self._hand_over(group)
             if len(claimed) < LOOKED_AT:  # there may be more; but who claims one at a time pays as much as for many
-                self._wait(self._dispatch, self.outbox.next_due)
+                self._wait(self._dispatch, self.outbox.next_due, GATHERING)
 
-    def _wait(self, event: threading.Event, due: Callable[[], float | None]) -> None:
+    def _wait(self, event: threading.Event, due: Callable[[], float | None], least: float = 0.02) -> None:
         """Until somebody calls, or something is due."""
         at = self._guarded(due)
-        seconds = LOOK if at is None else min(max(at - self.clock(), 0.02), LOOK)
+        seconds = LOOK if at is None else min(max(at - self.clock(), least), LOOK)
         event.wait(seconds)
         event.clear()
 

@@ -118,14 +118,17 @@ class Outbox:
                 due = due.where(targets.c.host.not_in(list(without)))
             rows = connection.execute(due.limit(LOOKED_AT)).all()
             hosts: dict[int, str] = {}
+            full: set[str] = set()
             for row in rows:
                 if row.id in busy:
                     connection.execute(sa.update(targets).where(targets.c.id == row.id).values(due=None))
                     continue
-                until = may(row.host) if len(hosts) < most else 0.0
+                until = may(row.host) if len(hosts) < most and row.host not in full else 0.0
                 if until is None:
                     hosts[row.id] = row.host
-                elif until > now:
+                elif until <= now:
+                    full.add(row.host)
+                else:
                     connection.execute(sa.update(targets).where(targets.c.id == row.id).values(due=until))
             return self._taken(connection, hosts, now) if hosts else []
 
