@@ -123,29 +123,15 @@ class Weir(Administration, Publishing):
 
     def register_many(self, statement: str, rows: Any, on_progress: Callable[[int], None] | None = None) -> int:
         """Registers one query or subscription per row, with the row's values for `$column`; how many there were."""
-        from fishweir.languages.bulk import to_rows
+        from fishweir.engine.many import registered
 
         count = 0
         with self._registration() as registration:
-            for count, _ in enumerate(self._registered(registration, statement, to_rows(rows)), 1):
+            for count, _ in enumerate(registered(registration, statement, rows, self.clock()), 1):
                 if on_progress is not None and count % 10_000 == 0:
                     on_progress(count)
         self._make_streams()
         return count
-
-    def _registered(self, registration: Registration, statement: str, rows: Iterator[Any]) -> Iterator[object]:
-        """What is stored, one by one."""
-        from fishweir.languages.many import parse_rows
-        from fishweir.languages.script import parse_script
-        from fishweir.languages.subscriptions import is_subscription, parse_subscriptions
-
-        now = self.clock()
-        if not is_subscription(statement.lstrip()):
-            yield from registration.add_alike(parse_rows(statement, rows, now))
-            return
-        for some in parse_subscriptions(statement, rows, lambda text: parse_script(text, now)):
-            registration.registering.subscribe(some)
-            yield from some
 
     def register(self, query: CreateQuery) -> str:
         """Registers a query that is given as algebra, as a kind of query without a language is; its name."""
