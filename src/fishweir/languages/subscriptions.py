@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 from fishweir.algebra.feeds import Subscribe
 from fishweir.algebra.nodes import Action, Schedule, Statement
 from fishweir.errors import QueryError
-from fishweir.languages.bulk import Row, render_rows
 from fishweir.languages.lexical import OPENING_QUOTES, to_constant, unquote
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.skeleton import Key, join_literals, split_literals
 
-CHUNK = 20_000
 LIMIT = 10_000
 """Statements that are remembered at most."""
 _BEGINS = re.compile(r"subscribe(?![\w.-])", re.IGNORECASE)
@@ -89,25 +86,6 @@ class SubscriptionCache:
 
 def is_subscription(text: str) -> bool:
     return _BEGINS.match(text) is not None
-
-
-def parse_subscriptions(
-    text: str, rows: Iterable[Row], parse_script: Callable[[str], list[Statement]]
-) -> Iterator[list[Subscribe]]:
-    """The subscriptions of all rows, many at a time; QueryError names the row of an impossible value."""
-    texts = render_rows(text.strip().removesuffix(";").rstrip(), rows)
-    while some := list(islice(texts, CHUNK)):
-        yield [one for rendered in some for one in _parsed(rendered, parse_script)]
-
-
-def _parsed(text: str, parse_script: Callable[[str], list[Statement]]) -> list[Subscribe]:
-    if (found := SHARED.find(text, 1)) is not None:
-        return [found]
-    statements = parse_script(text)
-    subscriptions = [statement for statement in statements if isinstance(statement, Subscribe)]
-    if len(subscriptions) < len(statements):
-        raise QueryError(f"register_many takes either queries or subscriptions: {text[:80]}")
-    return subscriptions
 
 
 SHARED = SubscriptionCache()
