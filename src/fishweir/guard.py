@@ -85,6 +85,18 @@ class Guard:
         transport._pool._network_backend = _backend(httpcore.SyncBackend())  # type: ignore[attr-defined]
         return httpx.Client(**options, transport=transport, trust_env=False)  # a proxy would resolve names itself
 
+    def connected(self, host: str, port: int, timeout: float) -> socket.socket:
+        """A connection to a host, whose addresses are checked where the guard is on."""
+        if not self.on:
+            return socket.create_connection((host, port), timeout)
+        *others, last = _resolved(host, port)
+        for address in others:
+            try:
+                return socket.create_connection((address, port), timeout)
+            except OSError:
+                continue
+        return socket.create_connection((last, port), timeout)
+
     def async_client(self, **options: Any) -> httpx.AsyncClient:
         """The same for coroutines."""
         import httpx

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fishweir import testing
-from fishweir.delivery import office
+from fishweir.delivery import office, outbox
 from fishweir.delivery.outputs import http
 from fishweir.delivery.retries import PER_HOST, Breaker
 from fishweir.testing import Clock, Weir
@@ -209,6 +209,7 @@ def test_many_targets_that_hang_delay_nobody(tmp_path: Path, hooks: Hooks, monke
     """They are more than the senders, more than are looked at together, and due before the others."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(office, "SENDERS", 16)
+    monkeypatch.setattr(outbox, "LOOKED_AT", 64)
     hooks.answer = lambda one: "hang" if one.path.startswith("/hangs") else 200
     with testing.open(tmp_path / "home") as weir, hook_server() as other:
         weir.execute("create stream R (x int); create query big as select x from R where x > 5")

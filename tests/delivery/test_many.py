@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from fishweir import testing
+from fishweir.catalog.deliveries import channels
 from fishweir.delivery import contents, fired
 
 
@@ -45,3 +47,33 @@ def test_lines_are_what_results_write(weir: testing.Weir) -> None:
     weir.publish("B", ["<a><k>ö</k></a>", "<b><k>ö</k></b>", "<b><k>ö</k></b>"], timestamps=[1.0, 2.0, 3.0])
     weir.run(until_idle=True)
     assert Path("pairs.jsonl").read_text() == "".join(f"{result.to_json()}\n" for result in weir.results())
+
+
+def test_columns_are_written_as_results_write_them(weir: testing.Weir) -> None:
+    """Text that is put together in columns, for two names of one query, is that of the results one by one."""
+    weir.execute("""
+        create stream T (x int, name string, y double);
+        create query t as select name, x, y from T where x > 0 do append 't.jsonl' do http 'http://127.0.0.1:9/';
+        create query pairs as select a.x, b.name from T [range 100 seconds] a, T [range 100 seconds] b
+            where a.x = b.x and a.name != b.name do append 'pairs.jsonl';
+    """)
+    rows = [
+        {"x": 1, "name": 'ü "q" \\', "y": 0.5},
+        {"x": 1, "name": "a\nb", "y": None},
+        {"x": 0, "name": None, "y": 1e30},
+    ]
+    weir.publish("T", rows, timestamps=[1.0, 2.5, 1e12], ids=["plain", 'quo"ted ü', "c"])
+    weir.step()
+    for name in ("t", "pairs"):
+        results = list(weir.results(name))
+        assert len(results) == 2
+        assert Path(f"{name}.jsonl").read_text() == "".join(f"{result.to_json()}\n" for result in results)
+    (delivery,) = weir.letters()
+    content = weir._office.sender.contents.of(channel_of(weir, "http"), delivery.after, delivery.upto)
+    assert content.texts == [result.to_json() for result in weir.results("t")]
+    assert content.results == list(weir.results("t"))
+
+
+def channel_of(weir: testing.Weir, output: str) -> int:
+    with weir.catalog.engine.connect() as connection:
+        return int(connection.scalar(sa.select(channels.c.id).where(channels.c.output == output)) or 0)

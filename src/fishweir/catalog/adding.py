@@ -7,7 +7,7 @@ word is passed over; another definition under a taken name is an error.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, repeat
 from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
@@ -19,10 +19,12 @@ from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import to_json
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape
+from fishweir.catalog.channels import Way
 from fishweir.catalog.deliveries import subscriptions
+from fishweir.catalog.inserting import insert_rows, insert_tuples
 from fishweir.catalog.publications import Publications
 from fishweir.catalog.schema import NOT_YET, queries, shapes, streams
-from fishweir.catalog.subscribers import Subscribers
+from fishweir.catalog.subscribers import Subscribers, Wish
 from fishweir.errors import QueryError
 
 COLUMNS = tuple(column.name for column in queries.columns if column.computed is None)
@@ -97,7 +99,7 @@ class Adding:
                 added.append(Added(change, number, bound_shape(one.like), one.constants))
             self._number += len(one)
             change += len(one)
-        _insert(self.connection, queries, COLUMNS, rows)
+        insert_tuples(self.connection, queries, COLUMNS, rows)
         insert_rows(self.connection, subscriptions, actions)
         if self.on_added is not None:
             self.on_added(added)
@@ -131,14 +133,17 @@ class Adding:
 
     def _actions(self, some: Alike, change: int) -> list[dict[str, Any]]:
         """What the queries do with their results; one that replaces another goes on with what that did."""
+        going = [place for place, name in enumerate(some.names) if name not in self.replaced]
+        names = [str(some.names[place]) for place in going]
         rows: list[dict[str, Any]] = []
-        for action in some.like.actions:
-            row: dict[str, Any] = {}
-            for added, name, text in zip(count(change), some.names, some.texts, strict=False):
-                if not row or action.own:
-                    row = self.subscribers.row("", str(name), action, some.like.schedule, "", None, True)
-                if name not in self.replaced:
-                    rows.append({**row, "query": name, "feed": name, "text": text, "added": added})
+        for action in some.like.actions if going else ():
+            wishes = [
+                Wish(name, name, Way(action, some.like.schedule), "") for name in names[: None if action.own else 1]
+            ]
+            made = self.subscribers.rows(wishes, by_query=True)
+            for at, (place, name) in enumerate(zip(going, names, strict=True)):
+                row = made[at if action.own else 0]
+                rows.append({**row, "query": name, "feed": name, "text": some.texts[place], "added": change + place})
         return rows
 
     # Names
@@ -203,7 +208,7 @@ class Adding:
                 signature = " or ".join(" and ".join(template.signatures) for template in templates)
                 rows.append((known[texts[key]], texts[key], normal_form, signature))
             self._shapes[key] = shape, known[texts[key]]
-        _insert(self.connection, shapes, SHAPE_COLUMNS, rows)
+        insert_tuples(self.connection, shapes, SHAPE_COLUMNS, rows)
 
     def _shape_ids(self, texts: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -239,20 +244,3 @@ def _column_json(column: Sequence[Constant]) -> list[str]:
     if kinds == {float} and all(value - value == 0 for value in column):  # type: ignore[operator]
         return list(map(float.__repr__, column))  # type: ignore[arg-type]
     return list(map(json.dumps, column))
-
-
-def _insert(connection: sa.Connection, table: sa.Table, names: Sequence[str], rows: list[tuple[Any, ...]]) -> None:
-    """Many rows by the driver's own executemany: SQLAlchemy's costs more than SQLite's work."""
-    if not rows:
-        return
-    compiled = sa.insert(table).values({name: sa.bindparam(name) for name in names}).compile(dialect=connection.dialect)
-    if compiled.positional and compiled.positiontup == list(names):
-        connection.exec_driver_sql(str(compiled), rows)
-    else:
-        connection.execute(sa.insert(table), [dict(zip(names, row, strict=True)) for row in rows])
-
-
-def insert_rows(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """The same for rows by name, which all have the same columns."""
-    names = [column.name for column in table.columns if rows and column.name in rows[0]]
-    _insert(connection, table, names, [tuple(row[name] for name in names) for row in rows])

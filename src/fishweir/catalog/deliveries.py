@@ -89,6 +89,8 @@ outbox = Table(
     sqlite_autoincrement=True,  # an id is never given again: it is what receivers know a delivery by
 )  # fmt: skip
 
+COLLECTED = "collected"
+"""The fact that says up to which micro-batch results have been handed to the outbox."""
 WAITED = "waited "
 """How facts begin that say of a query, by its number, that its start was to come when it was registered."""
 

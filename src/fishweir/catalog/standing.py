@@ -9,10 +9,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from fishweir.algebra.nodes import DERIVED, CreateQuery
-from fishweir.catalog.adding import insert_rows
 from fishweir.catalog.change import Change
+from fishweir.catalog.channels import Way
 from fishweir.catalog.deliveries import subscriptions
+from fishweir.catalog.inserting import insert_rows
 from fishweir.catalog.schema import NOT_YET, queries
+from fishweir.catalog.subscribers import Wish
 from fishweir.catalog.sums import SUM
 from fishweir.errors import QueryError
 
@@ -82,10 +84,8 @@ def act(change: Change, statement: CreateQuery) -> None:
     name, schedule = str(statement.name), statement.schedule
     own = (subscriptions.c.query == name) & subscriptions.c.by_query
     change.subscribers.expire(own, change.take(1), change.subscribers.now)
-    rows = [
-        change.subscribers.row(name, name, one, schedule, statement.text, None, by_query=True)
-        for one in statement.actions
-    ]
+    wishes = [Wish(name, name, Way(one, schedule), statement.text) for one in statement.actions]
+    rows = change.subscribers.rows(wishes, by_query=True)
     insert_rows(change.connection, subscriptions, [{**row, "added": change.take(1)} for row in rows])
     living = (queries.c.name == name) & (queries.c.dropped.is_(None) | queries.c.paused)
     expire = queries.c.expire if schedule.expire is None else schedule.expire

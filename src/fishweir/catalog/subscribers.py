@@ -7,21 +7,19 @@ change of the catalog; what is delivered by them is in `delivery/`.
 from __future__ import annotations
 
 import json
-import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from fishweir.algebra.intervals import interval_text
-from fishweir.algebra.nodes import Action, Schedule
-from fishweir.catalog.deliveries import channels, facts, subscriptions, targets, timers
+from fishweir.algebra.nodes import Action
+from fishweir.catalog.channels import Channels, Way
+from fishweir.catalog.deliveries import channels, subscriptions, timers
+from fishweir.catalog.inserting import among, chunks, insert_rows
 from fishweir.catalog.sums import SUM, verified, whole
-
-COLLECTED = "collected"
-"""The fact that says up to which micro-batch results have been handed to the outbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +54,13 @@ class Subscription:
         return f"{self.action}, {when}{by}{', paused' if self.paused else ''}"
 
 
-# Made once: a script may have a hundred thousand subscriptions, and making a statement takes longer than executing it.
-_LIVING = subscriptions.c.dropped.is_(None) | subscriptions.c.paused
-_SAME = (
-    sa.select(subscriptions.c.id)
-    .where(subscriptions.c.text == sa.bindparam("same_text"), subscriptions.c.query == sa.bindparam("same_query"))
-    .where(_LIVING, ~subscriptions.c.by_query)
-    .limit(1)
-)
-_CHANNEL = sa.select(channels.c.id).where(channels.c.key == sa.bindparam("own"))
-_TARGET = sa.select(targets.c.id).where(targets.c.address == sa.bindparam("own"))
-_TIMER = sa.select(timers.c.channel).where(timers.c.channel == sa.bindparam("own"))
-_ADD, _ADD_TIMER = sa.insert(subscriptions), sa.insert(timers)
-_ADD_TO = {table.name: sa.insert(table) for table in (channels, targets)}
+class Wish(NamedTuple):
+    """A subscription that is to be stored: of the results of `query`, which was asked for by the name `feed`."""
+
+    query: str
+    feed: str
+    way: Way
+    text: str
 
 
 class Subscribers:
@@ -76,39 +68,54 @@ class Subscribers:
 
     def __init__(self, connection: sa.Connection, take: Callable[[int], int]) -> None:
         self.connection, self.take = connection, take
+        self.channels = Channels(connection)
         self.now = time.time()
-        self._channels: dict[str, int] = {}
-        self._collected: int | None = None
 
-    def row(
-        self,
-        query: str,
-        feed: str,
-        action: Action,
-        schedule: Schedule,
-        text: str,
-        stylesheet: str | None,
-        by_query: bool,
-    ) -> dict[str, Any]:
-        """What is stored of a subscription, but for the number of its change."""
-        return {
-            "query": query,
-            "feed": feed,
-            "channel": self._channel(action, schedule, stylesheet, feed),
-            "timed": bool(schedule.every),
-            "by_query": by_query,
-            "start": None if by_query else schedule.start,
-            "expire": None if by_query else schedule.expire,
-            "text": text,
-            "paused": False,
-            "dropped": None,
-        }
+    @property
+    def now(self) -> float:
+        return self.channels.now
 
-    def add(self, row: dict[str, Any]) -> None:
-        """Stores a subscription; one that stands word for word is passed over."""
-        if self.connection.scalar(_SAME, {"same_text": row["text"], "same_query": row["query"]}) is not None:
-            return
-        self.connection.execute(_ADD, {**row, "added": self.take(1)})
+    @now.setter
+    def now(self, now: float) -> None:
+        self.channels.now = now
+
+    def rows(self, wishes: Sequence[Wish], by_query: bool) -> list[dict[str, Any]]:
+        """What is stored of subscriptions, but for the numbers of their changes."""
+        ways = [way._replace(own=feed) if way.action.own else way for _, feed, way, _ in wishes]
+        return [
+            {
+                "query": query,
+                "feed": feed,
+                "channel": channel,
+                "timed": bool(way.schedule.every),
+                "by_query": by_query,
+                "start": None if by_query else way.schedule.start,
+                "expire": None if by_query else way.schedule.expire,
+                "text": text,
+                "paused": False,
+                "dropped": None,
+            }
+            for (query, feed, way, text), channel in zip(wishes, self.channels.of(ways), strict=True)
+        ]
+
+    def add(self, wishes: Sequence[Wish]) -> None:
+        """Stores subscriptions; those that stand word for word are passed over."""
+        self.take(0)
+        there = self._there([wish.text for wish in wishes])
+        new = {(wish.query, wish.text): wish for wish in wishes if (wish.query, wish.text) not in there}
+        rows = self.rows(list(new.values()), by_query=False)
+        first = self.take(len(rows))
+        insert_rows(self.connection, subscriptions, [{**row, "added": first + i} for i, row in enumerate(rows)])
+
+    def _there(self, texts: Sequence[str]) -> set[tuple[str, str]]:
+        """Which of some texts stand already, with the queries that they are about."""
+        found: set[tuple[str, str]] = set()
+        living = (subscriptions.c.dropped.is_(None) | subscriptions.c.paused) & ~subscriptions.c.by_query
+        wanted = sa.select(subscriptions.c.query, subscriptions.c.text).where(living)
+        for some in chunks(texts):
+            rows = self.connection.execute(wanted.where(among(self.connection, subscriptions.c.text, some)))
+            found |= {(row.query, row.text) for row in rows}
+        return found
 
     def of(self, query: str) -> list[Subscription]:
         return standing(self.connection, subscriptions.c.query == query)
@@ -134,6 +141,7 @@ class Subscribers:
         return count
 
     def _end_timers(self, ended: list[int]) -> None:
+        self.channels.forget()
         waiting = sa.select(subscriptions.c.channel).where(
             subscriptions.c.channel.in_(ended), subscriptions.c.dropped.is_(None)
         )
@@ -185,59 +193,7 @@ class Subscribers:
         del again["id"], again[SUM]
         self.connection.execute(sa.insert(subscriptions).values(**again))
         every = self.connection.execute(sa.select(channels).where(channels.c.id == row["channel"])).one()
-        self._set_timer(every.id, every.every, every.anchor)
-
-    def _channel(self, action: Action, schedule: Schedule, stylesheet: str | None, feed: str) -> int:
-        every = schedule.every or 0.0
-        anchor = None if not every else (self.now if schedule.start is None else schedule.start)
-        own = feed if action.own else None
-        key = json.dumps([action.name, action.arguments, action.address, stylesheet, every, anchor, own])
-        if key not in self._channels:
-            found = self.connection.scalar(_CHANNEL, {"own": key})
-            if found is None:
-                values = {
-                    "key": key,
-                    "target": self._target(action),
-                    "output": action.name,
-                    "arguments": json.dumps(action.arguments),
-                    "stylesheet": stylesheet,
-                    "every": every,
-                    "anchor": anchor,
-                    "token": secrets.token_urlsafe(18),
-                }
-                found = _inserted(self.connection, channels, values)
-            self._set_timer(int(found), every, anchor)
-            self._channels[key] = int(found)
-        return self._channels[key]
-
-    def _set_timer(self, channel: int, every: float, anchor: float | None) -> None:
-        """In the event list from now on, unless it is there."""
-        if not every or anchor is None:
-            return
-        if self.connection.scalar(_TIMER, {"own": channel}) is None:
-            if self._collected is None:
-                self._collected = collected(self.connection)
-            values = {"channel": channel, "due": next_due(anchor, every, self.now), "batch": self._collected}
-            self.connection.execute(_ADD_TIMER, values)
-
-    def _target(self, action: Action) -> int:
-        address = action.address or json.dumps([action.name, *action.arguments])
-        found = self.connection.scalar(_TARGET, {"own": address})
-        if found is None:
-            found = _inserted(self.connection, targets, {"address": address, "host": action.host})
-        return int(found)
-
-
-def next_due(anchor: float, every: float, now: float) -> float:
-    """The first of anchor, anchor + every, ... that is to come."""
-    if anchor > now:
-        return anchor
-    due = anchor + (int((now - anchor) / every) + 1) * every
-    return due if due > now else due + every
-
-
-def collected(connection: sa.Connection) -> int:
-    return int(connection.scalar(sa.select(facts.c.value).where(facts.c.name == COLLECTED)) or -1)
+        self.channels.set_timer(every.id, every.every, every.anchor)
 
 
 def standing(connection: sa.Connection, chosen: Any = None) -> list[Subscription]:
@@ -256,9 +212,3 @@ def _subscription(row: Any) -> Subscription:
     values = dict(row._mapping)
     del values["whole"]
     return Subscription(**{**values, "arguments": tuple(json.loads(values["arguments"]))})
-
-
-def _inserted(connection: sa.Connection, table: sa.Table, values: dict[str, Any]) -> int:
-    key = connection.execute(_ADD_TO[table.name], values).inserted_primary_key
-    assert key is not None
-    return int(key[0])

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from fishweir.catalog.asking import Asking
-from fishweir.catalog.deliveries import facts, news, subscriptions
-from fishweir.catalog.subscribers import COLLECTED, collected
+from fishweir.catalog.channels import collected
+from fishweir.catalog.deliveries import COLLECTED, facts, news, subscriptions
 from fishweir.delivery.contents import Contents
 from fishweir.delivery.fired import Fired
 from fishweir.delivery.outbox import enqueue

@@ -1,47 +1,163 @@
 """What a delivery contains: the results of its micro-batches for its channel, read from the results table.
 
 The outbox keeps no results. They are read when they are sent, in the order in which they were found, and come out the
-same however often that happens. Results that were just read are kept for a while: many channels want the same ones.
+same however often that happens. What was just read is kept for a while, and what channels have in common is one object:
+a thousand subscribers of a feed get results that were read, and written as text, once.
 """
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
+from itertools import chain
+from json.encoder import encode_basestring
 
 import numpy as np
 
 from fishweir.delivery.fired import Fired
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.pipeline.commits import Commit, ResultsTable
-from fishweir.pipeline.result import Result
+from fishweir.pipeline.result import Result, json_texts
+from fishweir.pipeline.result_batch import ResultBatch
+from fishweir.pipeline.result_texts import rests, shows_columns
 from fishweir.pipeline.results import ResultReader
+from fishweir.pipeline.spent import Spent
 
 KEPT = 200_000
 """Results that are kept in memory."""
+SHARED = 100
+"""Queries of a channel up to which others are likely to have the same ones."""
+
+
+class Part:
+    """The results of one micro-batch for a channel, under the names that were subscribed to."""
+
+    def __init__(self, read: _Read, feeds: Mapping[int, str]) -> None:
+        self._read, self._feeds = read, feeds
+        self._places = read.places(np.array(sorted(feeds), np.int64))
+        self.names = sorted(feeds.values()) if self._places else []
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @cached_property
+    def results(self) -> list[Result]:
+        feeds, numbers, results = self._feeds, self._read.numbers, self._read.results
+        found = ((feeds[numbers[place]], results[place]) for place in self._places)
+        return [result if result.query == name else replace(result, query=name) for name, result in found]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """Each result as JSON."""
+        rests, numbers = self._read.rests, self._read.numbers
+        if rests is None:
+            return list(json_texts(self.results))
+        begins = {number: f'{{"query": {encode_basestring(name)}, ' for number, name in self._feeds.items()}
+        return [begins[numbers[place]] + rests[place] for place in self._places]
+
+    @cached_property
+    def lines(self) -> str:
+        return "".join([f"{text}\n" for text in self.texts])
+
+
+class Content:
+    """The results of a delivery, with the names of what they are results of."""
+
+    def __init__(self, parts: list[Part]) -> None:
+        self.parts = parts
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    @cached_property
+    def results(self) -> list[Result]:
+        return self.parts[0].results if len(self.parts) == 1 else [one for part in self.parts for one in part.results]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """Each result as JSON."""
+        return self.parts[0].texts if len(self.parts) == 1 else [one for part in self.parts for one in part.texts]
+
+    @cached_property
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(chain.from_iterable(part.names for part in self.parts)))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Many objects are made, none of them garbage: looking for garbage among them takes longer than making them."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class _Read:
-    """The results of some queries in a micro-batch, in order, with an index by query."""
+    """The results of some queries in a micro-batch, in order, with an index by query. Results whose output is columns
+    are made when somebody asks for them: those that are sent as text are never objects."""
 
-    def __init__(self, wanted: Ints, found: Iterable[tuple[int, Result]]) -> None:
-        pairs = list(found)
-        self.wanted, self.results = wanted, [result for _, result in pairs]
-        numbers = np.array([number for number, _ in pairs], np.int64)
+    def __init__(self, wanted: Ints, batches: list[ResultBatch], spent: Spent) -> None:
+        self.wanted, self._batches, self._spent = wanted, batches, spent
+        self.in_columns = all(shows_columns(batch) for batch in batches)
+        if self.in_columns:
+            of = [batch.queries.numbers[batch.of] for batch in batches]
+            numbers = np.concatenate(of) if of else np.empty(0, np.int64)
+        else:
+            with spent.counting():
+                pairs = [pair for batch in batches for pair in batch.results()]
+            numbers = np.array([number for number, _ in pairs], np.int64)
+            self.results = [result for _, result in pairs]
         self._order = np.argsort(numbers, kind="stable")
-        self._numbers = numbers[self._order]
-        self._of = numbers
+        self._sorted = numbers[self._order]
+        self.numbers: list[int] = numbers.tolist()
+        """Of each result the number of its query."""
+        self._parts: dict[tuple[tuple[int, str], ...], Part] = {}
+        self.size = len(numbers) + 1
+
+    def part(self, feeds: Mapping[int, str]) -> Part:
+        """The results of some queries; the same object for all who have the same, as long as those are not too many."""
+        if len(feeds) > SHARED:
+            return Part(self, feeds)
+        key = tuple(feeds.items())
+        if key not in self._parts:
+            if self.size > KEPT:
+                self._parts.clear()
+                self.size = len(self.numbers) + 1
+            self._parts[key] = Part(self, feeds)
+            self.size += len(self._parts[key]) + 1
+        return self._parts[key]
+
+    @cached_property
+    def results(self) -> list[Result]:
+        with self._spent.counting(), _no_collection():
+            return [result for batch in self._batches for _, result in batch.results()]
+
+    @cached_property
+    def rests(self) -> list[str] | None:
+        """Of each result its text but for its query; None where it is written by itself."""
+        if not self.in_columns:
+            return None
+        with self._spent.counting():
+            return [text for batch in self._batches for text in rests(batch)]
 
     def has(self, numbers: Ints) -> bool:
+        if len(numbers) == 1:  # which most have
+            at = int(np.searchsorted(self.wanted, numbers[0]))
+            return at < len(self.wanted) and bool(self.wanted[at] == numbers[0])
         return bool(np.isin(numbers, self.wanted, assume_unique=True).all())
 
-    def of(self, numbers: Ints) -> Iterator[tuple[int, Result]]:
-        """The results of some of the queries, with the number of each one's query."""
-        ends = (np.searchsorted(self._numbers, numbers, side) for side in ("left", "right"))
-        places = np.sort(self._order[expand(*ends)[1]])
-        return zip(self._of[places].tolist(), map(self.results.__getitem__, places.tolist()), strict=True)
+    def places(self, numbers: Ints) -> list[int]:
+        """Where the results of some of the queries are."""
+        ends = (np.searchsorted(self._sorted, numbers, side) for side in ("left", "right"))
+        return np.sort(self._order[expand(*ends)[1]]).tolist()  # type: ignore[no-any-return]
 
 
 class Contents:
@@ -50,42 +166,38 @@ class Contents:
         self._kept: OrderedDict[int, _Read] = OrderedDict()
         self._lock = threading.Lock()
 
-    def commits(self, after: int, upto: int) -> list[Commit]:
-        return [commit for commit in self.table.commits(after=after) if commit.batch <= upto and commit.matches]
+    def of(self, channel: int, after: int, upto: int) -> Content:
+        """The results for a channel in the micro-batches (after, upto]."""
+        return self.of_all([(channel, after, upto)])[0]
 
-    def of(self, channel: int, after: int, upto: int) -> tuple[list[Result], list[str]]:
-        """The results for a channel in the micro-batches (after, upto], and the names of what they are results of."""
-        found: list[Result] = []
-        names: dict[str, None] = {}
-        going = self.fired.of_channel(channel)
-        for commit in self.commits(after, upto):
-            feeds = going(commit)
-            results = self._results(commit, feeds)
-            names |= dict.fromkeys(sorted(feeds.values())) if results else {}
-            found += results
-        return found, list(names)
+    def of_all(self, given: Sequence[tuple[int, int, int]]) -> list[Content]:
+        """The same for many: channel, after and upto of each."""
+        going = self.fired.of_channels([channel for channel, _, _ in given])
+        commits = {(after, upto): self._commits(after, upto) for after, upto in {one[1:] for one in given}}
+        return [
+            Content([self._part(commit, going[channel](commit)) for commit in commits[after, upto]])
+            for channel, after, upto in given
+        ]
+
+    def _commits(self, after: int, upto: int) -> list[Commit]:
+        return [commit for commit in self.table.commits(after=after) if commit.batch <= upto and commit.matches]
 
     def keep(self, commit: Commit, numbers: Iterable[int]) -> None:
         """Reads what is about to be sent, in one pass."""
         with self._lock:
             self._read(commit, np.array(sorted(numbers), np.int64))
 
-    def _results(self, commit: Commit, feeds: Mapping[int, str]) -> list[Result]:
-        wanted = np.array(sorted(feeds), np.int64)
+    def _part(self, commit: Commit, feeds: Mapping[int, str]) -> Part:
+        """The results of some queries, under the names that were subscribed to."""
         with self._lock:
-            found = self._read(commit, wanted).of(wanted)
-        return [
-            result if result.query == feeds[number] else replace(result, query=feeds[number])
-            for number, result in found
-        ]
+            return self._read(commit, np.array(sorted(feeds), np.int64)).part(feeds)
 
     def _read(self, commit: Commit, wanted: Ints) -> _Read:
         """The results of some queries, and perhaps of more."""
         found = self._kept.get(commit.batch)
         if found is None or not found.has(wanted):
-            read = self.reader.read(self.table, commit, wanted) if len(wanted) else ()
-            with self.reader.spent.counting():
-                self._kept[commit.batch] = found = _Read(wanted, read)
-            while sum(len(kept.results) + 1 for kept in self._kept.values()) > KEPT and len(self._kept) > 1:
+            batches = list(self.reader.batches(self.table, commit, wanted)) if len(wanted) else []
+            self._kept[commit.batch] = found = _Read(wanted, batches, self.reader.spent)
+            while sum(kept.size for kept in self._kept.values()) > KEPT and len(self._kept) > 1:
                 self._kept.popitem(last=False)
         return found

@@ -25,13 +25,15 @@ CHUNK = 10_000
 REMEMBERED = 200_000
 """Queries, with the names that they were subscribed to by, of the newest micro-batches."""
 
+Going = Callable[[Commit], dict[int, str]]
+"""Of a micro-batch: the queries whose results go through a channel, and the names that were subscribed to."""
 
 _SUBSCRIBED = sa.select(
     queries.c.number,
     subscriptions.c.feed,
     *(subscriptions.c[name] for name in ("added", "dropped", "start")),
 ).join(subscriptions, subscriptions.c.query == queries.c.name)
-_FEW_OF_CHANNEL = _SUBSCRIBED.where(subscriptions.c.channel == sa.bindparam("own")).limit(FEW + 1)
+_OF_CHANNELS = _SUBSCRIBED.add_columns(subscriptions.c.channel)
 _OF_MANY = _SUBSCRIBED.where(subscriptions.c.channel + 0 == sa.bindparam("own"))
 """The sum keeps the database from going through all subscriptions of the channel for each query that is asked for."""
 
@@ -48,8 +50,7 @@ class Fired:
         if not commit.matches:
             return np.empty(0, np.int64)
         with self.engine.connect() as connection:
-            some = sa.select(subscriptions.c.query).where(in_force(commit)).distinct().limit(FEW + 1)
-            names = list(connection.scalars(some))
+            names = list(connection.scalars(_few_subscribed(FEW + 1)))
             wanted = None
             if len(names) <= FEW:
                 numbers = connection.scalars(sa.select(queries.c.number).where(queries.c.name.in_(names)))
@@ -90,15 +91,32 @@ class Fired:
                 found += connection.scalars(named)
         return sorted(set(found))
 
-    def of_channel(self, channel: int) -> Callable[[Commit], dict[int, str]]:
-        """Says of a micro-batch which queries' results go through a channel, with the names that were subscribed to."""
-        looked_up = cache(lambda: self._looked_up(channel))
-        return lambda commit: self._recent.get((commit.batch, channel)) or looked_up()(commit)
+    def of_channels(self, channels: Sequence[int]) -> dict[int, Going]:
+        """Says of a micro-batch which queries' results go through each channel, with the names that were subscribed
+        to."""
+        looked_up = cache(lambda: self._looked_up(channels))
 
-    def _looked_up(self, channel: int) -> Callable[[Commit], dict[int, str]]:
+        def going(channel: int) -> Going:
+            return lambda commit: self._recent.get((commit.batch, channel)) or looked_up()[channel](commit)
+
+        return {channel: going(channel) for channel in channels}
+
+    def _looked_up(self, channels: Sequence[int]) -> dict[int, Going]:
+        """Channels of few subscriptions by one statement for many."""
+        found: dict[int, list[Any]] = {channel: [] for channel in channels}
+        own = sa.select(subscriptions.c.channel, sa.func.count()).group_by(subscriptions.c.channel)
+        many: set[int] = set()
         with self.engine.connect() as connection:
-            rows = connection.execute(_FEW_OF_CHANNEL, {"own": channel}).all()
-        if len(rows) > FEW:
+            for some in _chunks(list(found)):
+                counts = connection.execute(own.where(subscriptions.c.channel.in_(some))).all()
+                many |= {channel for channel, count in counts if count > FEW}
+                few = [channel for channel, count in counts if count <= FEW]
+                for row in connection.execute(_OF_CHANNELS.where(subscriptions.c.channel.in_(few))):
+                    found[row.channel].append(row)
+        return {channel: self._going(channel, rows, channel in many) for channel, rows in found.items()}
+
+    def _going(self, channel: int, rows: list[Any], is_many: bool) -> Going:
+        if is_many:
             return lambda commit: self._of_many(commit, _OF_MANY.where(in_force(commit)).params(own=channel))
         return lambda commit: {row.number: row.feed for row in rows if _sees(row, commit)}
 
@@ -108,6 +126,18 @@ class Fired:
         with self.engine.connect() as connection:
             chunks = (connection.execute(wanted.where(queries.c.number.in_(some))) for some in _chunks(numbers))
             return {row.number: row.feed for chunk in chunks for row in chunk}
+
+
+@cache
+def _few_subscribed(most: int) -> Any:
+    """Some of the names that were ever subscribed to. Each is a step along the index: the hundred thousand subscribers
+    that a feed may have are not gone through."""
+    first = sa.select(sa.func.min(subscriptions.c.query).label("name"), sa.literal(1).label("place"))
+    names = first.cte("names", recursive=True)
+    following = sa.select(sa.func.min(subscriptions.c.query)).where(subscriptions.c.query > names.c.name)
+    step = sa.select(following.scalar_subquery(), names.c.place + 1)
+    names = names.union_all(step.where(names.c.name.is_not(None), names.c.place < most))
+    return sa.select(names.c.name).where(names.c.name.is_not(None))
 
 
 def in_force(commit: Commit) -> Any:

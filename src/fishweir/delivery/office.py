@@ -19,10 +19,12 @@ import sqlalchemy as sa
 from fishweir.delivery.collector import Collector
 from fishweir.delivery.contents import Contents
 from fishweir.delivery.fired import Fired
-from fishweir.delivery.outbox import Delivery, Outbox, Outcome
+from fishweir.delivery.lanes import Lanes
+from fishweir.delivery.outbox import LOOKED_AT, Delivery, Outbox, Outcome
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.delivery.retries import Breaker
-from fishweir.delivery.sending import Sender
+from fishweir.delivery.sending import Sender, Sent
+from fishweir.delivery.sending_files import grouped, send_group
 from fishweir.delivery.timers import Timers
 from fishweir.errors import CannotWrite, HomeError
 from fishweir.pipeline.commits import ResultsTable
@@ -31,10 +33,14 @@ from fishweir.pipeline.results import ResultReader
 logger = logging.getLogger("fishweir.delivery")
 
 SENDERS = 128
+CLAIMED = 1024
+"""Deliveries that are taken from the outbox and not settled yet."""
 BEHIND = 0.2
 """Seconds after which due targets are looked for behind those of hosts that have no room."""
 LOOK = 1.0
 """Seconds after which the threads look again, whatever the clock and other processes did meanwhile."""
+GATHERING = 0.05
+"""Seconds for which outcomes are gathered while there is enough to send."""
 HOPEFUL = 6
 """Until idle means: until what fails has been tried so often."""
 SOON = 10.0
@@ -57,8 +63,8 @@ class Office:
         self.sender = Sender(self.outbox, contents, outputs, clock)
         self.delivered = 0
         self._busy: set[int] = set()
-        self._work: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[tuple[Outcome, int]] = queue.SimpleQueue()
+        self._lanes = Lanes()
+        self._done: queue.SimpleQueue[Sent] = queue.SimpleQueue()
         self._collect, self._dispatch, self._stopped = threading.Event(), threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
         self._senders = 0
@@ -76,8 +82,9 @@ class Office:
         before = self.delivered
         self.collector.catch_up()
         self._look()
-        while claimed := self._claim(SENDERS):
-            self._settle([self.sender.send(delivery) for delivery in claimed])
+        while claimed := self._claim():
+            groups = grouped(self.sender, claimed)
+            self._settle([sent for group in groups for sent in send_group(self.sender, group)])
         return self.delivered - before
 
     # In threads of its own
@@ -112,8 +119,8 @@ class Office:
         self._dispatch.set()
         for thread in self._threads:
             thread.join()  # it ends with what it is doing; left alone, it would go on with the next run
-        for _ in range(self._senders):
-            self._work.put(None)
+        self._lanes.end(self._senders)
+        self._lanes = Lanes()
         self._threads, self._senders = [], 0
 
     def _collecting_ended(self) -> None:
@@ -164,16 +171,16 @@ class Office:
     def _dispatching(self) -> None:
         while not self._stopped.is_set():
             self._guarded(self._record)
-            claimed = self._guarded(lambda: self._claim(SENDERS - len(self._busy))) or []
-            for delivery in claimed:
-                self._hand_over(delivery)
-            if not claimed:
-                self._wait(self._dispatch, self.outbox.next_due)
+            claimed = self._guarded(self._claim) or []
+            for group in grouped(self.sender, claimed):
+                self._hand_over(group)
+            if len(claimed) < LOOKED_AT:  # there may be more; but who claims one at a time pays as much as for many
+                self._wait(self._dispatch, self.outbox.next_due, GATHERING)
 
-    def _wait(self, event: threading.Event, due: Callable[[], float | None]) -> None:
+    def _wait(self, event: threading.Event, due: Callable[[], float | None], least: float = 0.02) -> None:
         """Until somebody calls, or something is due."""
         at = self._guarded(due)
-        seconds = LOOK if at is None else min(max(at - self.clock(), 0.02), LOOK)
+        seconds = LOOK if at is None else min(max(at - self.clock(), least), LOOK)
         event.wait(seconds)
         event.clear()
 
@@ -192,7 +199,8 @@ class Office:
             self._stopped.wait(0.5)
             return None
 
-    def _claim(self, most: int) -> list[Delivery]:
+    def _claim(self) -> list[Delivery]:
+        most = CLAIMED - len(self._busy)
         if most <= 0 or not self.collector.has_subscribers:
             return []
         now = self.clock()
@@ -220,28 +228,43 @@ class Office:
         self._busy |= {delivery.target for delivery in claimed}
         return claimed
 
-    def _hand_over(self, delivery: Delivery) -> None:
-        if self._senders < min(SENDERS, len(self._busy)):
+    def _hand_over(self, group: list[Delivery]) -> None:
+        self._lanes.put(group)
+        if self._senders < min(SENDERS, self._lanes.sending):
             self._senders += 1
-            threading.Thread(target=self._sending, name="fishweir_sending", daemon=True).start()
-        self._work.put(delivery)
+            sending = threading.Thread(target=self._sending, args=(self._lanes,), name="fishweir_sending", daemon=True)
+            sending.start()
 
-    def _sending(self) -> None:
-        while (delivery := self._work.get()) is not None:
-            self._done.put(self.sender.send(delivery))
-            self._dispatch.set()
+    def _sending(self, lanes: Lanes) -> None:
+        while (group := lanes.take()) is not None:
+            done = send_group(self.sender, group)
+            for sent in done:
+                self._done.put(sent)
+            behind, few = lanes.done(group[0].host, all(outcome.error is None for outcome, _ in done))
+            for delivery in (delivery for waiting in behind for delivery in waiting):
+                self._done.put((Outcome(delivery, tried=False), 0))
+            if few:  # otherwise the dispatcher comes by soon, and writes down what there is by then
+                self._dispatch.set()
 
     def _record(self) -> None:
         done = []
         while not self._done.empty():
             done.append(self._done.get())
-        if done:
-            self._settle(done)
+        try:
+            if done:
+                self._settle(done)
+        except BaseException:  # the database was busy for too long
+            for sent in done:
+                self._done.put(sent)
+            raise
 
-    def _settle(self, done: list[tuple[Outcome, int]]) -> None:
+    def _settle(self, done: list[Sent]) -> None:
         now = self.clock()
         self.outbox.settle([outcome for outcome, _ in done], now)
         for outcome, count in done:
             self._busy.discard(outcome.delivery.target)
-            self.breaker.ended(outcome.delivery.host, outcome.error is None, now)
+            if outcome.tried:
+                self.breaker.ended(outcome.delivery.host, outcome.error is None, now)
+            else:
+                self.breaker.released(outcome.delivery.host)
             self.delivered += count

@@ -52,9 +52,14 @@ class Options:
     quiet: Quiet | None = None
 
 
+NO_OPTIONS = Options()
+
+
 def split_options(arguments: Sequence[str]) -> tuple[tuple[str, ...], Options]:
     """An output's own arguments, and the options behind them."""
-    own, found = list(arguments), Options()
+    if len(arguments) < 2:
+        return tuple(arguments), NO_OPTIONS
+    own, found = list(arguments), NO_OPTIONS
     at = next((i for i, _ in enumerate(own) if i and _begins_option(own, i)), len(own))
     rest, own = own[at:], own[:at]
     while rest:

@@ -23,6 +23,10 @@ MERGED = 200
 """Rows that are merged into one delivery."""
 GATHERED = frozenset({"mail", "notify"})
 """Outputs whose deliveries are gathered to digests under overload."""
+LOOKED_AT = 512
+"""Due targets that are looked at together."""
+CHANNELS = 10_000
+"""Channels that are kept in memory."""
 LONGEST = 600.0
 """Seconds for which a delivery is gathered at most."""
 
@@ -63,13 +67,15 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a delivery: acknowledged (`error` is None), to be tried again at `due`, or given up."""
+    """What became of a delivery: acknowledged (`error` is None), to be tried again at `due`, or given up; or nothing,
+    where it was not `tried` after all."""
 
     delivery: Delivery
     sent: int = 0
     error: str | None = None
     due: float | None = None
     position: int | None = None
+    tried: bool = True
 
 
 class Outbox:
@@ -110,16 +116,19 @@ class Outbox:
             due = sa.select(targets.c.id, targets.c.host).where(targets.c.due <= now).order_by(targets.c.due)
             if without:
                 due = due.where(targets.c.host.not_in(list(without)))
-            rows = connection.execute(due.limit(most * 4)).all()
+            rows = connection.execute(due.limit(LOOKED_AT)).all()
             hosts: dict[int, str] = {}
+            full: set[str] = set()
             for row in rows:
                 if row.id in busy:
                     connection.execute(sa.update(targets).where(targets.c.id == row.id).values(due=None))
                     continue
-                until = may(row.host) if len(hosts) < most else 0.0
+                until = may(row.host) if len(hosts) < most and row.host not in full else 0.0
                 if until is None:
                     hosts[row.id] = row.host
-                elif until > now:
+                elif until <= now:
+                    full.add(row.host)
+                else:
                     connection.execute(sa.update(targets).where(targets.c.id == row.id).values(due=until))
             return self._taken(connection, hosts, now) if hosts else []
 
@@ -129,8 +138,9 @@ class Outbox:
         counts = {row[0]: row[1] for row in connection.execute(firsts)}
         rows = connection.execute(sa.select(outbox).where(outbox.c.id.in_(list(counts))).order_by(outbox.c.id)).all()
         taken, idle = [], set(hosts) - {row.target for row in rows}
+        known = self._channels_of(connection, (row.channel for row in rows))
         for row in rows:
-            channel = self.channel(connection, row.channel)
+            channel = known[row.channel]
             held = self._held(connection, channel, now) or self._gathered(row, channel, now)
             if held is not None:
                 connection.execute(sa.update(targets).where(targets.c.id == row.target).values(due=held))
@@ -189,21 +199,26 @@ class Outbox:
             connection.execute(sa.update(outbox).where(outbox.c.id == row.id).values(upto=upto))
         return int(upto)
 
-    def note(self, delivery: Delivery, sent: int, position: int | None) -> None:
-        """How far a delivery is, and where its target stood then."""
+    def note(self, given: Sequence[tuple[Delivery, int, int | None]]) -> None:
+        """How far deliveries are, and where the target of each stood then."""
+        rows = [{"own": delivery.id, "so_far": sent, "at": position} for delivery, sent, position in given]
         with self.engine.begin() as connection:
-            connection.execute(_NOTE, {"own": delivery.id, "so_far": sent, "at": position})
+            connection.execute(_NOTE, rows)
 
     def settle(self, outcomes: Sequence[Outcome], now: float) -> None:
         """Records what became of deliveries; the next ones of their targets may go."""
         with self.engine.begin() as connection:
-            good = [one.delivery for one in outcomes if one.error is None]
+            good = [one.delivery for one in outcomes if one.tried and one.error is None]
             if good:
                 connection.execute(sa.delete(outbox).where(outbox.c.id.in_([one.id for one in good])))
+            for delivery in good:
+                self._count(connection, delivery.channel, now)
             for one in outcomes:
-                self._count(connection, one.delivery.channel, now) if one.error is None else self._failed(
-                    connection, one
-                )
+                if one.error is not None:
+                    self._failed(connection, one)
+            if untried := [one.delivery.id for one in outcomes if not one.tried]:
+                back = sa.update(outbox).where(outbox.c.id.in_(untried))
+                connection.execute(back.values(attempts=outbox.c.attempts - 1))
             waiting = sa.select(outbox.c.target).where(~outbox.c.dead).distinct()
             free = [one.delivery.target for one in outcomes if one.due is None]
             if free:
@@ -234,15 +249,23 @@ class Outbox:
         with self.engine.connect() as connection:
             return connection.scalar(sa.select(outbox.c.id).where(chosen).limit(1)) is not None
 
-    def channel(self, connection: sa.Connection, id: int) -> Channel:
-        if id not in self._channels:
-            if len(self._channels) > 10_000:
+    def _channels_of(self, connection: sa.Connection, ids: Iterable[int]) -> dict[int, Channel]:
+        """Channels by id; those met last are kept."""
+        wanted = set(ids)
+        found = {id: self._channels[id] for id in wanted if id in self._channels}
+        if missing := sorted(wanted - set(found)):
+            chosen = sa.select(channels).where(channels.c.id.in_(missing))
+            found |= {row.id: _channel(row) for row in connection.execute(chosen)}
+            if len(self._channels) > CHANNELS:
                 self._channels.clear()
-            row = connection.execute(sa.select(channels).where(channels.c.id == id)).one()
-            arguments = tuple(json.loads(row.arguments))
-            _, options = split_options(arguments)
-            self._channels[id] = Channel(id, row.output, arguments, row.stylesheet, row.token, options)
-        return self._channels[id]
+            self._channels |= found
+        return found
+
+
+def _channel(row: Any) -> Channel:
+    arguments = tuple(json.loads(row.arguments))
+    _, options = split_options(arguments)
+    return Channel(row.id, row.output, arguments, row.stylesheet, row.token, options)
 
 
 def enqueue(connection: sa.Connection, rows: Iterable[tuple[int, int, int]], now: float) -> int:

@@ -2,30 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Protocol, overload
 
-from fishweir.pipeline.result import Result
+from fishweir.pipeline.result import Result, json_texts
 
 AT_ONCE = 10_000
 """Results of a delivery that are handed over together, unless an output says otherwise (`at_once`)."""
 
 
-class Parcel(list[Result]):
+class Parcel(Sequence[Result]):
     """Results that are delivered together. `key` is the same however often it is tried; `feeds` are the names of
-    what was subscribed to; `token` ends the subscription; `media` is what a stylesheet made: text, html or xml."""
+    what was subscribed to; `token` ends the subscription; `media` is what a stylesheet made: text, html or xml. An
+    output that takes them as JSON (`texts`) does without the results themselves, which are made when they are asked
+    for."""
 
     def __init__(
         self,
-        results: Iterable[Result],
+        size: int,
+        results: Callable[[], Sequence[Result]],
+        texts: Callable[[], Sequence[str]] | None = None,
         key: str = "",
         feeds: Sequence[str] = (),
         token: str = "",
         media: str | None = None,
         now: float = 0.0,
     ) -> None:
-        super().__init__(results)
+        self._size, self._make, self._write = size, results, texts
         self.key, self.feeds, self.token, self.media, self.now = key, tuple(feeds), token, media, now
+
+    @cached_property
+    def _results(self) -> Sequence[Result]:
+        return self._make()
+
+    @cached_property
+    def texts(self) -> Sequence[str]:
+        """Each result as JSON."""
+        return list(json_texts(self)) if self._write is None else self._write()
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, place: int) -> Result: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Result]: ...
+    def __getitem__(self, place: int | slice) -> Result | Sequence[Result]:
+        return self._results[place]
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self._results)
 
 
 class Deliverer(Protocol):

@@ -16,6 +16,8 @@ TRIPS = 5
 """Failures in a row that open the breaker of a host."""
 PER_HOST = 8
 """Deliveries to one host at a time."""
+AHEAD = 8
+"""How many times as many are claimed for a host that answers."""
 LOCAL = 4
 """Senders that are left to this machine's files."""
 
@@ -35,6 +37,16 @@ class _Host:
     failures: int = 0
     until: float = 0.0
     in_flight: int = 0
+    answers: bool = False
+
+    @property
+    def at_once(self) -> int:
+        """Deliveries that are sent to it at a time: the more it has failed in a row, the fewer."""
+        return max(1, PER_HOST >> self.failures)
+
+    @property
+    def sending(self) -> int:
+        return min(self.in_flight, self.at_once)
 
 
 class Breaker:
@@ -52,16 +64,16 @@ class Breaker:
         return known.until if known is not None and known.until > now else None
 
     def has_room(self, host: str) -> bool:
-        """The more a host has failed in a row, the fewer deliveries to it are tried at a time. All hosts together leave
-        some senders to this machine's files, and those that fail leave half of them to the others."""
+        """All hosts together leave some senders to this machine's files, and those that fail leave half of them to the
+        others. Of a host that answers more are claimed than are sent at a time."""
         if not host:
             return True
-        known = self.hosts.get(host, _Host())
-        in_flight = sum(one.in_flight for one in self.busy.values())
-        failing = sum(one.in_flight for one in self.busy.values() if one.failures)
-        if in_flight >= self.senders - LOCAL or (known.failures and failing >= self.senders // 2):
-            return False
-        return known.in_flight < max(1, PER_HOST >> known.failures)
+        known = self.hosts.get(host) or _Host()
+        if known.sending < known.at_once:
+            sending = sum(one.sending for one in self.busy.values())
+            failing = sum(one.sending for one in self.busy.values() if one.failures)
+            return sending < self.senders - LOCAL and not (known.failures and failing >= self.senders // 2)
+        return known.answers and known.in_flight < PER_HOST * AHEAD
 
     def full(self) -> list[str]:
         """The hosts that have no room for more."""
@@ -85,7 +97,7 @@ class Breaker:
             return
         self.released(host)
         known = self.hosts[host]
-        known.failures = 0 if good else known.failures + 1
+        known.failures, known.answers = (0, True) if good else (known.failures + 1, False)
         if known.failures >= TRIPS:
             known.until = now + pause(known.failures - TRIPS + 3)
         elif good and not known.in_flight:

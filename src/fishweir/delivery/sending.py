@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from fishweir.delivery.bounded import TooSlow, render
-from fishweir.delivery.contents import Contents
+from fishweir.delivery.contents import Content, Contents
 from fishweir.delivery.outbox import Delivery, Outbox, Outcome
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.delivery.parcels import AT_ONCE, Deliverer, NotDelivered, Parcel
@@ -20,22 +20,29 @@ from fishweir.pipeline.result import Result
 
 logger = logging.getLogger("fishweir.delivery")
 
+Sent = tuple[Outcome, int]
+"""What became of a delivery, and how many results came through."""
+
 
 class Sender:
     def __init__(self, outbox: Outbox, contents: Contents, outputs: Outputs, clock: Callable[[], float]) -> None:
         self.outbox, self.contents, self.outputs, self.clock = outbox, contents, outputs, clock
 
-    def send(self, delivery: Delivery) -> tuple[Outcome, int]:
+    def send(self, delivery: Delivery) -> Sent:
         """What became of it, and how many results came through. An output may be the user's code: whatever it raises,
         the rest goes on."""
-        attempt = _Attempt(self, delivery)
-        try:
-            attempt.run()
-            return Outcome(delivery), attempt.sent - delivery.sent
-        except Exception as error:
-            return self._failed(attempt, error), attempt.sent - delivery.sent
+        attempt = Attempt(self, delivery)
+        return self.ended(attempt, attempt.run)
 
-    def _failed(self, attempt: _Attempt, error: Exception) -> Outcome:
+    def ended(self, attempt: Attempt, last: Callable[[], object]) -> Sent:
+        """What becomes of an attempt by its last step."""
+        try:
+            last()
+            return Outcome(attempt.delivery), attempt.sent - attempt.delivery.sent
+        except Exception as error:
+            return self.failed(attempt, error)
+
+    def failed(self, attempt: Attempt, error: Exception) -> Sent:
         delivery, now = attempt.delivery, self.clock()
         known = error if isinstance(error, NotDelivered) else NotDelivered(_said(error))
         attempt.sent += known.delivered
@@ -47,39 +54,46 @@ class Sender:
         left = "given up, see the dead letters" if hopeless else f"tried again in {due - now:.1f} s"  # type: ignore[operator]
         logger.warning("delivery %s to %s failed (attempt %d): %s; %s", key(self, delivery), what, delivery.attempts,
                        known, left)  # fmt: skip
-        return Outcome(delivery, attempt.sent, str(known), due, position)
+        return Outcome(delivery, attempt.sent, str(known), due, position), attempt.sent - delivery.sent
 
 
-class _Attempt:
+class Attempt:
     def __init__(self, sender: Sender, delivery: Delivery) -> None:
         self.sender, self.delivery, self.sent = sender, delivery, delivery.sent
         self.opened: Deliverer | None = None
         self.position = delivery.position
 
-    def run(self) -> None:
-        channel, outbox = self.delivery.channel, self.sender.outbox
+    def open(self) -> Deliverer:
+        channel = self.delivery.channel
         self.opened, _ = self.sender.outputs.open(channel.output, channel.arguments)
         if self.position is not None:
             self.opened.rewind(self.position)  # what an interrupted attempt may have left
-        results, feeds = self.sender.contents.of(channel.id, self.delivery.after, self.delivery.upto)
-        at_once = getattr(self.opened, "at_once", AT_ONCE)
-        while self.sent < len(results):
-            some = results[self.sent : self.sent + at_once]
-            self.position = self.opened.position()
-            if self.position is not None or self.sent > self.delivery.sent:
-                outbox.note(self.delivery, self.sent, self.position)
-            parcel = self._parcel(some, feeds)
+        return self.opened
+
+    def run(self) -> None:
+        delivery = self.delivery
+        opened = self.open()
+        content = self.sender.contents.of(delivery.channel.id, delivery.after, delivery.upto)
+        at_once = getattr(opened, "at_once", AT_ONCE)
+        while self.sent < len(content):
+            upto = min(self.sent + at_once, len(content))
+            self.position = opened.position()
+            if self.position is not None or self.sent > delivery.sent:
+                self.sender.outbox.note([(delivery, self.sent, self.position)])
+            parcel = self._parcel(content, slice(self.sent, upto))
             if parcel:
-                self.opened.deliver(parcel)
-            self.sent += len(some)
+                opened.deliver(parcel)
+            self.sent = upto
             self.position = None
 
-    def _parcel(self, results: list[Result], feeds: list[str]) -> Parcel:
-        channel, media = self.delivery.channel, None
-        if channel.stylesheet is not None:
-            media, results = stylesheet(channel.stylesheet).media, _applied(channel.stylesheet, results)
-        key_of = f"{key(self.sender, self.delivery)}-{self.sent}"
-        return Parcel(results, key_of, feeds, channel.token, media, self.sender.clock())
+    def _parcel(self, content: Content, some: slice) -> Parcel:
+        channel = self.delivery.channel
+        about = (f"{key(self.sender, self.delivery)}-{self.sent}", content.names, channel.token)
+        if channel.stylesheet is None:
+            given = some.stop - some.start, lambda: content.results[some], lambda: content.texts[some]
+            return Parcel(*given, *about, now=self.sender.clock())
+        made, media = _applied(channel.stylesheet, content.results[some]), stylesheet(channel.stylesheet).media
+        return Parcel(len(made), lambda: made, None, *about, media, self.sender.clock())
 
     def taken_back(self) -> int | None:
         """Takes back what a failed attempt left; where that fails too, it is left to the next attempt."""

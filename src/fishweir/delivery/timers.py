@@ -13,9 +13,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from fishweir.catalog.channels import collected, next_due
 from fishweir.catalog.deliveries import channels, news, subscriptions, timers
 from fishweir.catalog.schema import NOT_YET, queries
-from fishweir.catalog.subscribers import collected, next_due
 from fishweir.delivery.outbox import enqueue
 
 AT_ONCE = 5_000

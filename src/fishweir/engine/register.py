@@ -90,6 +90,8 @@ class Registration:
                 names += self.add_queries(group)  # type: ignore[arg-type]
             elif kind == "drop":
                 self.drop_many([statement.name for statement in group if isinstance(statement, DropQuery)])
+            elif kind == "subscribe":
+                self.registering.subscribe(list(group))  # type: ignore[arg-type]
             else:
                 for statement in group:
                     names += self._other(statement)
@@ -123,8 +125,6 @@ class Registration:
                 return self.replace_feed(to_query(statement))
             case RegisterFeed():
                 self.registering.register(statement)
-            case Subscribe():
-                self.registering.subscribe(statement)
             case Unsubscribe():
                 self.registering.unsubscribe(statement)
             case DropFeed(name):
@@ -389,4 +389,6 @@ def _kind(statement: Statement) -> str:
     """What is stored together, where it stands together in a script."""
     if isinstance(statement, CreateQuery) or (isinstance(statement, CreateFeed) and not statement.replace):
         return "query"
+    if isinstance(statement, Subscribe):
+        return "subscribe"
     return "drop" if isinstance(statement, DropQuery) else ""

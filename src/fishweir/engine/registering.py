@@ -7,15 +7,17 @@ cannot know: that the feeds exist, that the stylesheets compile, that nothing re
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fishweir.algebra.feeds import FeedName, FeedQuery, RegisterFeed, Subscribe, Unsubscribe
 from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, CreateStream, Schedule, StreamDefinition
 from fishweir.catalog.change import Change
+from fishweir.catalog.channels import Way
 from fishweir.catalog.deliveries import subscriptions
-from fishweir.catalog.subscribers import standing
+from fishweir.catalog.subscribers import Wish, standing
 from fishweir.delivery.options import BadArgument
+from fishweir.delivery.outputs.append import each_folder_once
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.delivery.stylesheets import Stylesheet
 from fishweir.engine.feeds import Feeds
@@ -75,19 +77,27 @@ class FeedRegistration:
             raise refused(statement, f"feed {statement.name}: there is neither a feed nor a file '{place}'", place)
         return StreamDefinition(statement.name, path=path, format="feed")
 
-    def subscribe(self, statement: Subscribe) -> None:
-        """To a feed or query by its name, or to all items of a stream."""
-        feed = statement.feed
-        query = self._query_of(feed)
-        if query is None:
-            raise refused(statement, f"there is no feed '{feed}' to subscribe to", feed, "to")
-        sheet = self._stylesheet(statement, statement.stylesheet)
-        action, schedule = self._resolved(statement, statement.action), self.scheduled(statement.schedule)
-        if query != feed and not self.change.has(query):
-            everything = FeedQuery(FeedName(feed))
-            self.add_query(CreateQuery(everything, (), query, text=f"all items of {feed}", derived=True))
-        row = self.subscribers.row(query, feed, action, schedule, statement.text, sheet, by_query=False)
-        self.subscribers.add(row)
+    def subscribe(self, statements: Sequence[Subscribe]) -> None:
+        """To feeds or queries by their names, or to all items of a stream."""
+        queries = {feed: self._query_of(feed) for feed in {statement.feed: None for statement in statements}}
+        with each_folder_once():
+            wishes = list(self._wishes(statements, queries))
+        for feed, query in queries.items():
+            if query is not None and query != feed and not self.change.has(query):
+                everything = FeedQuery(FeedName(feed))
+                self.add_query(CreateQuery(everything, (), query, text=f"all items of {feed}", derived=True))
+        self.subscribers.add(wishes)
+
+    def _wishes(self, statements: Sequence[Subscribe], queries: Mapping[str, str | None]) -> Iterator[Wish]:
+        sheets: dict[str | None, str | None] = {}
+        for statement in statements:
+            feed, query = statement.feed, queries[statement.feed]
+            if query is None:
+                raise refused(statement, f"there is no feed '{feed}' to subscribe to", feed, "to")
+            if statement.stylesheet not in sheets:
+                sheets[statement.stylesheet] = self._stylesheet(statement, statement.stylesheet)
+            action, schedule = self._resolved(statement, statement.action), self.scheduled(statement.schedule)
+            yield Wish(query, feed, Way(action, schedule, sheets[statement.stylesheet]), statement.text)
 
     def _query_of(self, feed: str) -> str | None:
         """The query that gives what is subscribed to."""

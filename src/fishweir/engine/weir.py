@@ -122,14 +122,12 @@ class Weir(Administration, Publishing, OnSpark):
         return names
 
     def register_many(self, statement: str, rows: Any, on_progress: Callable[[int], None] | None = None) -> int:
-        """Registers one query per row, with the row's values for `$column`; how many there were."""
-        from fishweir.languages.bulk import to_rows
-        from fishweir.languages.many import parse_rows
+        """Registers one query or subscription per row, with the row's values for `$column`; how many there were."""
+        from fishweir.engine.many import registered
 
-        parsed = parse_rows(statement, to_rows(rows), self.clock())
         count = 0
         with self._registration() as registration:
-            for count, _ in enumerate(registration.add_alike(parsed), 1):
+            for count, _ in enumerate(registered(registration, statement, rows, self.clock()), 1):
                 if on_progress is not None and count % 10_000 == 0:
                     on_progress(count)
         self._make_streams()

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 
-from fishweir.algebra.feeds import CreateFeed
+from fishweir.algebra.feeds import CreateFeed, Subscribe
 from fishweir.algebra.nodes import CreateStream, DropQueries, DropQuery, Statement
 from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
 from fishweir.languages.parsed import AnyParsed, ParsedQuery, to_statement, with_distinct
 from fishweir.languages.pieces import Piece, Rejected, split_script
 from fishweir.languages.skeleton import SkeletonCache
+from fishweir.languages.subscriptions import SHARED
 
 _GAPS = re.compile(rf"{GAP}*+")
 _NAME = re.compile(rf"{NAME}|{QUOTED}")
@@ -170,7 +171,11 @@ def _feed_statement(piece: Piece, context: Context) -> Statement:
     """`register feed`, `drop feed` and `subscribe to`."""
     from fishweir.languages.roses import language as roses
 
-    return _placed(piece, lambda: roses.parse_statement(piece, context.line, context.now))
+    statement = _placed(piece, lambda: roses.parse_statement(piece, context.line, context.now))
+    if isinstance(statement, Subscribe):
+        parse = roses.parse_statement
+        SHARED.keep(statement, context.now, lambda text, now: parse(Piece(text, 0, len(text)), 1, now))
+    return statement
 
 
 STATEMENTS: tuple[tuple[str, Callable[[Piece, Context], Statement]], ...] = (
@@ -200,7 +205,7 @@ def parse_script(text: str, now: float | None = None, cache: SkeletonCache | Non
     for piece in split_script(text):
         line += text.count("\n", counted, piece.start)
         counted = piece.start
-        statement = kept.find(piece.text, line, moment)
+        statement = SHARED.find(piece.text, line) or kept.find(piece.text, line, moment)
         if statement is not None:
             statements.append(statement)
             continue

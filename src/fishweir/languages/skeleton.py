@@ -201,6 +201,19 @@ class SkeletonCache:
         self._words, self.size = keywords(), 0
 
 
+def split_literals(text: str) -> tuple[Key, list[str]]:
+    """The skeleton of a text, which begins with the kinds of its literals, and these."""
+    parts = _LITERAL.split(text)
+    literals = parts[1::2]
+    return (tuple([_FIRST.get(literal[0]) for literal in literals]), *parts[::2]), literals
+
+
+def join_literals(skeleton: Key, literals: Sequence[str]) -> str:
+    """The text again."""
+    between = [str(part) for part in skeleton[1:]]
+    return "".join([text for pair in zip(between, [*literals, ""], strict=True) for text in pair])
+
+
 def _cut(text: str) -> Cut | None:
     """The statement without its literals; None for a head that only a full parse understands."""
     head = _HEAD.match(text)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from fishweir.algebra.nodes import Constant
 from fishweir.algebra.values import to_text
 
-_TO_JSON = json.JSONEncoder(ensure_ascii=False, default=to_text).encode
+to_json_text = json.JSONEncoder(ensure_ascii=False, default=to_text).encode
 
 
 class QueryLike(Protocol):
@@ -56,11 +56,11 @@ class Result:
         return found | {"left_out": list(self.left_out)} if self.left_out else found
 
     def to_json(self) -> str:
-        return _TO_JSON(self.to_dict())
+        return to_json_text(self.to_dict())
 
 
-def json_lines(results: Iterable[Result]) -> Iterator[str]:
-    """As `to_json`, a line each. What the queries of one document show alike is written once for all in a row."""
+def json_texts(results: Iterable[Result]) -> Iterator[str]:
+    """As `to_json`. What the queries of one document show alike is written once for all in a row."""
     shared: tuple[Any, ...] = ()
     rest = ""
     for result in results:
@@ -68,5 +68,5 @@ def json_lines(results: Iterable[Result]) -> Iterator[str]:
         if not shared or any(one is not other for one, other in zip(shown, shared, strict=True)):
             shared, whole = shown, result.to_dict()
             del whole["query"]
-            rest = _TO_JSON(whole)[1:]
-        yield f'{{"query": {encode_basestring(result.query)}, {rest}\n'
+            rest = to_json_text(whole)[1:]
+        yield f'{{"query": {encode_basestring(result.query)}, {rest}'

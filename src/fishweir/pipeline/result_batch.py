@@ -19,9 +19,9 @@ from fishweir.pipeline.block import Block
 from fishweir.pipeline.columns import Column, column_list
 from fishweir.pipeline.cuts import NO_CUTS
 from fishweir.pipeline.known_queries import QueryColumns
-from fishweir.pipeline.outputs import Constructed
 from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.result import QueryLike, Result
+from fishweir.pipeline.tuple_makings import Made, tuple_makings
 
 KEPT = 4096
 """What is shown of so many entries is remembered while results are made one by one."""
@@ -43,17 +43,22 @@ class ResultBatch:
         streams, numbers, timestamps, since = (
             block.listed(name) for name in ("stream", "document", "timestamp", "since")
         )
-        pairs = zip(self.entries.tolist(), self.of.tolist(), self.made_of.tolist(), strict=True)
-        queries, names, of_query, at = (
-            column.tolist() for column in (self.queries.queries, self.queries.names, self.queries.numbers, block.at)
+        queries, names, of_query = (
+            column.tolist() for column in (self.queries.queries, self.queries.names, self.queries.numbers)
         )
-        for entry, place, making in pairs:
-            documents, origin, outputs = made.of(making, entry, queries[place])
-            row = at[entry]
-            where, cut = (streams[row], numbers[row]), block.cut(entry, queries[place])
-            known = since[row], origin, where, cut.left_out if cut else ()
+        columns = (self.entries, self.of, self.made_of, block.at[self.entries])
+        left_out: tuple[str, ...] = ()
+        has_cuts, last = bool(block.cuts), -1
+        for entry, place, making, row in zip(*(column.tolist() for column in columns), strict=True):
+            if making != last:
+                documents, origin, outputs = made.of(making, entry, queries[place])
+                where, timestamp, last = (streams[row], numbers[row]), timestamps[row], making
+            if has_cuts:
+                cut = block.cut(entry, queries[place])
+                left_out = cut.left_out if cut else ()
             for bindings, output in outputs:
-                yield of_query[place], Result(names[place], documents, timestamps[row], bindings, output, *known)
+                known = since[row], origin, where, left_out
+                yield of_query[place], Result(names[place], documents, timestamp, bindings, output, *known)
 
     @cached_property
     def kinds(self) -> tuple[Ints, list[QueryLike]]:
@@ -121,11 +126,12 @@ class _Makings:
 
     def __init__(self, batch: ResultBatch) -> None:
         self.block, self.prunings = batch.block, Prunings() if len(batch.kinds[1]) == 1 else None
-        self.kept: dict[int, tuple[list[str], int | None, list[Constructed]]] = {}
+        self.made_before = tuple_makings(batch)
+        self.kept: dict[int, Made] = {}
         self.lists: dict[tuple[int, ...], list[Column] | None] = {}
 
-    def of(self, making: int, entry: int, query: QueryLike) -> tuple[list[str], int | None, list[Constructed]]:
-        found = self.kept.get(making)
+    def of(self, making: int, entry: int, query: QueryLike) -> Made:
+        found = self.made_before.get(making) or self.kept.get(making)
         if found is None:
             if len(self.kept) == KEPT:
                 self.kept.clear()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.parcels import Parcel
-from fishweir.pipeline.result import Result, json_lines
+from fishweir.pipeline.result import Result, json_texts
 
 
 class FileTarget:
@@ -28,7 +30,7 @@ class FileTarget:
     @staticmethod
     def resolved(arguments: Sequence[str], base: Path) -> tuple[str, ...]:
         """Files are named whole, since the job may run in another folder."""
-        whole = os.path.abspath(base / arguments[0])
+        whole = os.path.abspath(os.path.join(base, arguments[0]))
         if os.path.isdir(whole) and not whole.endswith(".parquet"):
             raise BadArgument(arguments[0], f"'{arguments[0]}' is a folder")
         check_writable(whole, arguments[0])
@@ -41,16 +43,39 @@ class FileTarget:
 
 def check_writable(whole: str, written: str) -> None:
     """BadArgument where no file can be made there: folders are made where they are missing."""
-    above = Path(whole).parent
-    while not above.exists() and above != above.parent:
-        above = above.parent
-    if not above.is_dir():
+    known, folder = _folders.get(), os.path.dirname(whole)
+    if known is None or folder not in known:
+        _check_folder(folder, written)
+        if known is not None:
+            known.add(folder)
+
+
+@contextmanager
+def each_folder_once() -> Iterator[None]:
+    """Within it, a folder that files can be made in is looked at once."""
+    token = _folders.set(set())
+    try:
+        yield
+    finally:
+        _folders.reset(token)
+
+
+_folders: ContextVar[set[str] | None] = ContextVar("folders", default=None)
+
+
+def _check_folder(above: str, written: str) -> None:
+    while not os.path.exists(above) and above != os.path.dirname(above):
+        above = os.path.dirname(above)
+    if not os.path.isdir(above):
         raise BadArgument(written, f"'{written}' cannot be written: {above} is no folder")
     if not os.access(above, os.W_OK | os.X_OK):
         raise BadArgument(written, f"'{written}' cannot be written: there is no right to write to {above}")
 
 
 class Append(FileTarget):
+    together = True
+    """Many of them are sent by one sender (sending_files.py): none takes long."""
+
     def position(self) -> int:
         return self.path.stat().st_size if self.path.exists() else 0
 
@@ -59,14 +84,31 @@ class Append(FileTarget):
             os.truncate(self.path, position)
 
     def deliver(self, results: Sequence[Result]) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.writelines(lines(results))
-            file.flush()
-            os.fsync(file.fileno())
+        file = self.write("".join(lines(results)).encode())
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+    def write(self, text: bytes) -> int:
+        """Writes without waiting for the disk; the open file, for whoever does wait."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        try:
+            file = os.open(self.path, flags, 0o666)
+        except FileNotFoundError:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(self.path, flags, 0o666)
+        try:
+            left = memoryview(text)
+            while left:
+                left = left[os.write(file, left) :]
+        except BaseException:
+            os.close(file)
+            raise
+        return file
 
 
-def lines(results: Sequence[Result]) -> Iterable[str]:
+def lines(results: Sequence[Result]) -> list[str]:
     if isinstance(results, Parcel) and results.media is not None:
-        return (f"{str(result.output).rstrip()}\n" for result in results)
-    return json_lines(results)
+        return [f"{str(result.output).rstrip()}\n" for result in results]
+    return [f"{text}\n" for text in (results.texts if isinstance(results, Parcel) else json_texts(results))]

@@ -1,8 +1,8 @@
 """`http 'URL'`: POSTs a JSON array of results; a 2xx answer acknowledges it.
 
 The header `Idempotency-Key` is the same however often a delivery is tried. With `secret NAME` it is signed as Standard
-Webhooks say: HMAC-SHA256 of id, timestamp and body. Redirects are not followed, and no more of the answer is read than
-its head.
+Webhooks say: HMAC-SHA256 of id, timestamp and body. Redirects are not followed, and an answer that is longer than a few
+words is not read. Where the environment names a proxy, httpx goes through it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import time
 from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
 from functools import cache
+from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from fishweir.delivery.options import BadArgument, secret, without_secrets
+from fishweir.delivery.outputs.posting import Posting, has_proxy
 from fishweir.delivery.parcels import Forward, NotDelivered, Parcel
-from fishweir.guard import Guard
+from fishweir.guard import Guard, GuardError
 
 if TYPE_CHECKING:
     import httpx
@@ -46,22 +48,35 @@ class Http(Forward):
         return f"http:{arguments[0]}", host_of(arguments[0])
 
     def deliver(self, results: Parcel) -> None:
+        body = f"[{','.join(results.texts)}]".encode()
+        headers = {"Content-Type": "application/json", "Idempotency-Key": results.key, **self._signed(results, body)}
+        by_proxy = not self.guard.on and has_proxy(self.url)
+        status, after = (self._by_proxy if by_proxy else self._post)(body, headers)
+        if not 200 <= status < 300:
+            raise NotDelivered(f"the server answered {status}", after=_seconds(after))
+
+    def _post(self, body: bytes, headers: dict[str, str]) -> tuple[int, str | None]:
+        try:
+            status, said = _posting(self.guard).post(self.url, body, headers, time.monotonic() + LONGEST)
+        except TimeoutError as error:
+            raise NotDelivered(f"ReadTimeout: {error}") from error
+        except (HTTPException, GuardError, OSError, ValueError) as error:
+            raise NotDelivered(f"{type(error).__name__}: {error}") from error
+        return status, said.get("Retry-After")
+
+    def _by_proxy(self, body: bytes, headers: dict[str, str]) -> tuple[int, str | None]:
         import httpx
 
         from fishweir.delivery.outputs.deadlines import within
 
-        body = f"[{','.join(result.to_json() for result in results)}]".encode()
-        headers = {"Content-Type": "application/json", "Idempotency-Key": results.key, **self._signed(results, body)}
         try:
             with (
                 within(LONGEST),
                 client(self.guard).stream("POST", self.url, content=body, headers=headers) as answer,
             ):
-                status, after = answer.status_code, answer.headers.get("Retry-After")
+                return answer.status_code, answer.headers.get("Retry-After")
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise NotDelivered(f"{type(error).__name__}: {error}") from error
-        if not 200 <= status < 300:
-            raise NotDelivered(f"the server answered {status}", after=_seconds(after))
 
     def _signed(self, results: Parcel, body: bytes) -> dict[str, str]:
         if self.secret is None:
@@ -74,6 +89,11 @@ class Http(Forward):
             "Webhook-Timestamp": stamp,
             "Webhook-Signature": f"v1,{base64.b64encode(digest).decode()}",
         }
+
+
+@cache
+def _posting(guard: Guard) -> Posting:
+    return Posting(guard, PATIENCE)
 
 
 @cache

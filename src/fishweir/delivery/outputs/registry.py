@@ -2,7 +2,7 @@
 
 A factory may say more about itself, and the built-in ones do: `check(arguments)` raises BadArgument where arguments
 cannot work, `resolved(arguments, base)` names files whole, `place(arguments)` says to which address and host they go,
-`own` is true where each query has deliveries of its own.
+`own` is true where each query has deliveries of its own, `together` where many deliveries are sent by one sender.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,22 @@ BUILT_IN = {
 _NAME = re.compile(r"[^\W\d_](?:[\w.]|-(?!-))*")
 
 
+@cache
+def _built_in(name: str) -> Factory:
+    module, _, cls = BUILT_IN[name].partition(":")
+    return getattr(import_module(f"{__package__}.{module}"), cls)  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=256)
+def _refusal(factory: Factory, count: int) -> str | None:
+    """Why a factory does not take so many arguments; None where it does."""
+    try:
+        inspect.signature(factory).bind(*[""] * count)
+    except TypeError as error:
+        return str(error)
+    return None
+
+
 class Outputs:
     def __init__(self, guard: Guard | None = None) -> None:
         self._own: dict[str, Factory] = {}
@@ -67,17 +84,14 @@ class Outputs:
             return self._own[name]
         if name not in BUILT_IN:
             raise QueryError(f"the action '{name}' is not known; there are: {', '.join(self.names)}")
-        module, _, cls = BUILT_IN[name].partition(":")
-        return getattr(import_module(f"{__package__}.{module}"), cls)  # type: ignore[no-any-return]
+        return _built_in(name)
 
     def resolved(self, action: Action, base: Path) -> Action:
         """The action as it is stored; BadArgument or QueryError where it could never be opened."""
         factory = self._known(action)
         own, _ = split_options(action.arguments)
-        try:
-            inspect.signature(factory).bind(*own)
-        except TypeError as error:
-            raise BadArgument(action.name, f"{action.name} does not take {own}: {error}") from error
+        if (reason := _refusal(factory, len(own))) is not None:
+            raise BadArgument(action.name, f"{action.name} does not take {own}: {reason}")
         if hasattr(factory, "check"):
             factory.check(own)
         if hasattr(factory, "resolved"):
@@ -106,6 +120,13 @@ class Outputs:
             return self.factory(action.name)
         except QueryError as error:
             raise BadArgument(action.name, error.reason) from None
+
+    def is_together(self, name: str) -> bool:
+        """Whether deliveries of an output are sent many at a time."""
+        try:
+            return getattr(self.factory(name), "together", False)
+        except QueryError:
+            return False
 
     def open(self, name: str, arguments: Sequence[str]) -> tuple[Deliverer, Options]:
         """The output, ready to deliver. An output with a `secret` of its own is told its name."""

@@ -1,0 +1,42 @@
+"""Which files are on disks of this machine: those of a network may hang, and are written by a sender of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+LOCAL = frozenset({"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs"})
+MOUNTS = Path("/proc/self/mounts")
+
+Disk = tuple[str, bool]
+"""Where it is mounted, with a slash behind it, and whether it is this machine's."""
+
+
+def local_disks() -> Sequence[Disk]:
+    """What is mounted, the longest path first; nothing where that cannot be known."""
+    try:
+        rows = [line.split(" ") for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()]
+    except OSError:
+        return ()
+    found = {f"{_plain(row[1]).rstrip('/')}/": row[2] in LOCAL for row in rows}  # the last one at a place counts
+    return sorted(found.items(), key=lambda disk: -len(disk[0]))
+
+
+def _plain(path: str) -> str:
+    """Spaces and the like are written as octal numbers."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
+
+
+def is_ordinary(path: str, disks: Sequence[Disk]) -> bool:
+    """Whether a path is an ordinary file on a disk of this machine, or nothing yet."""
+    if not next((local for place, local in disks if path.startswith(place)), False):
+        return False
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError):
+        return False

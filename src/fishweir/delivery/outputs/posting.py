@@ -1,0 +1,196 @@
+"""POSTs over connections that stay open, by the standard library's client: most of what a small POST costs is here.
+
+In: a URL, a body and headers. Out: the status and the headers of the answer. A connection goes back to the pool once a
+short answer has been read to its end; a longer one is not read. All steps of a request end by its deadline, also where
+a server sends a byte now and then. With the guard on, connections go to addresses that were checked.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import io
+import select
+import socket
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from email.message import Message
+from functools import cache, lru_cache
+from ssl import SSLContext
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from fishweir.guard import Guard
+
+IDLE, KEPT = 30.0, 100
+"""Seconds for which an open connection waits for its next use, and how many of them there are at most."""
+SHORT = 1 << 16
+"""Bytes of an answer that are read, so that its connection can be used again."""
+LINGER = 1.0
+"""Seconds that such an answer has once its head is there."""
+_SAFE = "%/:=&?~#+!$,;'@()*[]"
+
+
+class _Place(NamedTuple):
+    """Where a URL leads: what a connection needs, what the request says, who asks."""
+
+    secure: bool
+    host: str
+    port: int
+    target: str
+    headers: Mapping[str, str]
+
+
+class Posting:
+    """Open connections, shared by all threads; one thread at a time uses one."""
+
+    def __init__(self, guard: Guard, patience: float) -> None:
+        self.guard, self.patience = guard, patience
+        self._idle: dict[tuple[bool, str, int], list[tuple[float, _Connection]]] = defaultdict(list)
+        self._lock = threading.Lock()
+        self._count = 0
+
+    def post(self, url: str, body: bytes, headers: Mapping[str, str], end: float) -> tuple[int, Message]:
+        """Status and headers of the answer; `end` is when it has to be there, by the monotonic clock."""
+        place = _place(url)
+        connection = self._taken(place) or _Connection(place, self.guard)
+        connection.end, connection.patience = end, self.patience
+        is_open = False
+        try:
+            connection.request("POST", place.target, body, {**place.headers, **headers})
+            answer = connection.getresponse()
+            is_open = connection.is_free_of(answer)
+            return answer.status, answer.headers
+        finally:
+            if is_open:
+                self._give_back(place, connection)
+            else:
+                connection.close()
+
+    def _taken(self, place: _Place) -> _Connection | None:
+        """An open connection that the server has not closed meanwhile."""
+        while True:
+            with self._lock:
+                idle = self._idle[place[:3]]
+                if not idle:
+                    del self._idle[place[:3]]
+                    return None
+                since, connection = idle.pop()
+                self._count -= 1
+            if time.monotonic() - since < IDLE and not connection.is_readable():
+                return connection
+            connection.close()
+
+    def _give_back(self, place: _Place, connection: _Connection) -> None:
+        with self._lock:
+            if self._count < KEPT:
+                self._idle[place[:3]].append((time.monotonic(), connection))
+                self._count += 1
+                return
+            oldest = min(self._idle, key=lambda key: self._idle[key][0][0])
+            old = self._idle[oldest].pop(0)[1]
+            if not self._idle[oldest]:
+                del self._idle[oldest]
+            self._idle[place[:3]].append((time.monotonic(), connection))
+        old.close()
+
+
+class _Connection(http.client.HTTPConnection):
+    end = patience = 0.0
+
+    def __init__(self, place: _Place, guard: Guard) -> None:
+        super().__init__(place.host, place.port)
+        self.place, self.guard = place, guard
+
+    def connect(self) -> None:
+        plain = self.guard.connected(self.host, self.port, _left(self.end, self.patience))
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.place.secure:
+            plain.settimeout(_left(self.end, self.patience))
+            plain = _context().wrap_socket(plain, server_hostname=self.host)
+        self.sock: Any = _Limited(plain, self)
+
+    def is_free_of(self, answer: http.client.HTTPResponse) -> bool:
+        """Reads the rest of a short answer, so that the connection can be used again; whether it can. What is said is
+        said: nothing that goes wrong from here on makes a failure of it."""
+        if answer.will_close or (answer.length is not None and answer.length > SHORT):
+            return False
+        self.end = min(self.end, time.monotonic() + LINGER)
+        with suppress(OSError, http.client.HTTPException):
+            answer.read(SHORT + 1)
+        return answer.isclosed() and self.sock is not None
+
+    def is_readable(self) -> bool:
+        """Whether there is something to read where nothing was asked: most likely the end."""
+        poll = select.poll()
+        poll.register(self.sock.plain, select.POLLIN)
+        return bool(poll.poll(0))
+
+
+class _Limited:
+    """What the client needs of a socket, each step within what is left of the time."""
+
+    def __init__(self, plain: socket.socket, of: _Connection) -> None:
+        self.plain, self.of = plain, of
+
+    def sendall(self, data: bytes) -> None:
+        self.plain.settimeout(_left(self.of.end, self.of.patience))
+        self.plain.sendall(data)
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_Reader(self.plain, self.of))
+
+    def close(self) -> None:
+        self.plain.close()
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, plain: socket.socket, of: _Connection) -> None:
+        self.plain, self.of = plain, of
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self.plain.settimeout(_left(self.of.end, self.of.patience))
+        return self.plain.recv_into(buffer)
+
+
+def _left(end: float, patience: float) -> float:
+    left = end - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("the request takes too long")
+    return min(left, patience)
+
+
+@lru_cache(maxsize=10_000)
+def _place(url: str) -> _Place:
+    parts = urlsplit(url)
+    secure = parts.scheme.lower() == "https"
+    host = (parts.hostname or "").encode("idna").decode() if not (parts.hostname or "").isascii() else parts.hostname
+    target = quote(parts.path or "/", _SAFE) + (f"?{quote(parts.query, _SAFE)}" if parts.query else "")
+    headers = {"User-Agent": "Fishweir", "Accept": "*/*"}
+    if parts.username is not None:
+        known = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["Authorization"] = f"Basic {base64.b64encode(known.encode()).decode()}"
+    return _Place(secure, host or "", parts.port or (443 if secure else 80), target, headers)
+
+
+@cache
+def _context() -> SSLContext:
+    import httpx
+
+    return httpx.create_ssl_context()  # the authorities that all requests of this program trust
+
+
+@lru_cache(maxsize=1_000)
+def has_proxy(url: str) -> bool:
+    """Whether the environment says that requests to a URL go through a proxy."""
+    parts = urlsplit(url)
+    proxies = getproxies()
+    wanted = proxies.get(parts.scheme.lower()) or proxies.get("all")
+    return bool(wanted) and not proxy_bypass(parts.hostname or "")

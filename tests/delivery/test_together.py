@@ -1,0 +1,143 @@
+"""Many deliveries to files at once: what each gets, what becomes of those that fail, and a process that dies."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from fishweir import testing
+from fishweir.catalog.deliveries import channels, subscriptions, targets
+from fishweir.delivery import disks, sending_files
+from fishweir.delivery.outputs.append import Append
+from fishweir.delivery.sending_files import grouped
+from fishweir.testing import Clock, Weir
+
+MANY = "subscribe to big output jsonl $box every $minutes minutes"
+ROWS = [{"box": f"boxes/{i}", "minutes": 1 + i % 3} for i in range(12)]
+
+
+class Died(BaseException):
+    """The process is gone: nothing catches this."""
+
+
+def boxes() -> list[list[int]]:
+    return [[json.loads(line)["output"]["x"] for line in Path(row["box"]).read_text().splitlines()] for row in ROWS]
+
+
+def minute(weir: Weir, clock: Clock, *values: int) -> None:
+    clock.advance(60.0)
+    weir.publish("R", [{"x": value} for value in values])
+    weir.step()
+
+
+def test_each_gets_what_came_since_its_last_time(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending_files, "MOST", 5)
+    assert weir.register_many(MANY, ROWS) == len(ROWS)
+    for value in range(10, 16):
+        minute(weir, clock, value, 0)
+    assert boxes() == [list(range(10, 16)) for _ in ROWS]
+    assert not weir.letters()
+
+
+def test_what_is_shared_is_written_as_text_once(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bytes] = []
+    whole = Append.write
+    monkeypatch.setattr(Append, "write", lambda self, text: (written.append(text), whole(self, text))[1])
+    weir.register_many(MANY, [{**row, "minutes": 1} for row in ROWS])
+    minute(weir, clock, 7)
+    assert len(written) == len(ROWS)
+    assert len({id(text) for text in written}) == 1
+
+
+def test_files_that_fail_hold_up_no_others(weir: Weir, clock: Clock) -> None:
+    weir.register_many(MANY, [{**row, "minutes": 1} for row in ROWS])
+    Path("boxes/3").mkdir(parents=True)
+    minute(weir, clock, 7)
+    assert all(Path(row["box"]).is_file() for i, row in enumerate(ROWS) if i != 3)
+    (letter,) = weir.letters()
+    assert letter.action == f"jsonl {Path.cwd() / 'boxes/3'}"
+    Path("boxes/3").rmdir()
+    clock.advance(1.0)
+    weir.step()
+    assert boxes() == [[7] for _ in ROWS]
+
+
+def test_what_may_hang_is_sent_by_itself(weir: Weir, clock: Clock) -> None:
+    """A pipe: opening it takes until somebody reads it."""
+    weir.register_many(MANY, [{**row, "minutes": 1} for row in ROWS])
+    Path("boxes").mkdir()
+    os.mkfifo("boxes/5")
+    office = weir._office
+    office.step = lambda: 0  # type: ignore[method-assign]
+    minute(weir, clock, 7)
+    office._look()
+    groups = [
+        [delivery.channel.arguments[0] for delivery in group] for group in grouped(office.sender, office._claim())
+    ]
+    assert [len(group) for group in groups] == [1, len(ROWS) - 1]
+    assert groups[0] == [str(Path.cwd() / "boxes/5")]
+
+
+@pytest.mark.parametrize("at", [0, 5, 11])
+def test_dying_in_between_delivers_once(weir: Weir, clock: Clock, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    weir.register_many(MANY, [{**row, "minutes": 1} for row in ROWS])
+    minute(weir, clock, 7)
+    whole, count = Append.write, 0
+
+    def dying(self: Append, text: bytes) -> int:
+        nonlocal count
+        count += 1
+        if count > at:
+            whole(self, text[: len(text) // 2])
+            raise Died
+        return whole(self, text)
+
+    monkeypatch.setattr(Append, "write", dying)
+    with pytest.raises(Died):
+        minute(weir, clock, 8, 9)
+    monkeypatch.setattr(Append, "write", whole)
+    with testing.open(weir.home.path, clock=clock) as again:
+        again.step()
+        assert not again.letters()
+    assert boxes() == [[7, 8, 9] for _ in ROWS]
+
+
+def test_subscriptions_in_bulk_are_those_of_a_script(weir: Weir, tmp_path: Path) -> None:
+    rows = [*ROWS, ROWS[0], {"box": "boxes/1", "minutes": 9}]
+    weir.register_many(MANY, rows)
+    with testing.open(tmp_path / "other", clock=weir.clock) as other:  # type: ignore[arg-type]
+        other.execute("create stream R (x int); create query big as select x from R where x > 5")
+        other.execute(
+            ";".join(f"subscribe to big output jsonl '{r['box']}' every {r['minutes']} minutes" for r in rows)
+        )
+        assert len(stored(weir)) == len(ROWS) + 1
+        assert stored(weir) == stored(other)
+    weir.register_many(MANY, rows)
+    assert len(stored(weir)) == len(ROWS) + 1, "those that stand are passed over"
+
+
+def stored(weir: Weir) -> list[tuple[object, ...]]:
+    columns = (subscriptions.c.query, subscriptions.c.text, channels.c.key, channels.c.every, targets.c.address)
+    wanted = sa.select(*columns).join(channels, channels.c.id == subscriptions.c.channel)
+    with weir.catalog.engine.connect() as connection:
+        rows = connection.execute(wanted.join(targets, targets.c.id == channels.c.target).order_by(subscriptions.c.id))
+        return [tuple(row) for row in rows]
+
+
+def test_files_of_a_network_are_sent_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tmp_path / "mounts"
+    table.write_text(
+        f"a / ext4 rw 0 0\nb {tmp_path}/far\\040away nfs4 rw 0 0\nc {tmp_path}/far\\040away/near tmpfs rw 0 0\n"
+    )
+    monkeypatch.setattr(disks, "MOUNTS", table)
+    mounted = disks.local_disks()
+    assert disks.is_ordinary(f"{tmp_path}/x", mounted)
+    assert not disks.is_ordinary(f"{tmp_path}/far away/x", mounted)
+    assert disks.is_ordinary(f"{tmp_path}/far away/near/x", mounted)
+    assert not disks.is_ordinary(str(tmp_path), mounted), "a folder"
+    monkeypatch.setattr(disks, "MOUNTS", tmp_path / "none")
+    assert not disks.is_ordinary(f"{tmp_path}/x", disks.local_disks())
