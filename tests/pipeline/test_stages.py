@@ -39,7 +39,7 @@ def test_one_part_and_several_give_the_same(tmp_path: Path, monkeypatch: pytest.
     one, files = results(tmp_path / "one", 1)
     assert files == {"match-00000.parquet", "probe-00000.parquet"}
     several, files = results(tmp_path / "several", 3)
-    assert {"match-00002.parquet", "probe-00002.parquet"} <= files
+    assert "probe-00002.parquet" in files
     assert one == several
     assert {query for query, _ in one} == {"s", "j"}
 
