@@ -84,7 +84,7 @@ class Contents:
         found = self._kept.get(commit.batch)
         if found is None or not found.has(wanted):
             read = self.reader.read(self.table, commit, wanted) if len(wanted) else ()
-            with self.reader.spent.counting():
+            with self.reader.spent.counting(commit.batch, commit.documents):
                 self._kept[commit.batch] = found = _Read(wanted, read)
             while sum(len(kept.results) + 1 for kept in self._kept.values()) > KEPT and len(self._kept) > 1:
                 self._kept.popitem(last=False)

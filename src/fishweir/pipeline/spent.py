@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Constructed:
+    """Outputs of the documents of a micro-batch, for deliveries or for published streams, and the seconds they took."""
+
+    batch: int
+    documents: int
+    seconds: float
+    published: bool = False
 
 
 class Spent:
-    """Time that constructing outputs took, for deliveries and for published streams."""
+    """What was constructed; it may take longer than the micro-batches that come meanwhile."""
 
     def __init__(self) -> None:
-        self._seconds = 0.0
+        self._done: list[Constructed] = []
+        self._lock = threading.Lock()
 
     @contextmanager
-    def counting(self) -> Iterator[None]:
+    def counting(self, batch: int, documents: int, published: bool = False) -> Iterator[None]:
         began = time.perf_counter()
         try:
             yield
         finally:
-            self._seconds += time.perf_counter() - began
+            with self._lock:
+                self._done.append(Constructed(batch, documents, time.perf_counter() - began, published))
 
-    def take(self) -> float:
-        seconds, self._seconds = self._seconds, 0.0
-        return seconds
+    def take(self) -> list[Constructed]:
+        with self._lock:
+            done, self._done = self._done, []
+        return done
