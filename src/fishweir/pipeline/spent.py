@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Spent:
     """What was constructed; it may take longer than the micro-batches that come meanwhile."""
 
     def __init__(self) -> None:
-        self._done: list[Constructed] = []
+        self._done: deque[Constructed] = deque(maxlen=KEPT)  # without a shedder nobody takes them
         self._lock = threading.Lock()
 
     @contextmanager
@@ -37,5 +40,6 @@ class Spent:
 
     def take(self) -> list[Constructed]:
         with self._lock:
-            done, self._done = self._done, []
+            done = list(self._done)
+            self._done.clear()
         return done
