@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -27,7 +26,6 @@ class Spent:
 
     def __init__(self) -> None:
         self._done: deque[Constructed] = deque(maxlen=KEPT)  # without a shedder nobody takes them
-        self._lock = threading.Lock()
 
     @contextmanager
     def counting(self, batch: int, documents: int, published: bool = False) -> Iterator[None]:
@@ -35,11 +33,8 @@ class Spent:
         try:
             yield
         finally:
-            with self._lock:
-                self._done.append(Constructed(batch, documents, time.perf_counter() - began, published))
+            self._done.append(Constructed(batch, documents, time.perf_counter() - began, published))
 
     def take(self) -> list[Constructed]:
-        with self._lock:
-            done = list(self._done)
-            self._done.clear()
-        return done
+        """What is new; others may be adding meanwhile."""
+        return [self._done.popleft() for _ in range(len(self._done))]
