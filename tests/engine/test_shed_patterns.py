@@ -24,7 +24,7 @@ class Slow(Overload):
     def took(self, documents: int, seconds: float, shed: int = 0, part: float = 1.0) -> None:
         self._costs.append(0.1)
 
-    def constructed(self, documents: int, seconds: float, part: float = 1.0) -> None:
+    def constructed(self, documents: int, seconds: float, part: float = 1.0, published: bool = False) -> None:
         self._constructing.append(0.1)
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import gc
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from json.encoder import encode_basestring
 
@@ -26,7 +26,6 @@ from fishweir.pipeline.result import Result, json_texts
 from fishweir.pipeline.result_batch import ResultBatch
 from fishweir.pipeline.result_texts import rests, shows_columns
 from fishweir.pipeline.results import ResultReader
-from fishweir.pipeline.spent import Spent
 
 KEPT = 200_000
 """Results that are kept in memory."""
@@ -104,14 +103,16 @@ class _Read:
     """The results of some queries in a micro-batch, in order, with an index by query. Results whose output is columns
     are made when somebody asks for them: those that are sent as text are never objects."""
 
-    def __init__(self, wanted: Ints, batches: list[ResultBatch], spent: Spent) -> None:
-        self.wanted, self._batches, self._spent = wanted, batches, spent
+    def __init__(
+        self, wanted: Ints, batches: list[ResultBatch], counting: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self.wanted, self._batches, self._counting = wanted, batches, counting
         self.in_columns = all(shows_columns(batch) for batch in batches)
         if self.in_columns:
             of = [batch.queries.numbers[batch.of] for batch in batches]
             numbers = np.concatenate(of) if of else np.empty(0, np.int64)
         else:
-            with spent.counting():
+            with counting():
                 pairs = [pair for batch in batches for pair in batch.results()]
             numbers = np.array([number for number, _ in pairs], np.int64)
             self.results = [result for _, result in pairs]
@@ -137,7 +138,7 @@ class _Read:
 
     @cached_property
     def results(self) -> list[Result]:
-        with self._spent.counting(), _no_collection():
+        with self._counting(), _no_collection():
             return [result for batch in self._batches for _, result in batch.results()]
 
     @cached_property
@@ -145,7 +146,7 @@ class _Read:
         """Of each result its text but for its query; None where it is written by itself."""
         if not self.in_columns:
             return None
-        with self._spent.counting():
+        with self._counting():
             return [text for batch in self._batches for text in rests(batch)]
 
     def has(self, numbers: Ints) -> bool:
@@ -197,7 +198,8 @@ class Contents:
         found = self._kept.get(commit.batch)
         if found is None or not found.has(wanted):
             batches = list(self.reader.batches(self.table, commit, wanted)) if len(wanted) else []
-            self._kept[commit.batch] = found = _Read(wanted, batches, self.reader.spent)
+            counting = partial(self.reader.spent.counting, commit.batch, commit.documents)
+            self._kept[commit.batch] = found = _Read(wanted, batches, counting)
             while sum(kept.size for kept in self._kept.values()) > KEPT and len(self._kept) > 1:
                 self._kept.popitem(last=False)
         return found

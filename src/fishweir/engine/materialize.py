@@ -165,7 +165,7 @@ class Materializer:
         wanted = frozenset().union(*(target.numbers for target in reading))
         found: dict[int, list[Result]] = defaultdict(list)
         if wanted:
-            with self.reader.spent.counting():
+            with self.reader.spent.counting(commit.batch, commit.documents, published=True):
                 for number, result in self.reader.read(self.table, commit, np.array(sorted(wanted), dtype=np.int64)):
                     found[number].append(result)
         count = 0

@@ -43,6 +43,8 @@ logger = logging.getLogger("fishweir.shedding")
 Wishes = Mapping[Source, Sequence[Wish]]
 REFRESHED = 20
 """Decisions after which the patterns of a stream are counted again."""
+REMEMBERED = 1_000
+"""Micro-batches whose outputs may not have been constructed yet."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,16 @@ class Shedder:
         self._decisions = 0
         self._parts = Variant()
         """Of what the documents of the last decision that are evaluated cost, compared with all patterns."""
+        self._constructing: dict[int, float] = {}
+        """By micro-batch, the part of its outputs that is constructed, of those in which patterns were left out."""
         self._share = 1.0
+        self._recorded: dict[str, Any] | None = None
 
     def decide(self, batch: int, version: int, offsets: Mapping[str, int]) -> dict[int, StreamShed]:
-        recorded: dict[str, Any] = read_json(self._path, {})
-        if recorded.get("batch") == batch:
-            return {int(id): StreamShed.from_json(one) for id, one in recorded["streams"].items()}
+        if self._recorded is None:
+            self._recorded = read_json(self._path, {})
+        if self._recorded.get("batch") == batch:
+            return {int(id): StreamShed.from_json(one) for id, one in self._recorded["streams"].items()}
         began = time.perf_counter()
         before = self.overload.shedding
         waiting = {int(id): head - offsets.get(id, 0) for id, head in heads(self.home).items()}
@@ -86,15 +92,18 @@ class Shedder:
         found = {} if budget is None else self._decided(waiting, budget, version)
         if self.overload.shedding != before:
             self._tell(found, sum(waiting.values()))
-        self._note(found)
+        self._note(batch, found)
         if found:
-            write_json(self._path, {"batch": batch, "streams": {str(id): one.to_json() for id, one in found.items()}})
+            self._recorded = {"batch": batch, "streams": {str(id): one.to_json() for id, one in found.items()}}
+            write_json(self._path, self._recorded)
         self.overload.deciding += time.perf_counter() - began
         return found
 
     def took(self, documents: int, shed: int, seconds: float) -> None:
         self.overload.took(documents, seconds, shed, self._parts.matching)
-        self.overload.constructed(documents, self.spent.take(), self._parts.constructing)
+        for one in self.spent.take():
+            part = self._constructing.get(one.batch, 1.0)
+            self.overload.constructed(one.documents, one.seconds, part, one.published)
 
     def rest(self) -> None:
         """Nothing waits: the burst is over."""
@@ -146,7 +155,7 @@ class Shedder:
         costs = counted(log, id, parts, walked.skipped / max(1, walked.elements), calibrated())
         return chain(parts, (budget.matching, budget.constructing), costs.saved)
 
-    def _note(self, found: Mapping[int, StreamShed]) -> None:
+    def _note(self, batch: int, found: Mapping[int, StreamShed]) -> None:
         """What the documents cost that are evaluated, on average: measured times are of these."""
         self._share = min((one.keep for one in found.values()), default=1.0)
         matching, constructing, kept = 0.0, 0.0, 0.0
@@ -158,6 +167,9 @@ class Shedder:
                 constructing += level.share * variant.constructing
                 kept += level.share
         self._parts = Variant(1.0, matching / kept, constructing / kept) if kept else Variant()
+        if kept:
+            self._constructing[batch] = self._parts.constructing
+            self._constructing.pop(batch - REMEMBERED, None)
 
     def _tell(self, found: Mapping[int, StreamShed], waiting: int) -> None:
         if not self.overload.shedding:

@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+KEPT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Constructed:
+    """Outputs of the documents of a micro-batch, for deliveries or for published streams, and the seconds they took."""
+
+    batch: int
+    documents: int
+    seconds: float
+    published: bool = False
 
 
 class Spent:
-    """Time that constructing outputs took, for deliveries and for published streams."""
+    """What was constructed; it may take longer than the micro-batches that come meanwhile."""
 
     def __init__(self) -> None:
-        self._seconds = 0.0
+        self._done: deque[Constructed] = deque(maxlen=KEPT)  # without a shedder nobody takes them
 
     @contextmanager
-    def counting(self) -> Iterator[None]:
+    def counting(self, batch: int, documents: int, published: bool = False) -> Iterator[None]:
         began = time.perf_counter()
         try:
             yield
         finally:
-            self._seconds += time.perf_counter() - began
+            self._done.append(Constructed(batch, documents, time.perf_counter() - began, published))
 
-    def take(self) -> float:
-        seconds, self._seconds = self._seconds, 0.0
-        return seconds
+    def take(self) -> list[Constructed]:
+        """What is new, one of each micro-batch; others may be adding meanwhile."""
+        found: dict[tuple[int, bool], Constructed] = {}
+        for one in [self._done.popleft() for _ in range(len(self._done))]:
+            before = found.get((one.batch, one.published))
+            found[one.batch, one.published] = replace(one, seconds=one.seconds + before.seconds) if before else one
+        return list(found.values())

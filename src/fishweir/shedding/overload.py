@@ -52,6 +52,7 @@ class Overload:
     _left_out: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     """What it cost to leave a document out."""
     _constructing: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _publishing: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     _warm: bool = False
 
     def __post_init__(self) -> None:
@@ -66,10 +67,11 @@ class Overload:
             self._costs.append(seconds / documents / part)
         self._warm = True
 
-    def constructed(self, documents: int, seconds: float, part: float = 1.0) -> None:
-        """Outputs of so many documents took so long; `part` of them was constructed."""
+    def constructed(self, documents: int, seconds: float, part: float = 1.0, published: bool = False) -> None:
+        """Outputs of so many documents took so long, for deliveries or for published streams; `part` of them was
+        constructed."""
         if documents and part > 0:
-            self._constructing.append(seconds / documents / part)
+            (self._publishing if published else self._constructing).append(seconds / documents / part)
 
     def room(self, otherwise: int) -> int:
         """How many documents fit into half of the target; `otherwise` where that is not known."""
@@ -89,4 +91,4 @@ class Overload:
 
     @property
     def _per_output(self) -> float:
-        return median(self._constructing or [0.0])
+        return median(self._constructing or [0.0]) + median(self._publishing or [0.0])
