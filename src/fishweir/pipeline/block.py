@@ -17,6 +17,7 @@ from fishweir.pipeline.cuts import NO_CUTS, Cuts
 from fishweir.pipeline.expand import Entries
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.outputs import Constructed, ResultDocuments, constructed, is_bound_when_read
+from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.result import QueryLike
 from fishweir.pipeline.row_lists import first_of
 from fishweir.pipeline.taken import TakenDocument, taken_of
@@ -125,13 +126,15 @@ class Block:
         ids = [sides[side].id for side in self.listed("order")[at] or range(len(sides))]
         return ids, sides[0].origin if len(sides) == 1 else None
 
-    def made(self, entry: int, query: QueryLike, taken: list[TakenDocument]) -> list[Constructed]:
-        """What a query shows of the entry."""
+    def made(
+        self, entry: int, query: QueryLike, taken: list[TakenDocument], prunings: Prunings | None = None
+    ) -> list[Constructed]:
+        """What a query shows of the entry; with `prunings` where no other shows anything of it."""
         at = int(self.at[entry])
         collected: list[tuple[int, TakenDocument]] = []
         if (joins := self.listed("joins")[at]) is not None:
             taken, collected = taken[:1], list(zip(joins, taken[1:], strict=True))
-        found = ResultDocuments(taken, self.listed("nodes")[at], collected, self.cut(entry, query))
+        found = ResultDocuments(taken, self.listed("nodes")[at], collected, self.cut(entry, query), prunings)
         return constructed(query.shape, query.constants, found)
 
     def cut(self, entry: int, query: QueryLike) -> Cut | None:

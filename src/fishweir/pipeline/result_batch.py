@@ -20,6 +20,7 @@ from fishweir.pipeline.columns import Column, column_list
 from fishweir.pipeline.cuts import NO_CUTS
 from fishweir.pipeline.known_queries import QueryColumns
 from fishweir.pipeline.outputs import Constructed
+from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.result import QueryLike, Result
 
 KEPT = 4096
@@ -119,7 +120,7 @@ class _Makings:
     """What is shown of entries, made when it is first asked for; the last ones are kept."""
 
     def __init__(self, batch: ResultBatch) -> None:
-        self.block = batch.block
+        self.block, self.prunings = batch.block, Prunings() if len(batch.kinds[1]) == 1 else None
         self.kept: dict[int, tuple[list[str], int | None, list[Constructed]]] = {}
         self.lists: dict[tuple[int, ...], list[Column] | None] = {}
 
@@ -131,7 +132,7 @@ class _Makings:
             taken = self.block.taken(entry)
             columns = None if self.block.cut(entry, query) else self._columns(entry, query)
             made = (
-                self.block.made(entry, query, taken)
+                self.block.made(entry, query, taken, self.prunings)
                 if columns is None or any(one.values is None for one in taken)
                 else [({}, {name: taken[side].values[key] for name, side, key in columns})]  # type: ignore[index]
             )
