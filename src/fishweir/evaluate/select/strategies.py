@@ -96,26 +96,28 @@ class TwigProgram(_Tables):
     """All tables as one program over the rows of the walk, but plain paths by its states; where nothing was walked,
     each by itself."""
 
-    _made: dict[int, tuple[SharedPaths, int, PlainPaths, Twigs | None]] = field(default_factory=dict)
+    _made: dict[int, tuple[SharedPaths, int, PlainPaths | None, Twigs | None]] = field(default_factory=dict)
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
         if not isinstance(witnesses, FoundTables):
             yield from LookUp(self.placed).matches(witnesses)
             return
         plain, twigs = self._twigs(witnesses.shared)
-        for matches in (plain.match(witnesses.batch.rows), twigs.match(witnesses) if twigs else None):
+        found = plain.match(witnesses.batch.rows) if plain else None, twigs.match(witnesses) if twigs else None
+        for matches in found:
             if matches is not None:
                 yield self.placed.first, matches
 
-    def _twigs(self, shared: SharedPaths) -> tuple[PlainPaths, Twigs | None]:
+    def _twigs(self, shared: SharedPaths) -> tuple[PlainPaths | None, Twigs | None]:
         """Rebuilt when the segment's paths have been added to the automaton again."""
         since = shared.held_since[self.segment]
         made = self._made.get(id(shared))
         if made is None or made[0] is not shared or made[1] != since:
             placed = list(zip(self.placed.bundle.groups, self.tables, strict=True))
-            plain = PlainPaths([table for _, table in placed if is_plain(table)], shared)
+            plain = [table for _, table in placed if is_plain(table)]
             others = [(place, table) for place, table in placed if not is_plain(table)]
-            made = self._made[id(shared)] = shared, since, plain, build_twigs(others, shared) if others else None
+            by_states = PlainPaths(plain, shared) if plain else None
+            made = self._made[id(shared)] = shared, since, by_states, build_twigs(others, shared) if others else None
         return made[2], made[3]
 
     def planned_by(self) -> Iterator[Path]:
