@@ -21,16 +21,34 @@ from fishweir.algebra.feeds import Filter, Selection
 from fishweir.algebra.formula import Clause, to_dnf
 from fishweir.algebra.joins import JoinNormal, to_join
 from fishweir.algebra.nodes import Constant, Shape
-from fishweir.algebra.normal import Normal, to_normal
+from fishweir.algebra.normal import Normal, normal_form
 from fishweir.algebra.predicates import constant_at, to_predicates
 
 AnyNormal = Normal | JoinNormal | AnnotationNormal
 
 
-@lru_cache(maxsize=100_000)
+MOST = 50_000
+_LATELY: dict[int, tuple[Any, tuple[AnyNormal, ...]]] = {}
+"""Shapes that were asked for, by address: registering one asks several times, and to hash it takes as long as to bring
+it into normal form."""
+
+
 def to_normals(shape: Any) -> tuple[AnyNormal, ...]:
     """The normal forms of a query: it fires where any of them holds."""
-    normals = tuple(dict.fromkeys(normals_of(shape)))
+    lately = _LATELY.get(id(shape))
+    if lately is not None and lately[0] is shape:
+        return lately[1]
+    if len(_LATELY) >= MOST:
+        _LATELY.clear()
+    found = _to_normals(shape)
+    _LATELY[id(shape)] = shape, found
+    return found
+
+
+@lru_cache(maxsize=100_000)
+def _to_normals(shape: Any) -> tuple[AnyNormal, ...]:
+    normals = tuple(normals_of(shape))
+    normals = tuple(dict.fromkeys(normals)) if len(normals) > 1 else normals
     distinct = getattr(shape, "distinct", None)
     if distinct is None:
         return normals
@@ -54,7 +72,7 @@ def _of_shape(shape: Shape) -> Iterable[AnyNormal]:
         return to_column_joins(shape)
     if shape.alternatives:
         return to_join_alternatives(shape) if shape.windows else to_alternatives(shape)
-    return (to_join(shape) if shape.windows else to_normal(shape),)
+    return (to_join(shape) if shape.windows else normal_form(shape),)
 
 
 @normals_of.register
