@@ -8,8 +8,40 @@ from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.xscl.language import parse_by_grammar
 from fishweir.languages.xscl.plain import scan_query
 
-NAMES = ("a", "b-c", "d.e", "and", "or", "not", "mod", "contains", "text", "select", "as", "do", "é", "_x", "child", "inf")
-LITERALS = ("'x'", '"y ""z"""', "“q”", "5", "-2.5", "+3e2", "1e999", "''", "'it''s'", "'a]b'", "'//x'", ".5", "x", "--1")
+NAMES = (
+    "a",
+    "b-c",
+    "d.e",
+    "and",
+    "or",
+    "not",
+    "mod",
+    "contains",
+    "text",
+    "select",
+    "as",
+    "do",
+    "é",
+    "_x",
+    "child",
+    "inf",
+)
+LITERALS = (
+    "'x'",
+    '"y ""z"""',
+    "“q”",
+    "5",
+    "-2.5",
+    "+3e2",
+    "1e999",
+    "''",
+    "'it''s'",
+    "'a]b'",
+    "'//x'",
+    ".5",
+    "x",
+    "--1",
+)
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "<>", "≤", "≠")
 ENDS = ("",) * 6 + (
     " do notify", " do append 'x y'", " publish p", " every 5 minutes", " expire 2 days", " pref a = 1", " as x", "->x",

@@ -62,8 +62,8 @@ def take(column: Column, positions: Ints) -> Column:
 
 
 def write_arrays(path: Path, header: object, arrays: Mapping[str, NDArray[np.generic] | pa.Array]) -> str:
-    """Writes named arrays behind a JSON header, which may have nodes in it, to a temporary name first; their seal, which
-    the file has too."""
+    """Writes named arrays behind a JSON header, which may have nodes in it, to a temporary name first; their seal,
+    which the file has too."""
     plain = {name: part for key, value in arrays.items() for name, part in _parts(key, value)}
     places, offset = {}, 0
     for name, array in plain.items():
@@ -78,7 +78,7 @@ def write_arrays(path: Path, header: object, arrays: Mapping[str, NDArray[np.gen
 
 
 def _write(path: Path, head: bytes, arrays: Iterable[NDArray[np.generic]]) -> str:
-    """The prefix, the head and the arrays, each filled up to the alignment; the seal. Small ones are written together."""
+    """The prefix, the head and the arrays, each filled up to the alignment; the seal."""
     sum, length, waiting, size = xxhash.xxh3_64(), PREFIX, list[bytes](), 0
     with path.open("wb") as file:
         file.seek(PREFIX)
