@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache, singledispatch
+from functools import singledispatch
 from typing import Any
 
 from fishweir.algebra.alternatives import to_alternatives, to_join_alternatives
@@ -27,26 +27,23 @@ from fishweir.algebra.predicates import constant_at, to_predicates
 AnyNormal = Normal | JoinNormal | AnnotationNormal
 
 
-MOST = 50_000
+MOST = 100_000
 _LATELY: dict[int, tuple[Any, tuple[AnyNormal, ...]]] = {}
-"""Shapes that were asked for, by address: registering one asks several times, and to hash it takes as long as to bring
-it into normal form."""
+"""Of shapes that were asked for lately, by address: whoever holds one asks again with the same object, and to hash it
+takes as long as to bring it into normal form."""
 
 
 def to_normals(shape: Any) -> tuple[AnyNormal, ...]:
     """The normal forms of a query: it fires where any of them holds."""
     lately = _LATELY.get(id(shape))
-    if lately is not None and lately[0] is shape:
-        return lately[1]
-    if len(_LATELY) >= MOST:
-        _LATELY.clear()
-    found = _to_normals(shape)
-    _LATELY[id(shape)] = shape, found
-    return found
+    if lately is None or lately[0] is not shape:
+        if len(_LATELY) >= MOST:
+            _LATELY.clear()
+        lately = _LATELY[id(shape)] = shape, _normals(shape)
+    return lately[1]
 
 
-@lru_cache(maxsize=100_000)
-def _to_normals(shape: Any) -> tuple[AnyNormal, ...]:
+def _normals(shape: Any) -> tuple[AnyNormal, ...]:
     normals = tuple(normals_of(shape))
     normals = tuple(dict.fromkeys(normals)) if len(normals) > 1 else normals
     distinct = getattr(shape, "distinct", None)

@@ -54,7 +54,8 @@ def to_text(value: Any) -> str:
 
 
 def _taken_apart(node: Any) -> dict[str, Any]:
-    names, values_of = _parts_of(type(node))
+    kind: Any = type(node)
+    names, values_of = _parts_of(kind)
     return dict(zip(names, values_of(node), strict=True))
 
 

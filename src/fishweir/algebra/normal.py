@@ -200,7 +200,8 @@ class Template:
 
     def __str__(self) -> str:
         names = self.names
-        conditions = [self.shown(c, names=names) for c in (*self.constants, *self.negated)]
+        conditions = [self.shown(c, names=names) for c in self.constants]
+        conditions += [self.shown(c) for c in self.negated]
         conditions += [self.shown_join(join) for join in self.joins]
         conditions += [absence.shown() for absence in self.absent]
         paths = [names[i] for i in self.leaves]

@@ -172,7 +172,8 @@ class Registration:
             if gone:
                 self.feeds.forget()
                 self.published.forget(gone)
-            self.published.sweep(self.change.sources_of(living.shape for living in some))
+            if any(name.startswith(DERIVED) for name in self.streams):
+                self.published.sweep(self.change.sources_of(living.shape for living in some))
 
     def _read_names(self) -> set[str]:
         """The names that somebody reads, or has read, or subscribes to."""
