@@ -42,7 +42,7 @@ LANGUAGES: tuple[tuple[str, str, Callable[[int], dict[str, Any]]], ...] = (
     ("XQuery", "create query $name as for $d in stream('S')/a where $d/b = $a return $d", lambda i: {"a": f"c{i}"}),
     (
         "RoSeS, queries",
-        "create query $name as from news as $n where title contains $a return $n",
+        "create query $name as from news as $n where $n[title contains $a]",
         lambda i: {"a": f"w{i}"},
     ),
     ("RoSeS, feeds", "create feed $name from news as $n where $n[title contains $a]", lambda i: {"a": f"w{i}"}),
