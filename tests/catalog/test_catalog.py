@@ -179,10 +179,12 @@ def test_only_what_is_new_is_read_again(catalog: Catalog) -> None:
     assert catalog.tombstones().numbers.tolist() == [1]
     sa.event.listen(catalog.engine, "before_cursor_execute", lambda *given: read.append(given[3]))
     assert catalog.tombstones().numbers.tolist() == [1]
-    assert read == [(4,)], "from the change on that was seen last"
+    assert read == [()], "the version alone, which is the same"
     add(catalog, query("create n where <r><v>$v</></> in 's' construct $v do append 'f.jsonl'"))
     drop(catalog, "m")
+    read.clear()
     assert catalog.tombstones().numbers.tolist() == [1, 3]
+    assert read == [(), (4,)], "from the change on that was seen last"
     assert catalog.tombstones().within(0, 3, since=3) == 2
     assert catalog.tombstones().within(0, 3, since=4) == 1
     assert [one.query for one in catalog.subscribers()] == ["n"], "what a query does ends with it"
