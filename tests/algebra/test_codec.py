@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from fishweir.algebra import nodes
-from fishweir.algebra.codec import from_json, to_json
+from fishweir.algebra.codec import from_json, to_json, to_text
 from fishweir.algebra.normal import to_normal
 from tests.generators import shapes
 
@@ -23,6 +23,7 @@ def test_shapes_and_normal_forms_survive(query) -> None:  # type: ignore[no-unty
     assert through_text(shape) == shape
     assert hash(through_text(shape)) == hash(shape)
     assert through_text(to_normal(shape)) == to_normal(shape)
+    assert to_text(shape) == json.dumps(to_json(shape))
     assert [type(c) for c in through_text(constants)] == [type(c) for c in constants]
 
 
@@ -38,6 +39,12 @@ def test_shapes_and_normal_forms_survive(query) -> None:  # type: ignore[no-unty
 )
 def test_other_nodes_survive(node) -> None:  # type: ignore[no-untyped-def]
     assert through_text(node) == node
+    assert to_text({"of": [node]}) == json.dumps({"of": [to_json(node)]})
+
+
+def test_what_is_no_node_is_refused() -> None:
+    with pytest.raises(TypeError, match="object is no node"):
+        to_text([object()])
 
 
 def test_an_unknown_node_is_refused() -> None:

@@ -310,3 +310,23 @@ def test_segments_that_come_with_a_registration_are_taken_as_they_are(registered
     registered.refresh(planner)
     assert registered.asked == [(0, 1), (501, 502)], "what is before it, and what was written for another home"
     assert [piece.size for piece in planner.pieces] == [1, 500, 1]
+
+
+def test_segments_of_others_are_looked_at_beside_the_job(registered: Registered) -> None:
+    pick = random.Random(11)
+    for _ in range(300):
+        registered.add(drawn(pick))
+    registered.refresh(registered.planner())
+    slow = Slow(registered.folder)
+    again = registered.planner(rebuilder=slow)
+    (piece,) = again.pieces
+    path = segment_path(registered.folder, piece.id)
+    path.rename(path.with_suffix(".aside"))
+    registered.refresh(again)  # would raise if it read the segment
+    assert slow.work is not None
+    assert slow.work.looks
+    path.with_suffix(".aside").rename(path)
+    slow.finish()
+    registered.refresh(again)
+    assert not slow.busy, "nothing of it depends on statistics"
+    assert again.pieces == (piece,)

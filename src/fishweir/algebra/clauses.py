@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache, singledispatch
+from functools import singledispatch
 from typing import Any
 
 from fishweir.algebra.alternatives import to_alternatives, to_join_alternatives
@@ -21,16 +21,31 @@ from fishweir.algebra.feeds import Filter, Selection
 from fishweir.algebra.formula import Clause, to_dnf
 from fishweir.algebra.joins import JoinNormal, to_join
 from fishweir.algebra.nodes import Constant, Shape
-from fishweir.algebra.normal import Normal, to_normal
+from fishweir.algebra.normal import Normal, normal_form
 from fishweir.algebra.predicates import constant_at, to_predicates
 
 AnyNormal = Normal | JoinNormal | AnnotationNormal
 
 
-@lru_cache(maxsize=100_000)
+MOST = 100_000
+_LATELY: dict[int, tuple[Any, tuple[AnyNormal, ...]]] = {}
+"""Of shapes that were asked for lately, by address: whoever holds one asks again with the same object, and to hash it
+takes as long as to bring it into normal form."""
+
+
 def to_normals(shape: Any) -> tuple[AnyNormal, ...]:
     """The normal forms of a query: it fires where any of them holds."""
-    normals = tuple(dict.fromkeys(normals_of(shape)))
+    lately = _LATELY.get(id(shape))
+    if lately is None or lately[0] is not shape:
+        if len(_LATELY) >= MOST:
+            _LATELY.clear()
+        lately = _LATELY[id(shape)] = shape, _normals(shape)
+    return lately[1]
+
+
+def _normals(shape: Any) -> tuple[AnyNormal, ...]:
+    normals = tuple(normals_of(shape))
+    normals = tuple(dict.fromkeys(normals)) if len(normals) > 1 else normals
     distinct = getattr(shape, "distinct", None)
     if distinct is None:
         return normals
@@ -54,7 +69,7 @@ def _of_shape(shape: Shape) -> Iterable[AnyNormal]:
         return to_column_joins(shape)
     if shape.alternatives:
         return to_join_alternatives(shape) if shape.windows else to_alternatives(shape)
-    return (to_join(shape) if shape.windows else to_normal(shape),)
+    return (to_join(shape) if shape.windows else normal_form(shape),)
 
 
 @normals_of.register

@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from fishweir.algebra import annotations as annotation
@@ -43,6 +46,29 @@ def to_json(value: Any) -> Any:
         part = getattr(value, name)
         found[name] = part if type(part) in _PLAIN else to_json(part)
     return found
+
+
+def to_text(value: Any) -> str:
+    """`json.dumps(to_json(value))`; nodes are taken apart as the encoder meets them."""
+    return _ENCODER.encode(value)
+
+
+def _taken_apart(node: Any) -> dict[str, Any]:
+    kind: Any = type(node)
+    names, values_of = _parts_of(kind)
+    return dict(zip(names, values_of(node), strict=True))
+
+
+@cache
+def _parts_of(kind: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """The names of what is written of a node, and what gives their values."""
+    names = _names(kind)
+    if not names:
+        raise TypeError(f"{kind.__name__} is no node")
+    return ("!", *names), attrgetter("__class__.__name__", *names)
+
+
+_ENCODER = json.JSONEncoder(default=_taken_apart, check_circular=False)
 
 
 @cache

@@ -35,6 +35,7 @@ OLD, RATIO = "old", "ratio"
 
 LAST = -1
 Axis = Literal["child", "attribute", "descendant", "descendant-attribute", "item", "seconds"]
+_MARKS = {"attribute": "@", "descendant": ".", "descendant-attribute": ".@"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Step:
 
     def __str__(self) -> str:
         space = "" if self.namespace is None else f"{{{self.namespace}}}"
-        shown = f"{'.' if self.is_deep else ''}{'@' if self.is_attribute else ''}{space}{self.name}"
+        shown = f"{_MARKS.get(self.axis, '')}{space}{self.name}"
         place = "" if not self.position else f"[{'last()' if self.position == LAST else self.position}]"
         return f"seconds({shown})" if self.axis == "seconds" else f"{shown}{place}"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from fishweir.algebra.formula import AtomOperator, Part
@@ -136,18 +136,37 @@ class Template:
     def path(self, node: int) -> tuple[Step, ...]:
         return tuple(self.nodes[i].step for i in self.chain(node))
 
+    @property
+    def names(self) -> list[str]:
+        """The path of each node, as `dotted` gives it."""
+        names: list[str] = []
+        for node in self.nodes:
+            above = names[node.parent] if node.parent >= 0 else ""
+            own = "" if node.parent < 0 and node.step == ANY_ROOT else str(node.step)
+            names.append(f"{above}.{own}" if above else own)
+        return [name or "item" for name in names] if not names[0] else names
+
     def signature(self, *conditions: ConstantCondition) -> str:
         """An expression signature as in figure 3.2: `Quotes.Quote.Symbol = constant in quotes`."""
         return f"{' and '.join(self.shown(c) for c in conditions)} in {self.source}"
 
     @property
     def signatures(self) -> list[str]:
-        return [self.signature(condition) for condition in self.constants]
+        names = self.names if self.constants else ()
+        return [f"{self.shown(condition, names=names)} in {self.source}" for condition in self.constants]
 
-    def shown(self, condition: ConstantCondition | NegatedCondition, constant: str | None = None) -> str:
-        """A condition as people read it, with its constant or a placeholder."""
-        steps = condition.path if isinstance(condition, NegatedCondition) else self.path(condition.node)
-        left = dotted(steps) if condition.part == "value" else f"{condition.part}({dotted(steps)})"
+    def shown(
+        self,
+        condition: ConstantCondition | NegatedCondition,
+        constant: str | None = None,
+        names: Sequence[str] | None = None,
+    ) -> str:
+        """A condition as people read it, with its constant or a placeholder; `names` are those of the nodes."""
+        if isinstance(condition, NegatedCondition):
+            left = dotted(condition.path)
+        else:
+            left = names[condition.node] if names else dotted(self.path(condition.node))
+        left = left if condition.part == "value" else f"{condition.part}({left})"
         words = f"{left} {condition.op} {PLACEHOLDER[condition.type] if constant is None else constant}"
         words = f"exists {left}" if condition.op == "exists" else words
         return f"not {words}" if isinstance(condition, NegatedCondition) else words
@@ -180,11 +199,13 @@ class Template:
         return tuple(i for i in range(len(self.nodes)) if i not in parents)
 
     def __str__(self) -> str:
-        conditions = [*map(self.shown, self.constants), *map(self.shown, self.negated)]
+        names = self.names
+        conditions = [self.shown(c, names=names) for c in self.constants]
+        conditions += [self.shown(c) for c in self.negated]
         conditions += [self.shown_join(join) for join in self.joins]
         conditions += [absence.shown() for absence in self.absent]
-        paths = [dotted(self.path(i)) for i in self.leaves]
-        outputs = ", ".join(dotted(self.path(i)) if i >= 0 else "absent" for i in self.outputs) or "-"
+        paths = [names[i] for i in self.leaves]
+        outputs = ", ".join([names[i] if i >= 0 else "absent" for i in self.outputs]) or "-"
         where = " and ".join(conditions) or "true"
         return f"{self.source}: {', '.join(paths)} | {where} | {outputs}"
 
@@ -212,20 +233,25 @@ def dotted(path: tuple[Step, ...]) -> str:
 @lru_cache(maxsize=100_000)
 def to_normal(shape: Shape) -> Normal:
     """The normal form of a selection."""
+    return normal_form(shape)
+
+
+def normal_form(shape: Shape) -> Normal:
+    """The same for those that keep it themselves."""
     (block,) = shape.blocks
     order: list[PatternNode] = []
     parents: list[int] = []
-    _flatten(block.pattern, -1, shape, order, parents)
+    _flatten(block.pattern, -1, _Reading(shape), order, parents)
     node_of = {name: i for i, node in enumerate(order) for name in node.variables}
     constants, slots = _constants(shape, node_of)
     joins = {_join(c, node_of) for c in shape.conditions if isinstance(c.right, str)}
     absent, absent_slots = _absent(block.source, order, parents, len(slots))
     template = Template(
         block.source,
-        tuple(TemplateNode(parent, node.step) for parent, node in zip(parents, order, strict=True)),
+        tuple([TemplateNode(parent, node.step) for parent, node in zip(parents, order, strict=True)]),
         constants,
         tuple(sorted(joins, key=lambda j: (j.left, j.op, j.right))),
-        tuple(dict.fromkeys(node_of[name] for name in shape.output_variables if name in node_of)),
+        tuple(dict.fromkeys([node_of[name] for name in shape.output_variables if name in node_of])),
         absent=absent,
     )
     return Normal(template, tuple(node_of.items()), (*slots, *absent_slots))
@@ -250,6 +276,8 @@ def _absent(
     found: list[AbsentTemplate] = []
     slots: list[int | tuple[int, int]] = []
     for node, pattern in enumerate(order):
+        if not pattern.absent:
+            continue
         chain = [node]
         while parents[chain[-1]] >= 0:
             chain.append(parents[chain[-1]])
@@ -280,30 +308,57 @@ def _join(condition: Comparison, node_of: dict[str, int]) -> NodeCondition:
     return NodeCondition(left, condition.comparison, right)
 
 
-def _flatten(node: PatternNode, parent: int, shape: Shape, order: list[PatternNode], parents: list[int]) -> None:
+class _Reading:
+    """What the conditions and the output of a shape read, by variable; looked up when siblings are compared."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+
+    @cached_property
+    def conditions(self) -> dict[str, list[tuple[str, str]]]:
+        """Each as its operator, seen from the variable, and the type of its constant."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for c in self.shape.conditions:
+            found.setdefault(c.left, []).append((c.op, c.right.type if isinstance(c.right, Slot) else ""))
+            if isinstance(c.right, str):
+                found.setdefault(c.right, []).append((MIRRORED[c.comparison], ""))
+        return found
+
+    @cached_property
+    def outputs(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.shape.output_variables)}
+
+    def reads(self, node: PatternNode) -> bool:
+        return any(name in self.conditions or name in self.outputs for name in node.variables)
+
+
+def _flatten(node: PatternNode, parent: int, reading: _Reading, order: list[PatternNode], parents: list[int]) -> None:
     index = len(order)
     order.append(node)
     parents.append(parent)
-    for child in sorted(_needed(node.children, shape), key=lambda c: _key(c, shape)):
-        _flatten(child, index, shape, order, parents)
+    children: Sequence[PatternNode] = node.children
+    if len(children) > 1:
+        children = sorted(_needed(node.children, reading), key=lambda c: _key(c, reading))
+    for child in children:
+        _flatten(child, index, reading, order, parents)
 
 
-def _needed(children: tuple[PatternNode, ...], shape: Shape) -> list[PatternNode]:
+def _needed(children: tuple[PatternNode, ...], reading: _Reading) -> list[PatternNode]:
     """The children without those that must only exist and do where another one is."""
     kept = list(children)
     for child in children:
-        if any(other is not child and _implied(child, other, shape) for other in kept):
+        if any(other is not child and _implied(child, other, reading) for other in kept):
             del kept[next(i for i, one in enumerate(kept) if one is child)]
     return kept
 
 
-def _implied(node: PatternNode, other: PatternNode, shape: Shape) -> bool:
+def _implied(node: PatternNode, other: PatternNode, reading: _Reading) -> bool:
     """Whether a sibling's binding gives one for the node, which nobody reads."""
     return (
-        not any(name in _read(shape) for name in node.variables)
+        _covers(node.step, other.step)
         and not node.absent
-        and _covers(node.step, other.step)
-        and all(any(_implied(child, below, shape) for below in other.children) for child in node.children)
+        and not reading.reads(node)
+        and all(any(_implied(child, below, reading) for below in other.children) for child in node.children)
     )
 
 
@@ -314,25 +369,16 @@ def _covers(step: Step, other: Step) -> bool:
     return near and step.name in ("*", other.name) and step.namespace in (None, other.namespace)
 
 
-@lru_cache(maxsize=1024)
-def _read(shape: Shape) -> frozenset[str]:
-    """The variables that a condition or the output reads."""
-    compared = {name for c in shape.conditions for name in (c.left, c.right) if isinstance(name, str)}
-    return frozenset(compared.union(shape.output_variables))
-
-
-def _key(node: PatternNode, shape: Shape) -> tuple[object, ...]:
+def _key(node: PatternNode, reading: _Reading) -> tuple[object, ...]:
     """Orders siblings by structure and conditions, never by the names a user chose."""
-    conditions = [
-        (c.op, c.right.type if isinstance(c.right, Slot) else "") for c in shape.conditions if c.left in node.variables
-    ]
-    conditions += [(MIRRORED[c.comparison], "") for c in shape.conditions if c.right in node.variables]
-    outputs = sorted(shape.output_variables.index(v) for v in node.variables if v in shape.output_variables)
-    absent = sorted(_absence_key(absence) for absence in node.absent)
-    return (str(node.step), sorted(conditions), outputs, sorted(_key(child, shape) for child in node.children), absent)
+    conditions = sorted([one for name in node.variables for one in reading.conditions.get(name, ())])
+    outputs = sorted([reading.outputs[name] for name in node.variables if name in reading.outputs])
+    below = sorted([_key(child, reading) for child in node.children])
+    absent = sorted([_absence_key(absence) for absence in node.absent])
+    return (str(node.step), conditions, outputs, below, absent)
 
 
 def _absence_key(absence: Absence) -> tuple[object, ...]:
-    inner = Shape((), absence.conditions, ())
+    inner = _Reading(Shape((), absence.conditions, ()))
     own = sorted((c.op, c.right.type if isinstance(c.right, Slot) else "") for c in absence.conditions)
     return (str(absence.test), own, sorted(_key(child, inner) for child in absence.children))

@@ -7,16 +7,17 @@ word is passed over; another definition under a taken name is an error.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count, repeat
 from json.encoder import encode_basestring_ascii
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from fishweir.algebra.alike import Alike
 from fishweir.algebra.clauses import to_normals
-from fishweir.algebra.codec import to_json
+from fishweir.algebra.codec import to_json, to_text
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape
 from fishweir.catalog.channels import Way
@@ -28,6 +29,7 @@ from fishweir.catalog.subscribers import Subscribers, Wish
 from fishweir.errors import QueryError
 
 COLUMNS = tuple(column.name for column in queries.columns if column.computed is None)
+_ROW = itemgetter(*COLUMNS)
 SHAPE_COLUMNS = tuple(column.name for column in shapes.columns if column.computed is None)
 
 
@@ -104,21 +106,21 @@ class Adding:
         if self.on_added is not None:
             self.on_added(added)
 
-    def _rows(self, some: Alike, unnamed: bool, number: int, change: int | None) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, some: Alike, unnamed: bool, number: int, change: int | None) -> Iterable[tuple[Any, ...]]:
         like, schedule, size = some.like, some.like.schedule, len(some)
-        columns: dict[str, Iterable[Any]] = {
+        columns: dict[str, Sequence[Any]] = {
             "number": range(number, number + size),
             "name": some.names,
-            "unnamed": repeat(unnamed, size),
             "constants": constants_json(some.constants),
             "text": some.texts,
-            "added": repeat(NOT_YET, size) if change is None else range(change, change + size),
-            "replaces": repeat(None, size),
         }
+        if change is not None:
+            columns["added"] = range(change, change + size)
         if self.replaced:
             replaced = [self.replaced.pop(str(name), (None, unnamed)) for name in some.names]
             columns["replaces"], columns["unnamed"] = zip(*replaced, strict=True)
         same = {
+            "unnamed": unnamed,
             "shape": self._shapes[id(like.shape)][1],
             "start": schedule.start,
             "every": schedule.every or 0.0,
@@ -127,8 +129,12 @@ class Adding:
             "paused": False,
             "publication": self.publications.id_of(like.feed) if like.feed else None,
             "published": like.published,
+            "replaces": None,
+            "added": NOT_YET,
             "dropped": None,
         }
+        if size == 1:
+            return [_ROW(same | {name: column[0] for name, column in columns.items()})]
         return zip(*(columns.get(name) or repeat(same[name], size) for name in COLUMNS), strict=True)
 
     def _actions(self, some: Alike, change: int) -> list[dict[str, Any]]:
@@ -197,7 +203,7 @@ class Adding:
     def _store_shapes(self, given: Iterable[Shape | Selection]) -> None:
         """Queries of one kind come with the same object, so its address is looked up, not its hash."""
         new = {id(shape): shape for shape in given if id(shape) not in self._shapes}
-        texts = {key: json.dumps(to_json(shape)) for key, shape in new.items()}
+        texts = {key: to_text(shape) for key, shape in new.items()}
         known = self._shape_ids(list(set(texts.values())))
         rows = []
         for key, shape in new.items():

@@ -8,6 +8,7 @@ most a few, and the job none. `step` does the same in the calling thread, once a
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -39,8 +40,9 @@ BEHIND = 0.2
 """Seconds after which due targets are looked for behind those of hosts that have no room."""
 LOOK = 1.0
 """Seconds after which the threads look again, whatever the clock and other processes did meanwhile."""
-GATHERING = 0.05
-"""Seconds for which outcomes are gathered while there is enough to send."""
+CLAIM_AFTER = 0.05
+"""Seconds for which nothing more is claimed while there is enough to send. Outcomes are written down at once: what was
+acknowledged is not to be sent again after a crash."""
 HOPEFUL = 6
 """Until idle means: until what fails has been tried so often."""
 SOON = 10.0
@@ -68,6 +70,8 @@ class Office:
         self._collect, self._dispatch, self._stopped = threading.Event(), threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
         self._senders = 0
+        self._more = True
+        """Whether there is something to claim, or room for it."""
         self._looking = threading.Lock()
         self._looked_behind = 0.0
         self._quiet_since = time.monotonic()
@@ -165,17 +169,23 @@ class Office:
         while not self._stopped.is_set():
             self._guarded(self._look)
             if self.collector.has_subscribers:
+                self._more = True
                 self._dispatch.set()
             self._wait(self._collect, self._next_timer)
 
     def _dispatching(self) -> None:
+        claimed_at = -math.inf
         while not self._stopped.is_set():
             self._guarded(self._record)
-            claimed = self._guarded(self._claim) or []
-            for group in grouped(self.sender, claimed):
-                self._hand_over(group)
-            if len(claimed) < LOOKED_AT:  # there may be more; but who claims one at a time pays as much as for many
-                self._wait(self._dispatch, self.outbox.next_due, GATHERING)
+            if self._more or time.monotonic() >= claimed_at + CLAIM_AFTER:
+                claimed_at, self._more = time.monotonic(), False
+                claimed = self._guarded(self._claim) or []
+                for group in grouped(self.sender, claimed):
+                    self._hand_over(group)
+                if len(claimed) >= LOOKED_AT:  # there may be more; who claims one at a time pays as much as for many
+                    self._more = True
+                    continue
+            self._wait(self._dispatch, self.outbox.next_due, CLAIM_AFTER)
 
     def _wait(self, event: threading.Event, due: Callable[[], float | None], least: float = 0.02) -> None:
         """Until somebody calls, or something is due."""
@@ -243,8 +253,9 @@ class Office:
             behind, few = lanes.done(group[0].host, all(outcome.error is None for outcome, _ in done))
             for delivery in (delivery for waiting in behind for delivery in waiting):
                 self._done.put((Outcome(delivery, tried=False), 0))
-            if few:  # otherwise the dispatcher comes by soon, and writes down what there is by then
-                self._dispatch.set()
+            if few:
+                self._more = True
+            self._dispatch.set()
 
     def _record(self) -> None:
         done = []

@@ -31,10 +31,13 @@ class Bound:
 
 
 def bind_alike(registration: Registration, given: Alike) -> Iterator[Alike]:
-    first = registration.bind(given.one(0))
+    first = registration.bind(given.like)
+    if len(given) == 1:
+        yield Alike(first, given.names, given.texts, [first.constants], given.lines)
+        return
     own, inherited = len(given.constants[0]), first.constants[len(given.constants[0]) :]
     bound = registration.bound_of(first)
-    if len(given) == 1 or bound.dated or not _are_plain(registration, given, first):
+    if bound.dated or not _are_plain(registration, given, first):
         yield from runs(_each(registration, given, first), len(given))
         return
     assert first.constants[:own] == given.constants[0], "only times are changed"

@@ -17,8 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fishweir.evaluate.plan.pieces import Piece
-from fishweir.evaluate.plan.rebuild import Done, Work, perform
+from fishweir.evaluate.plan.rebuild import Done, Made, Work, perform
 
 logger = logging.getLogger("fishweir.plan")
 
@@ -73,7 +72,7 @@ class PlannerProcess:
         except Exception as error:
             self._done = Done(work, None, failed=str(error) or repr(error))
 
-    def _answer(self, work: Work) -> Piece | None:
+    def _answer(self, work: Work) -> Made:
         from fishweir.pipeline.spark.extensions import Extensions
 
         process = self._started()

@@ -1,4 +1,6 @@
-"""Preferences are for patterns that a query has: a name that is none of them is a mistake, and is refused."""
+"""Preferences are for patterns that a query has: a name that is none of them is a mistake, and is refused.
+
+Most queries have none: what patterns are is loaded with the first that has one."""
 
 from __future__ import annotations
 
@@ -7,16 +9,17 @@ from functools import lru_cache
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import CreateQuery, Shape
 from fishweir.algebra.preferences import Preference
-from fishweir.shedding.patterns import is_alone, to_tree
-from fishweir.shedding.suspension import needed_paths
-from fishweir.shedding.utility import unnamed
 
 
 def unknown_pattern(statement: CreateQuery) -> tuple[str, str] | None:
     """What is wrong with a query's preference, and the word it is about. Feeds and `select *` return whole items, of
     which anything may be named; joins are weighed as a whole."""
     shape, preference = statement.shape, statement.preference
-    if preference is None or not isinstance(shape, Shape | Selection) or not is_alone(shape):
+    if preference is None or not isinstance(shape, Shape | Selection):
+        return None
+    from fishweir.shedding.patterns import is_alone
+
+    if not is_alone(shape):
         return None
     if isinstance(shape, Selection) and not (shape.output and shape.output.columns):
         return None
@@ -25,6 +28,10 @@ def unknown_pattern(statement: CreateQuery) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=10_000)
 def _unknown(shape: Shape | Selection, preference: Preference) -> tuple[str, str] | None:
+    from fishweir.shedding.patterns import to_tree
+    from fishweir.shedding.suspension import needed_paths
+    from fishweir.shedding.utility import unnamed
+
     tree = to_tree(shape)
     looked_for = [key.replace("..", ".").split(".") for key in needed_paths(shape)]
     wrong = (one for one in unnamed(tree, preference) if not any(keys[-len(one) :] == [*one] for keys in looked_for))

@@ -172,7 +172,8 @@ class Registration:
             if gone:
                 self.feeds.forget()
                 self.published.forget(gone)
-            self.published.sweep(self.change.sources_of(living.shape for living in some))
+            if any(name.startswith(DERIVED) for name in self.streams):
+                self.published.sweep(self.change.sources_of(living.shape for living in some))
 
     def _read_names(self) -> set[str]:
         """The names that somebody reads, or has read, or subscribes to."""
@@ -233,15 +234,17 @@ class Registration:
         key = (id(statement.shape), statement.actions)
         if key not in self._bound:
             written = statement.shape
-            statement = replace(statement, shape=with_changes(written, self.streams))
+            if (shape := with_changes(written, self.streams)) is not written:
+                statement = replace(statement, shape=shape)
             sources = bound_shape(statement).sources
             for source in sources:
                 if not source.dtd and source.name not in self.streams:
                     self._declare(statement, source.name)
             self._check_columns(statement)
             shape = self._with_orders(statement)
+            assert not isinstance(shape, FeedQuery), "it is resolved to its sources"
             try:
-                to_normals(bound_shape(replace(statement, shape=shape)))
+                to_normals(shape)
             except QueryError as error:
                 raise self._refused(statement, f"cannot be planned: {error}") from error
             actions = tuple(self.resolved(statement, action) for action in statement.actions)

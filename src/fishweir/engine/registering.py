@@ -19,7 +19,6 @@ from fishweir.catalog.subscribers import Wish, standing
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.append import each_folder_once
 from fishweir.delivery.outputs.registry import Outputs
-from fishweir.delivery.stylesheets import Stylesheet
 from fishweir.engine.feeds import Feeds
 from fishweir.engine.places import quoted, refused
 from fishweir.errors import QueryError, SourceError
@@ -169,6 +168,8 @@ class FeedRegistration:
         """The stylesheet's whole path, once it is known to compile."""
         if path is None:
             return None
+        from fishweir.delivery.stylesheets import Stylesheet
+
         whole = os.path.abspath(self.base / path)
         try:
             self.outputs.guard.check(path, self.base)

@@ -9,6 +9,7 @@ import json
 import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
+from fishweir.algebra.codec import to_text
 from fishweir.sealed import reading, verify, writing
 
 Ints = NDArray[np.int64]
@@ -28,6 +30,8 @@ MAPPED = 1 << 16
 may be thousands of small ones: these are read."""
 
 ALIGN = 64
+TOGETHER = 1 << 20
+"""Bytes that are written at once."""
 PREFIX = 24
 """Bytes before the header: its length, that of the file, and the checksum of what follows."""
 
@@ -62,13 +66,14 @@ def take(column: Column, positions: Ints) -> Column:
 
 
 def write_arrays(path: Path, header: object, arrays: Mapping[str, NDArray[np.generic] | pa.Array]) -> str:
-    """Writes named arrays behind a JSON header, to a temporary name first; their seal, which the file has too."""
+    """Writes named arrays behind a JSON header, which may have nodes in it, to a temporary name first; their seal,
+    which the file has too."""
     plain = {name: part for key, value in arrays.items() for name, part in _parts(key, value)}
     places, offset = {}, 0
     for name, array in plain.items():
         places[name] = (array.dtype.str, len(array), offset)
         offset += -(-array.nbytes // ALIGN) * ALIGN
-    head = json.dumps({"header": header, "arrays": places}).encode()
+    head = to_text({"header": header, "arrays": places}).encode()
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with writing(path, temporary):
         seal = _write(temporary, head, plain.values())
@@ -78,13 +83,18 @@ def write_arrays(path: Path, header: object, arrays: Mapping[str, NDArray[np.gen
 
 def _write(path: Path, head: bytes, arrays: Iterable[NDArray[np.generic]]) -> str:
     """The prefix, the head and the arrays, each filled up to the alignment; the seal."""
-    sum, length = xxhash.xxh3_64(), PREFIX
+    sum, length, waiting, size = xxhash.xxh3_64(), PREFIX, list[bytes](), 0
     with path.open("wb") as file:
         file.seek(PREFIX)
-        for part in (head, *(array.tobytes() for array in arrays)):
-            for piece in (part, b"\0" * (-(length + len(part)) % ALIGN)):
-                sum.update(piece)
-                length += file.write(piece)
+        for part in chain((head,), (array.tobytes() for array in arrays), (None,)):
+            if part is not None:
+                filled = -(length + size + len(part)) % ALIGN
+                waiting += (part, b"\0" * filled)
+                size += len(part) + filled
+            if part is None or size >= TOGETHER:
+                together = b"".join(waiting)
+                sum.update(together)
+                length, waiting, size = length + file.write(together), [], 0
         file.seek(0)
         file.write(struct.pack("<QQQ", len(head), length, sum.intdigest()))
     return f"{length}:{sum.hexdigest()}"

@@ -274,6 +274,18 @@ def asked_strategy(bundle: Bundle) -> Strategy | None:
     return strategies[bundle.strategy]
 
 
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The paths whose values a plan depends on, by their keys in the statistics, and how many of these values were
+    counted when the plan was chosen."""
+
+    keys: tuple[str, ...]
+    then: int = 0
+
+    def counted(self, statistics: Statistics) -> int:
+        return sum(statistics[key].count for key in self.keys if key in statistics)
+
+
 class Kind(ABC):
     """One kind of group. `name` is in segment files, states and templates (`template.kind`)."""
 
@@ -308,13 +320,9 @@ class Kind(ABC):
     def read_state(self, arrays: Mapping[str, Any]) -> State:
         raise TypeError(f"groups of kind {self.name} keep no state")
 
-    def counted(self, group: Any, statistics: Statistics) -> int | None:
-        """The number of values counted so far on which a group's plan depends; None for a plan that does not drift."""
+    def drift(self, group: Any) -> Drift | None:
+        """What a group's plan depends on; None for a plan that does not drift."""
         return None
-
-    def counted_then(self, group: Any) -> int:
-        """That number at the time the plan was chosen."""
-        return 0
 
     def replanned(self, group: Any, statistics: Statistics) -> Group | None:
         """A better group of the same queries, where the statistics have drifted; else None."""

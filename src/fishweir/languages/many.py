@@ -10,6 +10,7 @@ which stand where another one stood (skeleton.py). In all other cases each row i
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice, pairwise, repeat
@@ -19,11 +20,15 @@ from fishweir.algebra.feeds import CreateFeed, to_query
 from fishweir.algebra.nodes import Constant, CreateQuery
 from fishweir.errors import QueryError
 from fishweir.languages.bulk import Missing, Part, Row, compile_text, render_rows
-from fishweir.languages.lexical import to_constant
+from fishweir.languages.lexical import NAME, to_constant
+from fishweir.languages.parsed import to_statement, with_distinct
+from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.script import parse_script, shared_cache
 from fishweir.languages.skeleton import Reader
 
 CHUNK = 20_000
+_CREATE = re.compile(r"create\s+query\s+", re.IGNORECASE)
+_AS_SOURCE = re.compile(rf"\s+as\s+({NAME})", re.IGNORECASE)
 Outs = list[Sequence[str] | str]
 """By part of the text what each row has there, or what all have."""
 
@@ -53,12 +58,47 @@ def parse_rows(text: str, rows: Iterable[Row], now: float) -> Iterator[Alike]:
     while chunk := list(islice(source, CHUNK)):
         if not done and isinstance(chunk[0], Mapping):
             columns = list(chunk[0])
-        found = _alike(text, columns, chunk, now)
+        parts = compile_text(text, columns)
+        found = None if any(_is(part, "path") for part in parts) else _alike(parts, chunk, now)
         if found is not None:
             yield found
         else:
-            yield from runs(_one_by_one(text, columns, chunk, done, now), CHUNK)
+            yield from runs(_with_paths(text, columns, parts, chunk, done, now), CHUNK)
         done += len(chunk)
+
+
+def _with_paths(
+    text: str, columns: Sequence[str], parts: Sequence[str | Part], rows: Sequence[Row], before: int, now: float
+) -> Iterator[CreateQuery]:
+    """The queries of rows one by one; of `create query $name as S$path` only what is the row's own is read."""
+    match parts:
+        case [str(head), Part(kind="name"), str(between), Part(kind="path"), *rest] if all(map(_is_fixed, rest)):
+            own = _CREATE.fullmatch(head) and _AS_SOURCE.fullmatch(between)
+        case _:
+            own = None
+    if not own:
+        yield from _one_by_one(text, columns, rows, before, now)
+        return
+    from fishweir.languages.xscl.plain import scan_query
+
+    source, behind = own[1], "".join(map(str, rest))
+    for number, row in enumerate(rows, before):
+        try:
+            name, path = parts[1].of(row), parts[3].of(row)  # type: ignore[union-attr]
+            body = f"{source}{path}{behind}"
+            query = scan_query(Piece(body, 0, len(body)))
+            whole = f"{head}{name}{between}{path}{behind}"
+            created = to_statement(with_distinct(query), name, whole, 1, now) if query else None
+        except (KeyError, TypeError, Missing, Rejected):
+            created = None  # what is wrong is said below
+        if created is not None:
+            yield created
+        else:
+            yield from _one_by_one(text, columns, [row], number, now)
+
+
+def _is_fixed(part: str | Part) -> bool:
+    return isinstance(part, str)
 
 
 def _one_by_one(
@@ -71,9 +111,8 @@ def _one_by_one(
             yield to_query(statement)
 
 
-def _alike(text: str, columns: Sequence[str], rows: Sequence[Row], now: float) -> Alike | None:
+def _alike(parts: Sequence[str | Part], rows: Sequence[Row], now: float) -> Alike | None:
     """The queries of some rows in columns; None where they are not alike, or not known to be."""
-    parts = compile_text(text, columns)
     try:
         outs: Outs = [part if isinstance(part, str) else part.all(rows) for part in parts]
     except (KeyError, TypeError, Missing):
@@ -84,7 +123,7 @@ def _alike(text: str, columns: Sequence[str], rows: Sequence[Row], now: float) -
     if cut is None or len(statements) != 1 or shared_cache().find(first, 1, now) != statements[0]:
         return None
     places = list(pairwise(accumulate((len(o if isinstance(o, str) else o[0]) for o in outs), initial=0)))
-    named = next((i for i, part in enumerate(parts) if _is_name(part) and places[i][0] == cut.named), -1)
+    named = next((i for i, part in enumerate(parts) if _is(part, "name") and places[i][0] == cut.named), -1)
     literals = [_literal(first, parts, outs, places, span) for span in cut.spans()]
     within = {i for literal in literals if literal is not None for i in literal.parts}
     if (
@@ -103,8 +142,8 @@ def _alike(text: str, columns: Sequence[str], rows: Sequence[Row], now: float) -
     return Alike(to_query(statements[0]), outs[named], texts, constants)
 
 
-def _is_name(part: str | Part) -> bool:
-    return isinstance(part, Part) and part.kind == "name"
+def _is(part: str | Part, kind: str) -> bool:
+    return isinstance(part, Part) and part.kind == kind
 
 
 def _literal(

@@ -25,7 +25,7 @@ class ConstantPlace:
     unit: float = 1.0
 
     def moved(self, offset: int) -> ConstantPlace:
-        return replace(self, start=self.start + offset, end=self.end + offset)
+        return ConstantPlace(self.start + offset, self.end + offset, self.kind, self.unit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fishweir.errors import QueryError, QuerySyntaxError
 from fishweir.languages.lexical import COMMENT, GAP, QUOTED
@@ -41,7 +41,7 @@ class Piece:
 
     def rest(self, offset: int, subject: str = "") -> Piece:
         """The piece from an offset on."""
-        return replace(self, start=self.start + offset, subject=subject or self.subject)
+        return Piece(self.script, self.start + offset, self.end, subject or self.subject)
 
     def error(self, rejected: Rejected) -> QueryError:
         """The error for the user, placed in the whole script."""

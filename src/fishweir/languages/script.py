@@ -31,6 +31,12 @@ def _words(*words: str) -> str:
     return rf"{GAP}++".join(words) + r"(?![\w.-])"
 
 
+_STREAM, _FEED = (re.compile(_words("create", word), _FLAGS) for word in ("stream", "feed"))
+_NAMED, _USING, _AS = (re.compile(_words(*words), _FLAGS) for words in (("create", "query"), ("using",), ("as",)))
+_REPLACE = re.compile(_words("create", "or", "replace", "feed"), _FLAGS)
+_DROP = re.compile(rf"{_words('drop', 'query')}|{_words('(?:delete|drop)')}", _FLAGS)
+
+
 @dataclass(frozen=True, slots=True)
 class Language:
     """A query language: how its queries begin and its parser."""
@@ -87,7 +93,7 @@ class Context:
 
 
 def _create_stream(piece: Piece, context: Context) -> Statement:
-    keywords = re.match(_words("create", "stream"), piece.text, _FLAGS)
+    keywords = _STREAM.match(piece.text)
     assert keywords is not None
     name, _ = _take_name(piece, keywords.end(), "the stream's name")
     named = piece.rest(0, f"stream {name}")
@@ -104,15 +110,15 @@ def _create_query(piece: Piece, context: Context) -> Statement:
 
 def _create_named(piece: Piece, context: Context) -> Statement:
     """`create query NAME [using LANGUAGE] as ...`."""
-    keywords = re.match(_words("create", "query"), piece.text, _FLAGS)
+    keywords = _NAMED.match(piece.text)
     assert keywords is not None
     name, at = _take_name(piece, keywords.end(), "the query's name")
     language, named = None, piece.rest(0, f"query {name}")
-    using = re.compile(_words("using"), _FLAGS).match(piece.text, at)
+    using = _USING.match(piece.text, at)
     if using:
         word, after = _take_name(named, using.end(), "a language")
         language, at = _language(named, word, _skip(piece.text, using.end())), after
-    keyword = re.compile(_words("as"), _FLAGS).match(piece.text, at)
+    keyword = _AS.match(piece.text, at)
     if not keyword:
         expected = "'as'" if using else "'as' or 'using'"
         raise named.error(Rejected(f"expected {expected} and the query's text", at, syntax=True))
@@ -122,7 +128,7 @@ def _create_named(piece: Piece, context: Context) -> Statement:
 
 def _delete(piece: Piece, context: Context) -> Statement:
     """`delete NAME`, `drop query NAME`, and either `where name like PATTERN`."""
-    keywords = re.match(rf"{_words('drop', 'query')}|{_words('(?:delete|drop)')}", piece.text, _FLAGS)
+    keywords = _DROP.match(piece.text)
     assert keywords is not None
     like = _LIKE.match(piece.text, keywords.end())
     if like:
@@ -141,7 +147,7 @@ def _delete(piece: Piece, context: Context) -> Statement:
 
 def _create_feed(piece: Piece, context: Context) -> Statement:
     """`create feed NAME from ...`; it is remembered for its like."""
-    keywords = re.match(_words("create", "feed"), piece.text, _FLAGS)
+    keywords = _FEED.match(piece.text)
     assert keywords is not None
     name, _ = _take_name(piece, keywords.end(), "the feed's name")
     subject = piece.rest(0, f"feed {name}")
@@ -159,7 +165,7 @@ def _create_feed(piece: Piece, context: Context) -> Statement:
 
 def _replace_feed(piece: Piece, context: Context) -> Statement:
     """`create or replace feed NAME from ...`."""
-    keywords = re.match(_words("create", "or", "replace", "feed"), piece.text, _FLAGS)
+    keywords = _REPLACE.match(piece.text)
     name = _take_name(piece, keywords.end(), "the feed's name")[0] if keywords else ""
     subject = piece.rest(0, f"feed {name}") if name else piece
     from fishweir.languages.roses import language as roses
@@ -234,7 +240,8 @@ def _query(piece: Piece, at: int, name: str | None, language: Language, context:
             made = (to_statement(one, None, one.text, context.line, context.now) for one in query.before)
             context.earlier.extend(replace(one, derived=True) for one in made)
             return created
-        context.cache.keep(piece.text, replace(query, places=tuple(p.moved(at) for p in query.places)))  # type: ignore[arg-type]
+        moved = replace(query, places=tuple(p.moved(at) for p in query.places)) if query.places else query  # type: ignore[arg-type]
+        context.cache.keep(piece.text, moved)
         return created
 
     return _placed(body, statement)

@@ -8,7 +8,17 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from fishweir.cli import app
-from fishweir.papers.way import documents, growth, join_documents, join_work, latency, results, start, work
+from fishweir.papers.way import (
+    documents,
+    growth,
+    join_documents,
+    join_work,
+    latency,
+    registration,
+    results,
+    start,
+    work,
+)
 from fishweir.papers.way.part import Setting
 from fishweir.papers.way.run import run
 
@@ -84,6 +94,15 @@ def test_results_are_taken_in_each_way(tmp_path: Path) -> None:
     taken = {(f.results_of, f.taken): f.results for f in outcome.figures}
     assert taken["boxes", "to_arrow"] == taken["boxes", "one by one"] > 0
     assert taken["an SQL join", "to_arrow"] == taken["an SQL join", "one by one"] > 0
+
+
+def test_registration(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    sizes = {"registration": registration.Sizes(queries=40, among=60, rounds=1)}
+    outcome = run(registration.PART, tmp_path, Setting(session=spark, sizes=sizes), Console(quiet=True))
+    languages = len(registration.LANGUAGES) + 2
+    assert len([figure for figure in outcome.figures if figure.per_second]) == 4 * languages
+    assert {f.by: f.megabytes > 0 for f in outcome.figures if f.megabytes is not None}["driver"]
+    assert max(f.seconds for f in outcome.figures if f.seconds is not None) > 0
 
 
 def test_only_parts_that_there_are() -> None:

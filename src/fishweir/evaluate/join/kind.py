@@ -11,7 +11,19 @@ from typing import Any, TypeVar
 from fishweir.algebra.codec import from_json
 from fishweir.algebra.nodes import Constant
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.group import Bundle, Described, Explained, Group, Kind, Placed, QueryRow, Stage, State, Strategy
+from fishweir.evaluate.group import (
+    Bundle,
+    Described,
+    Drift,
+    Explained,
+    Group,
+    Kind,
+    Placed,
+    QueryRow,
+    Stage,
+    State,
+    Strategy,
+)
 from fishweir.evaluate.join.annotations.annotation_joins import AnnotationJoins
 from fishweir.evaluate.join.annotations.annotation_tables import annotations_from_arrays, build_annotations, side_rows
 from fishweir.evaluate.join.annotations.explain import describe_annotations, explain_annotation
@@ -20,7 +32,7 @@ from fishweir.evaluate.join.join_tables import JoinTable, build_joins, join_from
 from fishweir.evaluate.join.operators import EdgeSetJoins, JoinOperator, JoinsByRows, MultiwayJoins
 from fishweir.evaluate.join.query_tables import QueryTable, merge_tables
 from fishweir.evaluate.join.rows.row_joins import join_signature
-from fishweir.evaluate.join.shape_rule import cheaper_by_shape, known
+from fishweir.evaluate.join.shape_rule import cheaper_by_shape, edge_keys
 from fishweir.evaluate.join.shapes import ShapeJoins
 from fishweir.evaluate.join.stage import JoinStage
 from fishweir.evaluate.join.state import run_from_arrays
@@ -49,11 +61,11 @@ class JoinKind(Kind):
         merged = (merge_tables(tables, dropped) for tables in grouped.values())
         return [table for table in merged if table is not None]
 
-    def counted(self, group: QueryTable, statistics: Statistics) -> int | None:
+    def drift(self, group: QueryTable) -> Drift | None:
         """Values of the anchor, by which the rules choose between a shape's own hash join and edge sets."""
         if not isinstance(group, JoinTable) or not group.is_plain or len(group.template.edges) < 2:
             return None
-        return known(group, group.template.edges[group.anchor], statistics).count
+        return Drift(edge_keys(group, group.template.edges[group.anchor]))
 
     def read(self, header: Any, arrays: Mapping[str, Any]) -> Group:
         template = from_json(header[0])

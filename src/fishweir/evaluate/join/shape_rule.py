@@ -67,6 +67,11 @@ def _combinations(table: JoinTable, statistics: Statistics) -> float:
 
 def known(table: JoinTable, edge: Edge, statistics: Statistics) -> PathStatistics:
     """What is known of the more selective end of an edge."""
+    found = (statistics.get(key, PathStatistics()) for key in edge_keys(table, edge))
+    return max(found, key=lambda one: one.distinct)
+
+
+def edge_keys(table: JoinTable, edge: Edge) -> tuple[str, ...]:
+    """What the statistics have of either end of an edge."""
     sides = ((table.template.left, edge.left), (table.template.right, edge.right))
-    keys = (path_key(side.source, dotted(side.path(node))) for side, node in sides)
-    return max((statistics.get(key, PathStatistics()) for key in keys), key=lambda one: one.distinct)
+    return tuple(path_key(side.source, dotted(side.path(node))) for side, node in sides)

@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Protocol
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.group import Group, QueryRow, Strategy
+from fishweir.evaluate.group import QueryRow, Strategy
 from fishweir.evaluate.plan.pieces import Piece, PieceList, load_list, save_list
-from fishweir.evaluate.plan.rebuild import NONE, Here, Rebuilder, Work, names_of, write_piece
-from fishweir.evaluate.plan.registry import KINDS
+from fishweir.evaluate.plan.rebuild import NONE, Drifts, Here, Made, Rebuilder, Work, drifts_of, names_of, write_piece
 from fishweir.evaluate.plan.segments import (
     Segment,
     build_groups,
@@ -75,7 +74,8 @@ class Planner:
         self._list = folder / "current.json"
         self.current = load_list(self._list)
         self._under_way: Work | None = None
-        self._drifting: dict[str, dict[int, Group]] = {}
+        self._drifts: dict[str, Drifts] = {}
+        """By segment; a rebuilder looks at those that it has not written."""
         self._looked_at: dict[tuple[str, int], int] = {}
         self._failed: dict[tuple[str, ...], int] = {}
 
@@ -144,8 +144,11 @@ class Planner:
                 old = [read_segment(self.folder, piece.id) for piece in reversed(small)]
                 groups = merge_segments([*old, Segment("", groups)], self.registered.dropped(), statistics)
             into = Piece(after, upto, upto, 0, plan=self.current.name)
-            pieces = (*pieces, write_piece(self.folder, into, groups, statistics, self.asked))
+            written = write_piece(self.folder, into, groups, statistics, self.asked)
+            pieces = (*pieces, written)
         self.current = PieceList(max(upto, start), tuple(p for p in pieces if p.size), self.current.name)
+        if size:
+            self._keep_drifts(Made(written, drifts_of(groups)))
 
     def _ask(self, statistics: Statistics) -> None:
         """Rewrites the segments that were planned with other strategies requested; their groups stay."""
@@ -163,13 +166,23 @@ class Planner:
         if done is None:
             return
         self._under_way = None
-        if done.failed:
+        if done.made is None:
             ids = tuple(piece.id for piece in done.work.pieces)
             self._failed[ids] = self._failed.get(ids, 0) + 1
             self._looked_at |= {(ids[0], place): 0 for place in done.work.replanned}
             logger.error("segments %s could not be written anew: %s", ", ".join(ids), done.failed)
-        elif done.piece is not None:
-            self._replace(done.work.pieces, done.piece)
+            return
+        if done.made.piece != done.work.pieces[0]:
+            self._replace(done.work.pieces, done.made.piece)
+        self._keep_drifts(done.made)
+
+    def _keep_drifts(self, made: Made) -> None:
+        in_force, new = set(self.segments), made.piece.id not in self._drifts
+        self._drifts = {id: drifts for id, drifts in self._drifts.items() if id in in_force}
+        self._looked_at = {key: counted for key, counted in self._looked_at.items() if key[0] in in_force}
+        if new and made.piece.id in in_force:
+            self._drifts[made.piece.id] = made.drifts
+            self._looked_at |= {(made.piece.id, place): drift.then for place, drift in made.drifts.items()}
 
     def _replace(self, old: Sequence[Piece], new: Piece) -> None:
         self.current = self.current.with_pieces(old, new) or self.current
@@ -202,22 +215,16 @@ class Planner:
     def _replans(self, statistics: Statistics) -> Iterator[Work]:
         """A group is looked at whenever its source has been counted twice as far as the last time."""
         for piece in self.pieces:
+            drifts = self._drifts.get(piece.id)
+            if drifts is None:
+                yield Work((piece,), piece, NONE, {})
+                continue
             places = []
-            for index, group in self._groups(piece.id, statistics).items():
-                counted = KINDS[group.kind].counted(group, statistics) or 0
-                if counted >= max(2 * self._looked_at.get((piece.id, index), 0), 1):
-                    self._looked_at[piece.id, index] = counted
-                    places.append(index)
+            for place, drift in drifts.items():
+                counted = drift.counted(statistics)
+                if counted >= max(2 * self._looked_at[piece.id, place], 1):
+                    self._looked_at[piece.id, place] = counted
+                    places.append(place)
             if places:
                 into = replace(piece, revision=piece.revision + 1)
                 yield Work((piece,), into, NONE, dict(statistics), tuple(places))
-
-    def _groups(self, id: str, statistics: Statistics) -> dict[int, Group]:
-        """The groups of a segment whose plans may drift, by their places, read once."""
-        if id not in self._drifting:
-            groups = enumerate(read_segment(self.folder, id).groups)
-            self._drifting = {p.id: self._drifting[p.id] for p in self.pieces if p.id in self._drifting}
-            drifting = {i: group for i, group in groups if KINDS[group.kind].counted(group, statistics) is not None}
-            self._drifting[id] = drifting
-            self._looked_at |= {(id, i): KINDS[group.kind].counted_then(group) for i, group in drifting.items()}
-        return self._drifting[id]

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.group import Group, Strategy
+from fishweir.evaluate.group import Drift, Group, Strategy
 from fishweir.evaluate.plan.pieces import Piece
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.rules import choose_strategies
@@ -25,7 +25,7 @@ from fishweir.evaluate.statistics import Statistics
 @dataclass(frozen=True, eq=False)
 class Work:
     """Some neighbours that become `into`: merged without the dropped queries; or one of them, whose groups at the given
-    places are planned anew, if that pays."""
+    places are planned anew, if that pays; or one that is only looked at, into itself."""
 
     pieces: tuple[Piece, ...]
     into: Piece
@@ -34,16 +34,32 @@ class Work:
     replanned: tuple[int, ...] = ()
 
     @property
+    def looks(self) -> bool:
+        return self.pieces == (self.into,)
+
+    @property
     def size(self) -> int:
         return sum(piece.size for piece in self.pieces)
 
 
+Drifts = dict[int, Drift]
+"""What the plans of a segment's groups depend on, by their places; those that do not drift are not there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What came of some work: the piece in force then, which may be as it was, and what its plans depend on."""
+
+    piece: Piece
+    drifts: Drifts
+
+
 @dataclass(frozen=True, eq=False)
 class Done:
-    """Work with what came of it; `piece` is None where all stays as it is, `failed` says why it could not be done."""
+    """Work with what came of it; `failed` says why it could not be done."""
 
     work: Work
-    piece: Piece | None
+    made: Made | None
     failed: str = ""
 
 
@@ -81,19 +97,25 @@ class Here:
         """Nothing is left running."""
 
 
-def perform(folder: Path, work: Work, asked: Sequence[Strategy]) -> Piece | None:
-    """Writes the segment; None where the plans in force are good enough."""
+def perform(folder: Path, work: Work, asked: Sequence[Strategy]) -> Made:
+    """Writes the segment, unless the plans in force are good enough."""
     old = [read_segment(folder, piece.id) for piece in work.pieces]
+    if work.looks:
+        return Made(work.into, drifts_of(old[0].groups))
     if not work.replanned:
-        return write_piece(
-            folder, work.into, merge_segments(old, work.dropped, work.statistics), work.statistics, asked
-        )
+        groups = merge_segments(old, work.dropped, work.statistics)
+        return Made(write_piece(folder, work.into, groups, work.statistics, asked), drifts_of(groups))
     (segment,) = old
     better = {place: _better(segment, place, work.statistics) for place in work.replanned}
     groups = tuple(better.get(i) or group for i, group in enumerate(segment.groups))
     if any(better.values()) or _other_strategies(segment, work, asked):
-        return write_piece(folder, work.into, groups, work.statistics, asked)
-    return None
+        return Made(write_piece(folder, work.into, groups, work.statistics, asked), drifts_of(groups))
+    return Made(work.pieces[0], drifts_of(segment.groups))
+
+
+def drifts_of(groups: Sequence[Group]) -> Drifts:
+    drifts = ((place, KINDS[group.kind].drift(group)) for place, group in enumerate(groups))
+    return {place: drift for place, drift in drifts if drift is not None}
 
 
 def _other_strategies(segment: Segment, work: Work, asked: Sequence[Strategy]) -> bool:

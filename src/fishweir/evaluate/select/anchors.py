@@ -25,6 +25,7 @@ from fishweir.evaluate.statistics import EVERY_OPERATOR, PathStatistics, Statist
 MANY = 1_000
 """From so many queries of a template on, each may have an anchor of its own."""
 LOWER, UPPER = (">", ">="), ("<", "<=")
+_NOTHING = PathStatistics()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,18 @@ def choose_anchor(template: Template, columns: list[Column], statistics: Statist
     candidates = list(anchors(template))
     if not candidates:
         return Anchor(template.leaves[0], ())
+    if len(candidates) == 1:
+        return candidates[0]
     return min(candidates, key=lambda anchor: _rank(anchor, template, columns, statistics))
 
 
 def split_by_anchor(template: Template, columns: list[Column], statistics: Statistics) -> list[tuple[Anchor, Ints]]:
     """The anchors of many queries of one template, each with its queries by their places."""
     size, best = len(columns[0]) if columns else 0, choose_anchor(template, columns, statistics)
+    if size < MANY:
+        return [(best, np.arange(size))]
     rivals = [anchor for anchor in anchors(template) if _looks_alike(anchor, best, template)]
-    if size < MANY or len(rivals) < 2:
+    if len(rivals) < 2:
         return [(best, np.arange(size))]
     shares = _shares(template, rivals, columns, statistics)
     choice = np.argmin(shares, axis=0)
@@ -112,7 +117,9 @@ def _partner(i: int, lower: ConstantCondition, template: Template) -> int | None
 
 def selectivity(anchor: Anchor, template: Template, columns: list[Column], statistics: Statistics) -> float:
     """The share of values that fire an average query of the group; ties go to the first."""
-    known = statistics.get(path_key(template.source, dotted(template.path(anchor.node))), PathStatistics())
+    known = _NOTHING
+    if statistics:
+        known = statistics.get(path_key(template.source, dotted(template.path(anchor.node))), _NOTHING)
     operators = [template.constants[i].op for i in anchor.conditions]
     kind = "range" if len(operators) == 2 else operators[0]
     on_texts = None if len(operators) == 2 else find_condition(kind)

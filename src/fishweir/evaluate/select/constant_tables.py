@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from fishweir.algebra.codec import to_json
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template
 from fishweir.evaluate.arrays import Column, Ints, take
@@ -38,7 +37,14 @@ class Table:
     numbers: Ints
     columns: tuple[Column, ...]
     rows: Ints | None
-    index: Index
+    built: Index | None = None
+    """Small tables are mostly twigs, which need no index: it is made when it is first looked up."""
+
+    @cached_property
+    def index(self) -> Index:
+        if self.built is not None:
+            return self.built
+        return _index(self.template, self.anchor, self.columns, len(self.numbers))[1]
 
     @property
     def residual(self) -> tuple[int, ...]:
@@ -58,7 +64,7 @@ class Table:
         return self.own_paths if self.source in sources else {}
 
     def header(self) -> Any:
-        return [to_json(self.template), self.anchor.node, self.anchor.conditions]
+        return [self.template, self.anchor.node, self.anchor.conditions]
 
     def arrays(self) -> dict[str, Any]:
         return table_arrays(self)
@@ -101,6 +107,8 @@ def template_paths(template: Template) -> dict[Path, bool]:
 
 def build_table(template: Template, anchor: Anchor, numbers: Ints, columns: Sequence[Column]) -> Table:
     """Sorts the queries by the anchor's constants; `numbers` and `columns` are in registration order."""
+    if len(numbers) == 1 and len(anchor.conditions) < 2:
+        return Table(template, anchor, numbers, tuple(columns), None)
     ordered = _order(template, anchor, columns, len(numbers))
     numbers, columns = numbers[ordered], tuple(take(column, ordered) for column in columns)
     rows, index = _index(template, anchor, columns, len(numbers))
@@ -154,6 +162,8 @@ INDEX_ARRAYS: dict[type, tuple[str, ...]] = {
 
 def table_arrays(table: Table) -> dict[str, Any]:
     arrays = {f"column{i}": column for i, column in enumerate(table.columns)}
+    if table.built is None:
+        return {"numbers": table.numbers, **arrays}
     source = table.index.words if isinstance(table.index, Words) else table.index
     index = {f"index.{name}": getattr(source, name) for name in INDEX_ARRAYS.get(type(source), ())}
     if isinstance(table.index, Words):
@@ -165,14 +175,10 @@ def table_arrays(table: Table) -> dict[str, Any]:
 def table_from_arrays(template: Template, anchor: Anchor, arrays: Mapping[str, Any]) -> Table:
     columns = tuple(arrays[f"column{i}"] for i in range(len(template.types)))
     picked = [template.constants[i] for i in anchor.conditions]
-    index: Index
-    if not picked:
-        index = Everything(len(arrays["numbers"]))
-    elif len(picked) == 2:
+    index: Index | None = None
+    if len(picked) == 2:
         index = Interval(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Interval]}, part=picked[0].part)
     elif "index.hashes" in arrays:
         equal = Equal(**{name: arrays[f"index.{name}"] for name in INDEX_ARRAYS[Equal]})
         index = Words(equal, arrays["index.exact"]) if "index.exact" in arrays else equal
-    else:
-        index = index_for(picked[0].op, picked[0].type, picked[0].part, columns[picked[0].slot])
     return Table(template, anchor, arrays["numbers"], columns, arrays.get("rows"), index)

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from fishweir.algebra.nodes import Constant, Source
+from fishweir.algebra.normal import dotted
 from fishweir.algebra.predicates import Predicate
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.group import Bundle, Described, Explained, Group, Kind, Placed, QueryRow, Stage, Strategy
+from fishweir.evaluate.group import Bundle, Described, Drift, Explained, Group, Kind, Placed, QueryRow, Stage, Strategy
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.explain import describe_filters, explain_filters
-from fishweir.evaluate.select.filter_plan import build_filters, merge_filters, replanned, seen
+from fishweir.evaluate.select.filter_plan import build_filters, merge_filters, replanned
 from fishweir.evaluate.select.filters import FilterTable, filters_from_arrays, match_filters
 from fishweir.evaluate.select.kind import SelectionStage
-from fishweir.evaluate.statistics import Statistics
+from fishweir.evaluate.statistics import Statistics, path_key
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 
@@ -48,11 +49,8 @@ class Filters(Kind):
     def stage(self, operators: Sequence[Any]) -> Stage:
         return SelectionStage(operators)
 
-    def counted(self, group: FilterTable, statistics: Statistics) -> int | None:
-        return seen(group.source, group.groups, statistics)
-
-    def counted_then(self, group: FilterTable) -> int:
-        return group.seen
+    def drift(self, group: FilterTable) -> Drift:
+        return Drift(tuple(path_key(group.source, dotted(one.signature.path)) for one in group.groups), group.seen)
 
     def replanned(self, group: FilterTable, statistics: Statistics) -> Group | None:
         return replanned(group, statistics)

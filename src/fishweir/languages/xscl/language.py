@@ -21,6 +21,7 @@ from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.schedule import ScheduleTransformer, plain
 from fishweir.languages.times import UNITS, BadTime, parse_window
 from fishweir.languages.xscl.binding import bind_selection
+from fishweir.languages.xscl.plain import scan_query
 from fishweir.languages.xscl.syntax import (
     BlockSyntax,
     CallSyntax,
@@ -196,6 +197,10 @@ GRAMMAR = Grammar("xscl/xscl.lark", XsclTransformer())
 
 def parse_query(piece: Piece) -> ParsedQuery:
     """A query from its select clause to its schedule; Rejected with the place where it does not parse or bind."""
+    return scan_query(piece) or parse_by_grammar(piece)
+
+
+def parse_by_grammar(piece: Piece) -> ParsedQuery:
     query: QuerySyntax = GRAMMAR.parse(piece)
     if ":" in piece.text:
         query = with_namespaces(query, query.namespaces)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fishweir.papers.way import documents, growth, join_documents, latency, results, start
+from fishweir.papers.way import documents, growth, join_documents, latency, registration, results, start
 from fishweir.papers.way.part import Part
 
 PARTS: tuple[Part, ...] = (
@@ -11,5 +11,6 @@ PARTS: tuple[Part, ...] = (
     *join_documents.PARTS,
     *growth.PARTS,
     results.PART,
+    registration.PART,
     start.PART,
 )

@@ -1,0 +1,170 @@
+"""Part `registration`: how many queries a second are registered and dropped, and how soon one more takes effect.
+
+Rates are of processor time, in a process that has registered before, segments written. Each language registers the
+same number of queries by `register_many` and by one script. Distinct paths are drawn, no two alike. One more query
+among many is timed from the call that registers it until its action has been called with a document that was published
+right behind it, through the job on Spark; then the private memory of all processes is read.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fishweir.delivery.parcels import Forward, Parcel
+from fishweir.engine.weir import Weir
+from fishweir.papers.experiment.figures import Target
+from fishweir.papers.way.part import Measured, Part, Setting, home_folder, running
+from fishweir.papers.way.registered import LANGUAGES, SETUP, distinct_paths
+from fishweir.papers.way.work import STREAM, TEXT
+
+WARM = 1_000
+PATIENCE = 60.0
+"""Seconds after which an action is taken not to be called."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    queries: int
+    among: int
+    rounds: int
+
+
+WHOLE, QUICK = Sizes(20_000, 1_000_000, 10), Sizes(1_200, 2_000, 2)
+
+
+@dataclass(frozen=True)
+class Figure:
+    measured: str
+    by: str
+    queries: int
+    per_second: float | None = None
+    seconds: float | None = None
+    megabytes: float | None = None
+
+    def point(self) -> tuple[str, float, float | None]:
+        return f"{self.measured}, {self.by}", self.queries, self.per_second
+
+
+def measure(setting: Setting) -> Measured:
+    sizes: Sizes = setting.sizes_of("registration", WHOLE, QUICK)
+    figures: list[Figure] = []
+    for language, template, row in LANGUAGES:
+        setting.say(f"{language}, {sizes.queries:,} queries")
+        rows = [{"name": f"q{i}", **row(i)} for i in range(sizes.queries)]
+        figures += rates(language, template, rows)
+    for kind in ("paths", "paths with predicates"):
+        setting.say(f"{sizes.queries:,} distinct {kind}")
+        drawn = distinct_paths(sizes.queries, predicates=kind != "paths")
+        rows = [{"name": f"q{i}", "path": path} for i, path in enumerate(drawn)]
+        figures += rates(f"distinct {kind}", "create query $name as S$path", rows)
+    figures += one_more(setting, sizes)
+    return Measured(figures, targets(figures))
+
+
+def rates(name: str, template: str, rows: list[dict[str, Any]]) -> Iterator[Figure]:
+    """By `register_many` and by a script; dropped by name and by pattern."""
+    script = ";\n".join(rendered(template, row) for row in rows)
+    with home_folder() as folder, Weir(folder) as weir:
+        weir.execute(SETUP)
+        weir.register_many(template, [{**row, "name": f"w{row['name']}"} for row in rows[:WARM]])
+        calls: list[tuple[str, Callable[[], Any]]] = [
+            ("register_many", lambda: weir.register_many(template, rows)),
+            ("drop_many", lambda: weir.drop_many([row["name"] for row in rows])),
+            ("script", lambda: weir.execute(script)),
+            ("drop where name like", lambda: weir.execute("drop where name like 'q%'")),
+        ]
+        for by, call in calls:
+            gc.collect()
+            began = time.process_time()
+            call()
+            yield Figure(name, by, len(rows), len(rows) / (time.process_time() - began))
+            there = len(weir.catalog.names())
+            assert there == min(WARM, len(rows)) + (0 if "drop" in by else len(rows)), f"{by} of {name}: {there}"
+
+
+def rendered(template: str, row: dict[str, Any]) -> str:
+    from fishweir.languages.bulk import render_rows
+
+    return next(iter(render_rows(template, [row])))
+
+
+def one_more(setting: Setting, sizes: Sizes) -> Iterator[Figure]:
+    called = threading.Event()
+
+    class Ping(Forward):
+        def deliver(self, results: Parcel) -> None:
+            called.set()
+
+    setting.say(f"one more query among {sizes.among:,}")
+    with running(setting.spark, TEXT, sizes.among, 200) as weir:
+        weir.register_action("ping", Ping)
+        calls, waited = list[float](), list[float]()
+        for i in range(sizes.rounds):
+            called.clear()
+            began = time.perf_counter()
+            weir.execute(f"create query more{i} as select title from {STREAM} where title contains 'more{i}' do ping")
+            calls.append(time.perf_counter() - began)
+            weir.publish(STREAM, [f"<item><title>more{i} w1</title></item>"])
+            if not called.wait(PATIENCE):
+                raise RuntimeError("the action of a new query was not called")
+            waited.append(time.perf_counter() - began)
+        for what, taken in (("the call", calls), ("until its action", waited)):
+            yield Figure(f"one more query, {what}", "median", sizes.among, seconds=statistics.median(taken))
+            yield Figure(f"one more query, {what}", "longest", sizes.among, seconds=max(taken))
+        yield Figure("private memory", "driver", sizes.among, megabytes=private(os.getpid()))
+        others = [private(process) for process in workers(os.getpid())]
+        yield Figure("private memory", "largest other Python process", sizes.among, megabytes=max(others, default=0.0))
+
+
+def private(process: int) -> float:
+    """Megabytes of memory that a process shares with no other."""
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
+
+
+def workers(process: int) -> list[int]:
+    """The Python processes below a process."""
+    found, below = list[int](), [process]
+    children: dict[int, list[int]] = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(place.name))
+        except OSError:
+            continue  # it has ended
+    while below:
+        below = [child for parent in below for child in children.get(parent, ())]
+        found += [child for child in below if "python" in _command(child)]
+    return found
+
+
+def _command(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/comm").read_text()
+    except OSError:
+        return ""
+
+
+def targets(figures: list[Figure]) -> list[Target]:
+    found = []
+    for figure in figures:
+        if figure.per_second is not None:
+            least = 10_000 if figure.measured.startswith("distinct") and "drop" not in figure.by else 20_000
+            name = f"{figure.measured} by {figure.by}: {least:,} a second"
+            found.append(Target(name, f"{figure.per_second:,.0f}", figure.per_second >= least))
+        elif figure.seconds is not None and figure.measured.endswith("action") and figure.by == "longest":
+            found.append(Target(f"{figure.measured}: within 0.5 s", f"{figure.seconds:.2f} s", figure.seconds <= 0.5))
+        elif figure.by == "driver" and figure.megabytes is not None:
+            found.append(Target("driver: under 1 GB", f"{figure.megabytes:.0f} MB", figure.megabytes < 1024))
+    return found
+
+
+PART = Part("registration", "Registration", measure)
