@@ -7,7 +7,7 @@ word is passed over; another definition under a taken name is an error.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count, repeat
 from json.encoder import encode_basestring_ascii
 from operator import itemgetter

@@ -262,7 +262,7 @@ class Catalog:
     def _increments(self) -> Increments:
         from fishweir.catalog.increments import Increments  # late: who registers needs no arrays
 
-        return Increments(self.engine, self.version)
+        return Increments(self.engine)
 
     def tombstones(self) -> Tombstones:
         """The dropped queries; only those are read that were dropped since the last call."""
