@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fishweir.evaluate.arrays import Ints
 from fishweir.intake.log import StreamLog
 from fishweir.pipeline.cuts import NO_CUTS, Cuts
+from fishweir.pipeline.document_columns import DocumentColumns
 from fishweir.pipeline.expand import Entries
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.outputs import Constructed, ResultDocuments, constructed, is_bound_when_read
@@ -96,13 +97,22 @@ class Block:
         return [self.documents[place] for place in self.places(entry)]
 
     @cached_property
-    def documents(self) -> dict[Place, TakenDocument]:
-        """All documents of its results."""
+    def columns(self) -> DocumentColumns:
+        """All documents of its results, in columns."""
+        return DocumentColumns(self.log, self._all_places)
+
+    @cached_property
+    def _all_places(self) -> Ints:
         own = self.own[self.at]
         each = self.each[self.at]
         others = np.stack([self.other_streams[self.at], self.others], axis=1)[each]
         together = [place for at in np.flatnonzero(~self.each & self._has_others) for place in self._together(int(at))]
-        found = np.concatenate([own, others, np.array(together, np.int64).reshape(-1, 2)])
+        return np.concatenate([own, others, np.array(together, np.int64).reshape(-1, 2)])
+
+    @cached_property
+    def documents(self) -> dict[Place, TakenDocument]:
+        """All documents of its results, one by one."""
+        found = self._all_places
         documents: dict[Place, TakenDocument] = {}
         for stream in np.unique(found[:, 0]).tolist():
             numbers = np.unique(found[found[:, 0] == stream, 1])

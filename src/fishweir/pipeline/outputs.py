@@ -17,13 +17,12 @@ from lxml import etree
 from fishweir.algebra.alternatives import ABSENT, output_places, steps_of
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.construct import construct, element_text, joined_columns, select_columns, value_of
-from fishweir.algebra.documents import ATTRIBUTE, attribute_at, attribute_id
 from fishweir.algebra.feeds import WHOLE, Selection
 from fishweir.algebra.joins import to_join
-from fishweir.algebra.nodes import Constant, Output, Shape, Step
+from fishweir.algebra.nodes import Constant, Output, Shape
 from fishweir.algebra.return_paths import Bound
 from fishweir.pipeline.rebinding import join_bindings, nodes_of
-from fishweir.pipeline.taken import TakenDocument
+from fishweir.pipeline.taken import TakenDocument, bind
 from fishweir.shedding.reduced import Cut
 
 Bindings = dict[str, dict[str, Any]]
@@ -69,16 +68,6 @@ def _bound(
         if name[0] != "_":
             bindings[name] = {"document": documents[side].id, "node": shown, "value": value_of(bound[name])}
     return bindings, construct(output, bound)
-
-
-def bind(document: TakenDocument, step: Step, position: int) -> tuple[Bound, int | str]:
-    """What a variable at a step is bound to by a node's number, and the id that results show."""
-    number = position % ATTRIBUTE
-    element = document.nodes[number]
-    if not step.is_attribute:
-        return (element, None), number
-    attribute = attribute_at(element, step.name, position)
-    return (element, attribute), attribute_id(number, attribute, position // ATTRIBUTE)
 
 
 def _places(shape: Shape, constants: Sequence[Constant], found: ResultDocuments) -> list[Mapping[str, int]]:

@@ -11,7 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fishweir.algebra.documents import Element, elements, parse_document, tuple_to_document
+from fishweir.algebra.documents import (
+    ATTRIBUTE,
+    Element,
+    attribute_at,
+    attribute_id,
+    elements,
+    parse_document,
+    tuple_to_document,
+)
+from fishweir.algebra.nodes import Step
+from fishweir.algebra.return_paths import Bound
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.join.state import origin_of
 from fishweir.intake.log import StreamLog
@@ -39,6 +49,16 @@ class TakenDocument:
         return list(elements(parse_document(self.body or b"", comments=True)))
 
 
+def bind(document: TakenDocument, step: Step, position: int) -> tuple[Bound, int | str]:
+    """What a variable at a step is bound to by a node's number, and the id that results show."""
+    number = position % ATTRIBUTE
+    element = document.nodes[number]
+    if not step.is_attribute:
+        return (element, None), number
+    attribute = attribute_at(element, step.name, position)
+    return (element, attribute), attribute_id(number, attribute, position // ATTRIBUTE)
+
+
 def take_document(home: Home, stream: int, number: int) -> TakenDocument:
     """A document by its stream and its number there; the last ones are remembered."""
     return _taken_from(open_log(home.streams, stream), stream, number)
@@ -53,7 +73,7 @@ def taken_of(log: StreamLog, stream: int, numbers: Ints) -> list[TakenDocument]:
     """Documents whose numbers ascend, read together."""
     names = [name for name, _ in log.stream.columns]
     columns = ["context", "origin", "problem", "body", *map(column_name, names)]
-    found = _entries(log, numbers, [name for name in columns if name in log.schema.names])
+    found = entries_of(log, numbers, [name for name in columns if name in log.schema.names])
     ids = ids_of(log, numbers).to_pylist()
     context, origin, problem, body = (_listed(found, name) for name in columns[:4])
     rows = zip(*(_listed(found, column_name(name)) for name in names), strict=True) if names else ((),) * len(numbers)
@@ -77,7 +97,7 @@ def _listed(found: pa.Table, name: str) -> list[Any]:
 
 def ids_of(log: StreamLog, numbers: Ints) -> pa.StringArray:
     """The ids of documents whose numbers ascend; nothing else of them is read."""
-    given = _entries(log, numbers, ["id"]).column("id").combine_chunks()
+    given = entries_of(log, numbers, ["id"]).column("id").combine_chunks()
     counted = pc.binary_join_element_wise(f"{log.stream.name}-", pc.cast(pa.array(numbers), pa.string()), "")
     return counted if given.null_count == len(given) else pc.if_else(_is_given(given), given, counted)
 
@@ -88,11 +108,11 @@ def _is_given(ids: pa.Array) -> pa.Array:
 
 def values_of(log: StreamLog, numbers: Ints, columns: Sequence[str]) -> dict[str, pa.Array]:
     """Columns of tuples whose numbers ascend."""
-    found = _entries(log, numbers, [column_name(name) for name in columns])
+    found = entries_of(log, numbers, [column_name(name) for name in columns])
     return {name: found.column(column_name(name)).combine_chunks() for name in columns}
 
 
-def _entries(log: StreamLog, numbers: Ints, names: list[str]) -> pa.Table:
+def entries_of(log: StreamLog, numbers: Ints, names: list[str]) -> pa.Table:
     """Some columns of entries whose numbers ascend, segment by segment."""
     parts = []
     at = 0

@@ -1,7 +1,7 @@
 """Markup, compiled: a subtree of an ordinary document (check_kernels.py) as libxml2 writes it.
 
-Characters are escaped in its way, an element without content is `<a/>`, declarations come before attributes, and those of
-the elements above are added to the node's own. What libxml2 may write otherwise (processing instructions, a default
+Characters are escaped in its way, an element without content is `<a/>`, declarations come before attributes, and those
+of the elements above are added to the node's own. What libxml2 may write otherwise (processing instructions, a default
 namespace that is taken back) is refused, and left to it.
 """
 
@@ -318,7 +318,7 @@ def write_markup(
             at = _copy(data, began, tag[0], into, at)
             for k in range(tag[1]):
                 if is_declaration(data, found[k, 0], found[k, 1]):
-                    if content and level == 0 or found[k, 2] == found[k, 3]:
+                    if (content and level == 0) or found[k, 2] == found[k, 3]:
                         return REFUSED
                     at = _write_attribute(data, found, k, into, at)
             if level == 0 and above > 0:

@@ -1,7 +1,7 @@
 """Nodes of many documents as results show them, without a tree of any.
 
-In: bodies of documents as they came, and nodes by document and preorder position. Out: a text for each node, and which of
-them are left to libxml2: those of documents that are not ordinary (checking.py), and the few that the kernels refuse.
+In: bodies of documents as they came, and nodes by document and preorder position. Out: a text for each node, and which
+of them are left to libxml2: those of documents that are not ordinary (checking.py), and the few that kernels refuse.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Bodies:
     ordinary: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, bodies: pa.LargeBinaryArray) -> Bodies:
+    def of(cls, bodies: pa.LargeBinaryArray, ordinary: NDArray[np.bool_] | None = None) -> Bodies:
         """Those of some entries of a log, which are not copied; what has no body is not ordinary."""
         _, offsets, held = bodies.buffers()
         bounds = np.frombuffer(offsets, np.int64)[bodies.offset : bodies.offset + len(bodies) + 1].copy()
         data = np.frombuffer(held if held is not None else b"", np.uint8)
         data.setflags(write=False)  # as those of bytes: one type of the kernels is enough
-        return cls(data, bounds, check(data, bounds))
+        return cls(data, bounds, check(data, bounds) if ordinary is None else ordinary)
 
     def take(self, documents: Ints, positions: Ints, what: int, attribute: str = "") -> Taken:
         """What is asked for (subtree_kernels.py) of nodes that ascend by document and position."""
@@ -56,7 +56,13 @@ class Bodies:
         return texts, refused
 
     def _taken(
-        self, documents: Ints, positions: Ints, what: int, name: NDArray[np.uint8], ends: Ints, refused: NDArray[np.bool_]
+        self,
+        documents: Ints,
+        positions: Ints,
+        what: int,
+        name: NDArray[np.uint8],
+        ends: Ints,
+        refused: NDArray[np.bool_],
     ) -> NDArray[np.uint8]:
         found, declared = (np.empty((size + 2, 4), np.int64) for size in (MOST_ATTRIBUTES, MOST_DECLARATIONS))
         shown = np.empty((MOST_DECLARATIONS + MOST_ATTRIBUTES, 2), np.int64)
