@@ -1,8 +1,8 @@
 """Documents of results in columns: ids, bodies, and what nodes show, read for many documents together.
 
 In: streams and numbers of documents. Out: columns of texts, one for each document or node asked for. Ordinary documents
-are read by one compiled pass and have no tree. What is left, those that only libxml2 reads and tuples seen as documents,
-is taken one by one (taken.py), with the same answers.
+are read by one compiled pass and have no tree. What is left, those that only libxml2 reads and tuples seen as
+documents, is taken one by one (taken.py), with the same answers.
 """
 
 from __future__ import annotations

@@ -96,8 +96,8 @@ def take_nodes(
     node: int,
     at: int,
 ) -> int:
-    """Writes what is asked for of the nodes from `node` on, from `at` on. Gives the node that it stopped in front of: one
-    that there is no room for, or none. Nodes ascend by document and position, so a document is passed once."""
+    """Writes what is asked for of the nodes from `node` on, from `at` on. Gives the node that it stopped in front of:
+    one that there is no room for, or none. Nodes ascend by document and position, so a document is passed once."""
     document, i, stop, depth, position, count = -1, 0, 0, 0, -1, 0
     while node < len(documents):
         if documents[node] != document:
