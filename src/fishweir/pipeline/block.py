@@ -69,6 +69,18 @@ class Block:
         found = pc.equal(pc.list_element(self.rows.column("order").combine_chunks(), 0), 1).fill_null(False)
         return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
 
+    def sides(self, entries: Ints) -> list[Ints] | None:
+        """For each side stream and number of each entry's document; None where entries differ in their sides."""
+        rows = self.at[entries]
+        own = self.own[rows]
+        if self.alone[rows].all():
+            return [own]
+        if not self.each[rows].all():
+            return None
+        is_second = (self.rows.column("side").to_numpy()[rows] == 1)[:, None]
+        other = np.stack([self.other_streams[rows], self.others[entries]], axis=1)
+        return [np.where(is_second, other, own), np.where(is_second, own, other)]
+
     def listed(self, column: str) -> list[Any]:
         """A column of the rows, as Python has it."""
         if column not in self._lists:
@@ -135,13 +147,16 @@ class Block:
         ids = [sides[side].id for side in self.listed("order")[at] or range(len(sides))]
         return ids, sides[0].origin if len(sides) == 1 else None
 
-    def made(self, entry: int, query: QueryLike, taken: list[TakenDocument]) -> list[Constructed]:
-        """What a query shows of the entry."""
+    def made(
+        self, entry: int, query: QueryLike, taken: list[TakenDocument], bound: Sequence[int] | None = None
+    ) -> list[Constructed]:
+        """What a query shows of the entry; `bound` are its nodes, where they are known though its row has none."""
         at = int(self.at[entry])
+        nodes = self.listed("nodes")[at]
         collected: list[tuple[int, TakenDocument]] = []
         if (joins := self.listed("joins")[at]) is not None:
             taken, collected = taken[:1], list(zip(joins, taken[1:], strict=True))
-        found = ResultDocuments(taken, self.listed("nodes")[at], collected, self.cut(entry, query))
+        found = ResultDocuments(taken, bound if nodes is None else nodes, collected, self.cut(entry, query))
         return constructed(query.shape, query.constants, found)
 
     def cut(self, entry: int, query: QueryLike) -> Cut | None:

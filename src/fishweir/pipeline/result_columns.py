@@ -84,7 +84,7 @@ def to_record_batch(batch: ResultBatch) -> pa.RecordBatch:
 
 
 def _shown(block: Block, query: QueryLike, entries: Ints) -> Shown:
-    sides = None if block.has_cuts(entries) else _sides(block, entries)
+    sides = None if block.has_cuts(entries) else block.sides(entries)
     found = None if sides is None else _in_columns(block, query.shape, entries, sides)
     return found or _one_by_one(block, query, entries)
 
@@ -165,19 +165,6 @@ def _nodes(block: Block, shape: Any, entries: Ints, sides: list[Ints]) -> Ints |
         rest = np.flatnonzero(~given)
         found[rest] = bound_once(shape, block.columns, [side[rest] for side in sides])
     return found
-
-
-def _sides(block: Block, entries: Ints) -> list[Ints] | None:
-    """For each side stream and number of each entry's document; None where entries differ in their sides."""
-    rows = block.at[entries]
-    own = block.own[rows]
-    if block.alone[rows].all():
-        return [own]
-    if not block.each[rows].all():
-        return None
-    is_second = (block.rows.column("side").to_numpy()[rows] == 1)[:, None]
-    other = np.stack([block.other_streams[rows], block.others[entries]], axis=1)
-    return [np.where(is_second, other, own), np.where(is_second, own, other)]
 
 
 def _streams(sides: list[Ints]) -> list[int] | None:

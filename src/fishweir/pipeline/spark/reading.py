@@ -38,23 +38,23 @@ class SparkReading:
     """Where tasks can leave what they read."""
 
     def to_spark(self) -> DataFrame:
-        lacking = self._may_lack
+        lacking, read = self._may_lack, self.read
         schema = SCHEMA.append(LEFT_OUT) if lacking else SCHEMA
 
         def batches(part: Part) -> Iterator[pa.RecordBatch]:
-            return (_as(schema, to_record_batch(batch)) for batch in self.read(part))
+            return (_as(schema, to_record_batch(batch)) for batch in read(part))
 
         return self._in_tasks(batches, f"{COLUMNS}, left_out array<string>" if lacking else COLUMNS)
 
     def to_arrow(self) -> pa.Table | None:
         if self._may_lack or sum(commit.matches / share.count for part in self.parts for commit, share in part) < MANY:
             return None
-        folder = self.folder / f"reading-{uuid.uuid4().hex}"
+        folder, read = self.folder / f"reading-{uuid.uuid4().hex}", self.read
 
         def written(part: Part) -> Iterator[pa.RecordBatch]:
             path = folder / f"{uuid.uuid4().hex}.arrow"
             with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, SCHEMA) as writer:
-                for batch in self.read(part):
+                for batch in read(part):
                     writer.write_batch(to_record_batch(batch))
             yield pa.record_batch({"path": [str(path)]})
 
