@@ -16,6 +16,7 @@ from fishweir.engine.weir import Weir
 from fishweir.evaluate.plan.plan import forget_plans
 from fishweir.intake.log import _open_segment
 from fishweir.pipeline.states import _states
+from fishweir.pipeline.writer import forget_sets
 
 DATA = Path(os.environ.get("FISHWEIR_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -61,14 +62,21 @@ def pytest_unconfigure() -> None:
         record()
 
 
+left_open = 0
+"""How many files were open after they were closed last: what cannot be closed is not tried again at each test."""
+
+
 @pytest.fixture(autouse=True)
 def few_open_files() -> None:
     """Files of earlier homes are mapped by what is kept per process; Spark's callbacks need numbers below 1,024."""
-    if OPEN_FILES.exists() and len(os.listdir(OPEN_FILES)) > 400:
+    global left_open
+    if OPEN_FILES.exists() and len(os.listdir(OPEN_FILES)) > max(400, left_open + 100):
         forget_plans()
+        forget_sets()
         for kept in (_states, _open_segment):
             kept.cache_clear()
         gc.collect()
+        left_open = len(os.listdir(OPEN_FILES))
 
 
 @pytest.fixture(scope="session")

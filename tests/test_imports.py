@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,6 +94,7 @@ def imported_modules(source: str, package: list[str]) -> set[str]:
     return found
 
 
+@cache
 def imports_of(file: Path) -> set[str]:
     package = ["fishweir", *file.relative_to(ROOT).parent.parts]
     return imported_modules(file.read_text(encoding="utf-8"), package)
@@ -108,8 +111,15 @@ def is_ours(module: str) -> bool:
     return module.split(".")[0] == "fishweir"
 
 
-def named(file: Path) -> str:
-    return file.relative_to(ROOT).as_posix()
+def faults(files: Iterable[Path], wrong: Callable[[Path], Any]) -> dict[str, Any]:
+    """What is wrong with each file; those with nothing wrong are not among them."""
+    found = {file.relative_to(ROOT).as_posix(): wrong(file) for file in files}
+    return {name: what for name, what in found.items() if what}
+
+
+def files_of(keep: Callable[[str], bool]) -> list[Path]:
+    """The files of some parts."""
+    return [file for file in FILES if keep(unit_of(file))]
 
 
 def test_finds_imports_of_every_form() -> None:
@@ -140,23 +150,25 @@ def test_every_part_has_its_place() -> None:
     assert not unplaced, f"say in STAGES what {sorted(unplaced)} may import"
 
 
-@pytest.mark.parametrize("file", [f for f in FILES if unit_of(f) in STAGES], ids=named)
-def test_imports_go_towards_the_algebra(file: Path) -> None:
-    unit = unit_of(file)
-    wrong = units_imported(imports_of(file)) - STAGES[unit] - LEAVES - {unit}
-    assert not wrong, f"{unit} must not import {sorted(wrong)}"
+def test_imports_go_towards_the_algebra() -> None:
+    def forbidden(file: Path) -> set[str]:
+        unit = unit_of(file)
+        return units_imported(imports_of(file)) - STAGES[unit] - LEAVES - {unit}
+
+    assert faults(files_of(lambda unit: unit in STAGES), forbidden) == {}
 
 
-@pytest.mark.parametrize("file", [f for f in FILES if unit_of(f) != "pipeline"], ids=named)
-def test_only_the_pipeline_imports_spark(file: Path) -> None:
-    spark = {module for module in imports_of(file) if module.split(".")[0] in {"pyspark", "py4j"}}
-    assert not spark, f"only pipeline/ imports Spark, not {sorted(spark)}"
+def imported_of(file: Path, packages: Collection[str]) -> set[str]:
+    return {module for module in imports_of(file) if module.split(".")[0] in packages}
 
 
-@pytest.mark.parametrize("file", [f for f in FILES if unit_of(f) != "papers"], ids=named)
-def test_only_the_papers_import_the_bench_extra(file: Path) -> None:
-    extra = {module for module in imports_of(file) if module.split(".")[0] in EXTRA}
-    assert not extra, f"only papers/ imports what the extra brings, not {sorted(extra)}"
+def test_only_the_pipeline_imports_spark() -> None:
+    others = files_of(lambda unit: unit != "pipeline")
+    assert faults(others, lambda file: imported_of(file, {"pyspark", "py4j"})) == {}
+
+
+def test_only_the_papers_import_the_bench_extra() -> None:
+    assert faults(files_of(lambda unit: unit != "papers"), lambda file: imported_of(file, EXTRA)) == {}
 
 
 @pytest.mark.parametrize("arguments", ["--help", "bench --help"])
@@ -189,18 +201,18 @@ print(*sys.modules, sep="\\n", file=sys.stderr)
     assert not loaded & {"numpy", "pyarrow", "numba", "pandas", "pyspark", "sqlglot", "httpx", "pydantic", "rich"}
 
 
-@pytest.mark.parametrize("file", FILES, ids=named)
-def test_no_file_is_too_long(file: Path) -> None:
-    length = len(file.read_text(encoding="utf-8").splitlines())
-    assert length <= LONGEST_FILE, f"{length} lines: past {LONGEST_FILE} a file wants to be a folder"
+def test_no_file_is_too_long() -> None:
+    lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in FILES}
+    assert faults(FILES, lambda file: lines[file] > LONGEST_FILE) == {}, "a file that long should be a folder"
 
 
-@pytest.mark.parametrize("file", [f for f in FILES if unit_of(f) == "evaluate" and f.stem != "__init__"], ids=named)
-def test_the_evaluator_has_an_order(file: Path) -> None:
-    part = file.relative_to(ROOT).parts[1].removesuffix(".py")
-    modules = (module.split(".") for module in imports_of(file) if module.startswith("fishweir.evaluate."))
-    wrong = {module[2] for module in modules} - EVALUATOR[part] - {part}
-    assert not wrong, f"evaluate/{part} must not import {sorted(wrong)}"
+def test_the_evaluator_has_an_order() -> None:
+    def forbidden(file: Path) -> set[str]:
+        part = file.relative_to(ROOT).parts[1].removesuffix(".py")
+        modules = (module.split(".") for module in imports_of(file) if module.startswith("fishweir.evaluate."))
+        return {module[2] for module in modules} - EVALUATOR[part] - {part}
+
+    assert faults([f for f in files_of(lambda unit: unit == "evaluate") if f.stem != "__init__"], forbidden) == {}
 
 
 def test_no_modules_import_each_other() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
 
 from fishweir.languages.script import LANGUAGES
-from tests.test_imports import FILES, named, unit_of
+from tests.test_imports import FILES, faults, unit_of
 
 NAMES = {language.name.lower() for language in LANGUAGES}
 NOT_QUERIES = {"languages", "cli", "papers"}
@@ -29,9 +28,9 @@ def language_tags(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("file", [f for f in FILES if unit_of(f) not in NOT_QUERIES], ids=named)
-def test_no_language_tags(file: Path) -> None:
-    assert not language_tags(file.read_text(encoding="utf-8"))
+def test_no_language_tags() -> None:
+    files = [file for file in FILES if unit_of(file) not in NOT_QUERIES]
+    assert faults(files, lambda file: language_tags(file.read_text(encoding="utf-8"))) == {}
 
 
 @pytest.mark.parametrize(

@@ -184,21 +184,20 @@ documents = st.lists(items(), min_size=1, max_size=5)
 def test_documents(columns, data, texts):
     """Elements come several times: to a feed's condition any may do, a column of SQL is the first."""
     queries = data.draw(st.lists(selections(columns=columns).filter(normalisable), min_size=1, max_size=8))
-    agree_on_documents(queries, texts, None)
+    agree_on_documents(queries, texts, [None])
 
 
-@pytest.mark.parametrize("strategy", [*KERNELS])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(boxes(["a", "b", "c"]), min_size=1, max_size=8),
     documents,
 )
-def test_boxes_on_documents(strategy, queries, texts):
+def test_boxes_on_documents(queries, texts):
     """A column has one value, the first; patterns that bind several times are tried in test_match."""
-    agree_on_documents(queries, texts, strategy)
+    agree_on_documents(queries, texts, KERNELS)
 
 
-def agree_on_documents(queries, texts, strategy):
+def agree_on_documents(queries, texts, strategies):
     docs = [Document(str(i), 0.0, parse_document(text.encode())) for i, text in enumerate(texts)]
 
     def witnesses(plan):
@@ -213,7 +212,8 @@ def agree_on_documents(queries, texts, strategy):
         for i, document in enumerate(docs)
         if selects(selection, constants, SOURCE, document)
     }
-    assert fired(queries, witnesses, strategy) == expected
+    for strategy in strategies:
+        assert fired(queries, witnesses, strategy) == expected, strategy
 
 
 numbers = st.one_of(st.none(), st.sampled_from([0.0, 2.0, 2.5, 10.0]))
@@ -226,23 +226,22 @@ strings = st.one_of(st.none(), st.sampled_from(TEXTS))
     st.lists(st.tuples(numbers, strings), min_size=1, max_size=6),
 )
 def test_tuples(queries, rows):
-    agree_on_tuples(queries, rows, None)
+    agree_on_tuples(queries, rows, [None])
 
 
-@pytest.mark.parametrize("block", [1, 1 << 22])
-@pytest.mark.parametrize("strategy", [*KERNELS])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(boxes(["a", "b", "c"]), min_size=1, max_size=8),
     st.lists(st.tuples(numbers, strings, numbers), min_size=1, max_size=8),
 )
-def test_boxes_on_tuples(strategy, block, queries, rows):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fishweir.evaluate.select.region_match.PAIRS", block)
-        agree_on_tuples(queries, rows, strategy)
+def test_boxes_on_tuples(queries, rows):
+    for block in (1, 1 << 22):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("fishweir.evaluate.select.region_match.PAIRS", block)
+            agree_on_tuples(queries, rows, KERNELS)
 
 
-def agree_on_tuples(queries, rows, strategy):
+def agree_on_tuples(queries, rows, strategies):
     kinds = dict([("a", pa.float64()), ("b", pa.string()), ("c", pa.float64())][: len(rows[0])])
     columns = {name: pa.array([row[i] for row in rows], kind) for i, (name, kind) in enumerate(kinds.items())}
     tuples = [tuple_to_document("S", dict(zip(kinds, row, strict=True))) for row in rows]
@@ -253,4 +252,6 @@ def agree_on_tuples(queries, rows, strategy):
         for i, document in enumerate(docs)
         if selects(selection, constants, SOURCE, document)
     }
-    assert fired(queries, lambda plan: tuple_tables("S", columns, plan.paths), strategy) == expected
+    for strategy in strategies:
+        found = fired(queries, lambda plan: tuple_tables("S", columns, plan.paths), strategy)
+        assert found == expected, strategy

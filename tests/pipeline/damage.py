@@ -6,6 +6,7 @@ appended file, and deliveries that wait. What is right is what an undamaged copy
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from fishweir.evaluate.plan.plan import forget_plans
 from fishweir.intake.sources import changing
 from fishweir.pipeline import home
 from fishweir.pipeline.states import _states
-from fishweir.pipeline.writer import _set
+from fishweir.pipeline.writer import forget_sets
 from fishweir.testing import Clock
 from tests.delivery.servers import Hooks, Mailbox
 
@@ -181,8 +182,31 @@ def build(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.hooks.answer, place.mailbox.refuse_recipient = lambda _: 204, None
 
 
+class _Capabilities(ctypes.Structure):
+    """As capset(2) has them, version 3: the effective, permitted and inheritable ones, in two halves."""
+
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int), ("data", ctypes.c_uint32 * 6)]
+
+
+@contextmanager
+def without_privileges() -> Iterator[None]:
+    """Permissions of files hold for this thread, also where tests run as root."""
+    libc, held = ctypes.CDLL(None, use_errno=True), _Capabilities(0x20080522, 0)
+    data = ctypes.byref(held, _Capabilities.data.offset)
+    assert libc.capget(ctypes.byref(held), data) == 0
+    effective = held.data[0]
+    held.data[0] = effective & ~0b110  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+    assert libc.capset(ctypes.byref(held), data) == 0
+    try:
+        yield
+    finally:
+        held.data[0] = effective
+        assert libc.capset(ctypes.byref(held), data) == 0
+
+
 def forget() -> None:
     """What a process keeps of a home by its paths: each case has another one in the same place."""
     forget_plans()
-    for kept in (home._log, sealed._verify, _set, _states):
+    forget_sets()
+    for kept in (home._log, sealed._verify, _states):
         kept.cache_clear()

@@ -19,7 +19,7 @@ import fishweir
 from fishweir import HomeError
 from fishweir.pipeline.batch import InlineExecutor
 from tests.delivery.servers import Hooks, Mailbox, hook_server, mail_server
-from tests.pipeline.damage import Desk, Place, build, forget, opened
+from tests.pipeline.damage import Desk, Place, build, forget, opened, without_privileges
 
 KINDS = {
     "home": "home.json",
@@ -92,10 +92,11 @@ def right(built: Place) -> dict[str, Any]:
 
 
 @pytest.fixture
-def place(built: Place, monkeypatch: pytest.MonkeyPatch, right: dict[str, Any]) -> Place:
+def place(built: Place, monkeypatch: pytest.MonkeyPatch, right: dict[str, Any]) -> Iterator[Place]:
     """A copy of the home, in the place where it was made: its sources and targets are beside it."""
     built.fresh(monkeypatch)
-    return built
+    with without_privileges():
+        yield built
 
 
 def deleted(path: Path, _: Path) -> None:
@@ -121,10 +122,10 @@ def flipped(share: float) -> Callable[[Path, Path], None]:
     return flip
 
 
-def unreadable(path: Path, _: Path) -> None:
-    """Also for root, who may read everything."""
-    path.unlink()
-    path.mkdir()
+def forbidden(path: Path, _: Path) -> None:
+    path.chmod(0)
+    with pytest.raises(PermissionError):
+        path.open("rb")
 
 
 def older(path: Path, before: Path) -> None:
@@ -134,7 +135,7 @@ def older(path: Path, before: Path) -> None:
 
 
 FLIPS = [flipped(share) for share in (0.02, 0.45, 0.98)]
-DAMAGES = [deleted, cut_off, FLIPS[1], unreadable, older]
+DAMAGES = [deleted, cut_off, FLIPS[1], forbidden, older]
 
 
 def damaged(place: Place, kind: str, damage: Callable[[Path, Path], None]) -> Path:
@@ -215,7 +216,7 @@ def test_the_check_finds_it(kind: str, damage: Callable[[Path, Path], None], pla
 NEW = ("selections", "state", "pairs")
 
 
-@pytest.mark.parametrize("damage", [deleted, emptied, cut_off, FLIPS[1], unreadable], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("damage", [deleted, emptied, cut_off, FLIPS[1], forbidden], ids=lambda d: d.__name__)
 @pytest.mark.parametrize("kind", NEW)
 def test_what_tasks_wrote(
     kind: str,
@@ -244,8 +245,6 @@ def test_what_tasks_wrote(
                 desk.run()
         assert hit[0].name in str(raised.value)
         assert "--home" in str(raised.value), "the message names the setting"
-        if hit[0].is_dir():
-            hit[0].rmdir()
         desk.run()
         assert (desk.results(), place.sent(desk)["delivered"]) == (right["results"], right["delivered"])
 

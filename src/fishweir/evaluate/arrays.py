@@ -23,6 +23,10 @@ Ints = NDArray[np.int64]
 Column: TypeAlias = "NDArray[np.float64] | pa.LargeStringArray"
 """The constants of one slot: numbers or strings."""
 
+MAPPED = 1 << 16
+"""Bytes from which on a file is mapped. Each mapped file takes a file descriptor for as long as it is kept, and there
+may be thousands of small ones: these are read."""
+
 ALIGN = 64
 PREFIX = 24
 """Bytes before the header: its length, that of the file, and the checksum of what follows."""
@@ -87,10 +91,10 @@ def _write(path: Path, head: bytes, arrays: Iterable[NDArray[np.generic]]) -> st
 
 
 def read_arrays(path: Path) -> tuple[object, dict[str, NDArray[np.generic] | pa.Array]]:
-    """The header and the arrays, mapped into memory; the checksum is verified the first time."""
+    """The header and the arrays, large ones mapped into memory; the checksum is verified the first time."""
     with reading(path):
-        verify(path, arrays_seal(path), PREFIX)
-        data = np.memmap(path, dtype=np.uint8, mode="r")
+        size, _, _ = verify(path, arrays_seal(path), PREFIX)
+        data = np.memmap(path, np.uint8, mode="r") if size >= MAPPED else np.fromfile(path, np.uint8)
         length = int.from_bytes(data[:8].tobytes(), "little")
         head = json.loads(data[PREFIX : PREFIX + length].tobytes())
     start = -(-(PREFIX + length) // ALIGN) * ALIGN

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fishweir.evaluate.arrays import Ints, read_arrays, write_arrays
+from fishweir.evaluate.arrays import MAPPED, Ints, read_arrays, write_arrays
 from fishweir.evaluate.results import RESULT, ResultRows
 from fishweir.pipeline.fired_index import Index, indexed, merged
 from fishweir.sealed import Stamp, seal_of, stamp, writing
@@ -100,13 +100,22 @@ def set_path(sets: Path, name: str) -> Path:
 
 
 def cached_set(path: Path) -> Ints:
-    return _set(path, stamp(path))
+    now = stamp(path)
+    size, _, _ = now
+    return (_mapped_set if size >= MAPPED else _small_set)(path, now)
 
 
-@lru_cache(maxsize=4096)
+def forget_sets() -> None:
+    for kept in (_small_set, _mapped_set):
+        kept.cache_clear()
+
+
 def _set(path: Path, _stamp: Stamp) -> Ints:
     _, arrays = read_arrays(path)
     return np.asarray(arrays["members"])
+
+
+_small_set, _mapped_set = lru_cache(4096)(_set), lru_cache(128)(_set)
 
 
 def write_aside(folder: Path, partition: int, rows: Sequence[tuple[int, int, str | None, str]]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from fishweir.pipeline.spark.session import DataFrame, SparkSession
 
@@ -39,7 +40,9 @@ class SparkEngine:
 
     def _add(self, name: str, table: pa.Table) -> None:
         pq.write_table(table, self._places[name] / f"{next(self._numbers)}.parquet")
-        self.spark.read.parquet(str(self._places[name])).createOrReplaceTempView(name)
+        # With its schema, reading is no job of its own.
+        frame = self.spark.read.schema(from_arrow_schema(table.schema)).parquet(str(self._places[name]))
+        frame.createOrReplaceTempView(name)
 
     def materialize(self, name: str, query: str) -> None:
         self.drop(name)
