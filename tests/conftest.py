@@ -30,12 +30,14 @@ settings.load_profile(os.environ.get("FISHWEIR_HYPOTHESIS", "fishweir"))
 OPEN_FILES = Path("/proc/self/fd")
 
 LONGEST = (
-    "papers/experiments/test_spatialjoin_bench.py", "engine/test_feeds.py", "evaluate/join/test_many_joins.py",
-    "engine/test_event_time.py", "engine/test_lateness.py",
-    "papers/strategies/test_on_spark.py", "pipeline/test_exactly_once.py", "pipeline/test_mmqjp_spark.py",
-    "docs/test_examples.py", "engine/test_joins.py", "evaluate/test_selections.py", "engine/test_streams.py",
-    "pipeline/test_spark_equals_oracle.py", "engine/test_run_time.py", "papers/experiments/test_mmqjp_bench.py",
-    "evaluate/join/test_mmqjp.py", "evaluate/join/test_theta_joins.py", "papers/experiments/test_niagaracq_bench.py",
+    "papers/experiments/test_spatialjoin_bench.py", "pipeline/test_faults.py", "papers/experiments/test_mmqjp_bench.py",
+    "pipeline/test_mmqjp_spark.py", "engine/test_event_time.py", "papers/experiments/test_niagaracq_bench.py",
+    "papers/strategies/test_on_spark.py", "pipeline/test_exactly_once.py", "pipeline/test_offsets.py",
+    "docs/test_examples.py", "engine/test_run_time.py", "engine/test_streams.py", "pipeline/test_spark_equals_oracle.py",
+    "engine/test_past_joins.py", "engine/test_lateness.py", "engine/test_published_tuples.py",
+    "papers/experiments/test_way_bench.py", "papers/experiments/test_shedding_bench.py",
+    "evaluate/join/test_many_joins.py", "engine/test_many_joins.py", "evaluate/join/test_mmqjp.py",
+    "evaluate/join/test_fast_joins.py", "evaluate/join/test_pattern_joins.py", "evaluate/test_selections.py",
 )  # fmt: skip
 """Files that take long are begun first, so that no process waits for another at the end. The first ones compile most
 kernels: those that start processes of their own find them compiled."""

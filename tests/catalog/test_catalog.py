@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import tracemalloc
 from collections.abc import Iterator
@@ -179,10 +180,12 @@ def test_only_what_is_new_is_read_again(catalog: Catalog) -> None:
     assert catalog.tombstones().numbers.tolist() == [1]
     sa.event.listen(catalog.engine, "before_cursor_execute", lambda *given: read.append(given[3]))
     assert catalog.tombstones().numbers.tolist() == [1]
-    assert read == [(4,)], "from the change on that was seen last"
+    assert read == [], "nothing has changed"
     add(catalog, query("create n where <r><v>$v</></> in 's' construct $v do append 'f.jsonl'"))
     drop(catalog, "m")
+    read.clear()
     assert catalog.tombstones().numbers.tolist() == [1, 3]
+    assert read == [(4,)], "from the change on that was seen last"
     assert catalog.tombstones().within(0, 3, since=3) == 2
     assert catalog.tombstones().within(0, 3, since=4) == 1
     assert [one.query for one in catalog.subscribers()] == ["n"], "what a query does ends with it"
@@ -198,8 +201,10 @@ def test_expired(catalog: Catalog) -> None:
     add(catalog, query("create a where <r/> element_as $r in 's' construct $r expire 1970-01-02"), above("b"))
     assert catalog.expired(86_399) == []
     assert catalog.expired(86_400) == ["a"]
+    assert catalog.next_due() == 86_400
     drop(catalog, "a")
     assert catalog.expired(86_400) == []
+    assert catalog.next_due() == math.inf
 
 
 def test_stored_normal_form_and_signature(catalog: Catalog) -> None:

@@ -234,3 +234,13 @@ def test_cost_is_that_of_what_fired(weir: Weir) -> None:
     publish(weir, 7)
     assert numbers("box") == [5, 7]
     assert sum(read) < 1500, "parameters of all statements together"
+
+
+def test_who_subscribes_later_gets_what_comes_later(weir: Weir) -> None:
+    weir.execute("create query a as select x from R")
+    for value in (1, 2, 3):
+        publish(weir, value)
+    weir.execute("subscribe to a output append 'later'")
+    publish(weir, 4)
+    publish(weir, 5)
+    assert numbers("later") == [4, 5]

@@ -25,10 +25,10 @@ class _Run(SimpleNamespace):
 
 def test_numbers_stay_when_runs_are_merged() -> None:
     follower = Follower()
-    assert follower.follow([], run((0, 1), (1, 1))).numbers[0].tolist() == [0, 1]
-    second = follower.follow([run((0, 1), (1, 1))], run((0, 2)))
+    assert follower.follow([], [run((0, 1), (1, 1))]).numbers[0].tolist() == [0, 1]
+    second = follower.follow([run((0, 1), (1, 1))], [run((0, 2))])
     assert (second.restarted, second.numbers[1].tolist()) == (False, [2])
-    third = follower.follow([run((0, 2), (1, 1), (0, 1))], run((1, 2)))
+    third = follower.follow([run((0, 2), (1, 1), (0, 1))], [run((1, 2))])
     assert not third.restarted
     assert [own.tolist() for own in third.numbers] == [[2, 1, 0], [3]]
     assert [column.tolist() for column in third.locate(np.array([0, 3]))] == [[0, 1], [2, 0]]
@@ -36,18 +36,18 @@ def test_numbers_stay_when_runs_are_merged() -> None:
 
 def test_documents_that_are_gone_are_nowhere() -> None:
     follower = Follower()
-    follower.follow([], run((0, 1), (0, 2), (0, 3)))
-    followed = follower.follow([run((0, 2), (0, 3))], run((0, 4)))
+    follower.follow([], [run((0, 1), (0, 2), (0, 3))])
+    followed = follower.follow([run((0, 2), (0, 3))], [run((0, 4))])
     assert not followed.restarted
     assert followed.there(np.array([0, 1, 2, 3])).tolist() == [False, True, True, True]
 
 
 def test_another_past_starts_over() -> None:
     follower = Follower()
-    assert follower.follow([run((0, 1))], run((0, 2))).restarted, "what is retained was never seen"
-    assert follower.follow([run((0, 1))], run((0, 2))).restarted, "the batch is repeated"
-    follower.follow([run((0, 1), (0, 2))], run((0, 3), (0, 4), (0, 5)))
-    assert follower.follow([run((0, 5))], run((0, 6))).restarted, "most are gone"
+    assert follower.follow([run((0, 1))], [run((0, 2))]).restarted, "what is retained was never seen"
+    assert follower.follow([run((0, 1))], [run((0, 2))]).restarted, "the batch is repeated"
+    follower.follow([run((0, 1), (0, 2))], [run((0, 3), (0, 4), (0, 5))])
+    assert follower.follow([run((0, 5))], [run((0, 6))]).restarted, "most are gone"
 
 
 @given(st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=8), st.randoms(use_true_random=False))
@@ -58,7 +58,7 @@ def test_a_number_is_one_document_until_it_starts_over(batches: list[list[int]],
         kept = [document for document in retained if random.random() < 0.9]
         cut = random.randrange(len(kept) + 1)
         runs = [kept[:cut], kept[cut:], new]
-        followed = follower.follow([run(*runs[0]), run(*runs[1])], run(*new))
+        followed = follower.follow([run(*runs[0]), run(*runs[1])], [run(*new)])
         if followed.restarted:
             named = {}
         for own, documents in zip(followed.numbers, runs, strict=True):

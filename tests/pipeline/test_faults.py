@@ -17,7 +17,7 @@ import pytest
 
 import fishweir
 from fishweir import HomeError
-from fishweir.pipeline.batch import InlineExecutor
+from fishweir.pipeline.stages import InlineExecutor
 from tests.delivery.servers import Hooks, Mailbox, hook_server, mail_server
 from tests.pipeline.damage import Desk, Place, build, forget, opened, without_privileges
 

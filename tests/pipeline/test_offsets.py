@@ -14,7 +14,8 @@ import pytest
 
 import fishweir
 from fishweir import HomeError, testing
-from fishweir.pipeline.batch import InlineExecutor, InlineJob
+from fishweir.pipeline.batch import InlineJob
+from fishweir.pipeline.stages import InlineExecutor
 
 SCRIPT = """
 create stream R (k int, x int); create stream S (k int, y int);

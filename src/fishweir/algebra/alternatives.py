@@ -8,9 +8,10 @@ of them give it. In the shared plan each is a template like any other, and whoev
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, wraps
+from typing import TypeVar
 
 from fishweir.algebra.joins import JoinNormal, JoinTemplate, to_join
 from fishweir.algebra.nodes import Shape, Step
@@ -18,6 +19,26 @@ from fishweir.algebra.normal import Normal, Template, to_normal
 
 ABSENT = -1
 """The output of a variable that an alternative does not bind."""
+T = TypeVar("T")
+
+
+def _by_identity(function: Callable[[Shape], T]) -> Callable[[Shape], T]:
+    """Remembers what a function says of a shape by the object: the hash of all that is in it, for each result, takes
+    longer than most of what is done with the answer."""
+    known: dict[int, tuple[Shape, T]] = {}
+
+    def look_up(shape: Shape) -> T:
+        found = known.get(id(shape))
+        if found is None:
+            if len(known) == MOST_KNOWN:
+                known.clear()
+            found = known[id(shape)] = shape, function(shape)
+        return found[1]
+
+    return wraps(function)(look_up)
+
+
+MOST_KNOWN = 10_000
 
 
 def parts(shape: Shape) -> tuple[Shape, ...]:
@@ -53,6 +74,7 @@ def to_join_alternatives(shape: Shape) -> Iterator[JoinNormal]:
         yield replace(normal, template=replace(normal.template, turn=turn))
 
 
+@_by_identity
 @lru_cache(maxsize=100_000)
 def steps_of(shape: Shape) -> Mapping[str, tuple[int, Step]]:
     """Of each variable its block, and the step that it is at in the first alternative that binds it."""
@@ -65,6 +87,7 @@ def steps_of(shape: Shape) -> Mapping[str, tuple[int, Step]]:
     return found
 
 
+@_by_identity
 @lru_cache(maxsize=100_000)
 def output_places(shape: Shape) -> Mapping[str, int]:
     """Of each output variable of a selection its place among the nodes of a result."""

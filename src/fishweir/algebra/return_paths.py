@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from lxml import etree
 
@@ -20,8 +21,8 @@ def nodes_at(node: Bound, path: tuple[Step, ...]) -> list[Bound]:
     """The nodes at a path below a node, each once, in document order."""
     found = [node]
     for step in path:
-        below = dict.fromkeys(one for element, key in found if key is None for one in _below(element, step))
-        found = list(below)
+        below = (one for element, key in found if key is None for one in _below(element, step))
+        found = list(dict.fromkeys(below)) if step.is_deep and len(found) > 1 else list(below)
     return _in_order(found) if any(step.is_deep for step in path[:-1]) else found
 
 
@@ -41,9 +42,15 @@ def _below(element: Element, step: Step) -> Iterator[Bound]:
                 if step.accepts(local_name(key), key[1:].rpartition("}")[0]):
                     yield owner, key
         return
-    for child in element.iterdescendants(etree.Element) if step.is_deep else element.iterchildren(etree.Element):
-        if step.accepts(local_name(child.tag), child.tag[1:].rpartition("}")[0]):
-            yield child, None
+    tag = _tag(step.name, step.namespace)
+    for child in element.iterdescendants(tag) if step.is_deep else element.iterchildren(tag):
+        yield child, None
+
+
+@lru_cache(maxsize=10_000)
+def _tag(name: str, namespace: str | None) -> str:
+    """As lxml looks for it: what has another name never becomes an object of Python."""
+    return f"{{{'*' if namespace is None else namespace}}}{name}"
 
 
 def value_at(node: Bound) -> str:

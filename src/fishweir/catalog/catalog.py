@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ from fishweir.algebra.clauses import AnyNormal, constants_of, to_normals
 from fishweir.algebra.codec import from_json
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Constant, Schedule, Shape, StreamDefinition
+from fishweir.catalog.asking import Asking
 from fishweir.catalog.change import Change
 from fishweir.catalog.deliveries import WAITED, facts, subscriptions
 from fishweir.catalog.schema import NOT_YET, counters, for_postgresql, metadata, queries, segments, shapes, streams
@@ -41,6 +43,13 @@ DAMAGE = (sqlite3.DatabaseError, sqlite3.OperationalError, UnicodeDecodeError)
 NOT_WRITTEN = ("full", "readonly", "disk I/O error")
 GENERATION = "generation"
 """The fact that counts the runs of the job: a catalog with fewer than the home knows of is an older one."""
+
+_DUE = (
+    f"select min(expire) from {queries.name} where expire is not null and dropped is null",
+    f"select min(expire) from {subscriptions.name} where expire is not null and dropped is null",
+    f"select min(start) from {queries.name} where added = {NOT_YET} and start is not null and dropped is null",
+)
+"""When something expires or begins next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,8 @@ class Catalog:
         Where the home is not new, there must be a catalog already."""
         address = f"sqlite:///{url}" if isinstance(url, Path) else url
         self.engine = sa.create_engine(address)
+        self._asking = Asking(self.engine)
+        self._next_due = -1, 0.0
         self._streams: tuple[int, dict[str, tuple[int, StreamDefinition]]] | None = None
         self.place = str(url) if isinstance(url, Path) else self.engine.url.render_as_string()
         if self.engine.dialect.name == "sqlite":
@@ -126,8 +137,7 @@ class Catalog:
                 connection.execute(sa.insert(home_table).values(id=home))
 
     def version(self) -> int:
-        with self.engine.connect() as connection:  # asked for all the time: not worth the building of a statement
-            return int(connection.exec_driver_sql(f"select value from {counters.name}").scalar() or 0)
+        return int(self._asking.first(f"select value from {counters.name}") or 0)
 
     def generation(self) -> int:
         """How many runs of the job have begun and ended."""
@@ -256,7 +266,15 @@ class Catalog:
 
     def tombstones(self) -> Tombstones:
         """The dropped queries; only those are read that were dropped since the last call."""
-        return self._increments.tombstones()
+        return self._increments.tombstones(self.version())
+
+    def next_due(self) -> float:
+        """When the next query or subscription expires or begins; looked up when something has changed."""
+        version = self.version()
+        if self._next_due[0] != version:
+            found = (self._asking.first(question) for question in _DUE)
+            self._next_due = version, min((due for due in found if due is not None), default=math.inf)
+        return self._next_due[1]
 
     def expired(self, now: float) -> list[str]:
         with self.engine.connect() as connection:
@@ -287,6 +305,7 @@ class Catalog:
             return next(iter(standing(connection, subscriptions.c.id == id)), None)
 
     def close(self) -> None:
+        self._asking.close()
         self.engine.dispose()
 
     def _query(self, row: Any) -> Query:

@@ -52,17 +52,21 @@ class Increments:
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine, self._lock = engine, threading.Lock()
-        self._tombstones = Tombstones()
+        self._tombstones, self._version = Tombstones(), -1
 
-    def tombstones(self) -> Tombstones:
+    def tombstones(self, version: int) -> Tombstones:
+        """At least those of a version of the catalog."""
         with self._lock:
             known = self._tombstones
+            if version <= self._version:
+                return known
             last = int(known.changes[-1]) if len(known.changes) else 0
             wanted = sa.select(queries.c.dropped, queries.c.number, queries.c.added, whole(queries))
             new = self._rows(wanted.where(queries.c.dropped > last).order_by(queries.c.dropped, queries.c.number))
             if len(new):
                 parts = zip((known.changes, known.numbers, known.added), new.T, strict=True)
                 self._tombstones = Tombstones(*(np.append(old, more) for old, more in parts))
+            self._version = version
             return self._tombstones
 
     def _rows(self, chosen: sa.Select[Any]) -> Ints:

@@ -8,19 +8,31 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from fishweir.catalog.deliveries import facts, news
+from fishweir.catalog.asking import Asking
+from fishweir.catalog.deliveries import facts, news, subscriptions
 from fishweir.catalog.subscribers import COLLECTED, collected
 from fishweir.delivery.contents import Contents
 from fishweir.delivery.fired import Fired
 from fishweir.delivery.outbox import enqueue
 from fishweir.pipeline.commits import Commit, ResultsTable
 
+NOTED = 100
+"""Micro-batches without anybody to deliver to, after which it is noted how far they are."""
+
 
 class Collector:
     def __init__(self, engine: sa.Engine, table: ResultsTable, fired: Fired, contents: Contents) -> None:
         self.engine, self.table, self.fired, self.contents = engine, table, fired, contents
+        self.asking, self._has_subscribers = Asking(engine), False
         self.batch = -1
         self.catch_up()
+
+    @property
+    def has_subscribers(self) -> bool:
+        """Whether anybody ever subscribed. Where nobody did, nothing can be due, and a micro-batch is passed over."""
+        if not self._has_subscribers:
+            self._has_subscribers = self.asking.first(f"select 1 from {subscriptions.name} limit 1") is not None
+        return self._has_subscribers
 
     def catch_up(self) -> None:
         """Another process may have run the job meanwhile."""
@@ -35,6 +47,9 @@ class Collector:
         return sum(self._collect(commit, now) for commit in self.waiting())
 
     def _collect(self, commit: Commit, now: float) -> int:
+        if not self.has_subscribers and commit.batch % NOTED:
+            self.batch = commit.batch
+            return 0
         numbers = self.fired.numbers(commit)
         at_once = self.fired.on_change(commit, numbers) if len(numbers) else {}
         later = self.fired.timed(commit, numbers) if len(numbers) else []

@@ -127,6 +127,8 @@ class Office:
         if self._damage is not None:
             raise self._damage
         now = self.clock()
+        if not self.collector.has_subscribers:
+            return not self.collector.waiting()
         due, timer = self.outbox.next_due(), self.timers.next()
         busy = (
             self._busy
@@ -149,13 +151,15 @@ class Office:
         now = self.clock()
         self.outbox.release(now)
         self.collector.collect(now)
-        self.timers.fire(now)
+        if self.collector.has_subscribers:
+            self.timers.fire(now)
 
     def _collecting(self) -> None:
         while not self._stopped.is_set():
             self._guarded(self._look)
-            self._dispatch.set()
-            self._wait(self._collect, self.timers.next)
+            if self.collector.has_subscribers:
+                self._dispatch.set()
+            self._wait(self._collect, self._next_timer)
 
     def _dispatching(self) -> None:
         while not self._stopped.is_set():
@@ -173,6 +177,9 @@ class Office:
         event.wait(seconds)
         event.clear()
 
+    def _next_timer(self) -> float | None:
+        return self.timers.next() if self.collector.has_subscribers else None
+
     def _guarded(self, act: Callable[[], Any]) -> Any:
         """The database may be busy for longer than it waits: the threads go on. What is damaged stops the job."""
         try:
@@ -186,7 +193,7 @@ class Office:
             return None
 
     def _claim(self, most: int) -> list[Delivery]:
-        if most <= 0:
+        if most <= 0 or not self.collector.has_subscribers:
             return []
         now = self.clock()
         room: dict[str, int] = {}

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from fishweir.engine.runner import Runner
     from fishweir.intake import StreamLog
 
+Publication = tuple[Any, ...]
+
 
 class Publishing(ABC):
     """The part of the weir that publishes documents."""
@@ -38,6 +40,25 @@ class Publishing(ABC):
     ) -> list[str]:
         """Appends documents to a stream's log; when it returns they are on disk. Their ids. While the job of this weir
         runs and `backlog` entries wait for it, it waits; at most `wait` seconds, then it raises BacklogError."""
+        given = self._append(stream, documents, timestamps, ids, wait)
+        ring(self.home)
+        return given
+
+    def publish_together(self, publications: Sequence[Publication], wait: float | None = None) -> list[list[str]]:
+        """Appends to several streams, and only then calls the job, which takes it all as one micro-batch if it was
+        idle. Each publication is the arguments of `publish`: stream, documents, timestamps and ids, both optional."""
+        given = [self._append(*_arguments(*publication), wait) for publication in publications]
+        ring(self.home)
+        return given
+
+    def _append(
+        self,
+        stream: str,
+        documents: Sequence[Any],
+        timestamps: Sequence[float] | None,
+        ids: Sequence[str] | None,
+        wait: float | None,
+    ) -> list[str]:
         from fishweir.intake import documents_batch
 
         if isinstance(documents, str | bytes | dict):
@@ -47,8 +68,13 @@ class Publishing(ABC):
             self._runner.make_room(stream, self.backlog, wait)
         batch = documents_batch(log.stream, documents, timestamps, ids, self.clock())
         numbers = log.append(batch)
-        ring(self.home)
         given = batch.column("id")
         if given.null_count == len(given):
             return [f"{stream}-{n}" for n in numbers]
         return [id or f"{stream}-{n}" for n, id in zip(numbers, given.to_pylist(), strict=True)]
+
+
+def _arguments(
+    stream: str, documents: Sequence[Any], timestamps: Sequence[float] | None = None, ids: Sequence[str] | None = None
+) -> tuple[str, Sequence[Any], Sequence[float] | None, Sequence[str] | None]:
+    return stream, documents, timestamps, ids

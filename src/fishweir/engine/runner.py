@@ -88,7 +88,8 @@ class Runner:
         batches.on_commit = self._on_commit
         self.thread = threading.get_ident()
         self.version = -1
-        self.idle_rounds = 0
+        self.idle_rounds = self._waiting = 0
+        self._counting = threading.Lock()
         self.expire, self._expired = expire, -math.inf
 
     def run(
@@ -103,7 +104,8 @@ class Runner:
             self.job.start()
             while not self.stopped.is_set() and (ends is None or time.monotonic() < ends):
                 busy = self.step()
-                idle = not busy and self._caught_up()
+                asked = until_idle or on_progress is not None or self._waiting > 0
+                idle = asked and not busy and self._caught_up()
                 self.idle_rounds += idle
                 if on_progress is not None:
                     on_progress(self._progress(idle))
@@ -136,10 +138,16 @@ class Runner:
         The first idle round may have begun before the call; the second has not.
         """
         enough, ends = self.idle_rounds + 2, time.monotonic() + timeout
-        while self.idle_rounds < enough and time.monotonic() < ends:
-            self._woken.set()
-            if self.stopped.wait(0.02):
-                break
+        with self._counting:
+            self._waiting += 1
+        try:
+            while self.idle_rounds < enough and time.monotonic() < ends:
+                self._woken.set()
+                if self.stopped.wait(0.02):
+                    break
+        finally:
+            with self._counting:
+                self._waiting -= 1
         return self.idle_rounds >= enough
 
     def fetch(self) -> None:

@@ -388,7 +388,7 @@ class Weir(Administration, Publishing):
     def _expire(self) -> None:
         """Drops what has expired, and lets begin what was to start."""
         now = self.clock()
-        if self.catalog.expired(now) or self.catalog.beginning(now):
+        if now >= self.catalog.next_due() and (self.catalog.expired(now) or self.catalog.beginning(now)):
             with self._registration() as registration:
                 registration.expire(now)
                 registration.change.begin(now)

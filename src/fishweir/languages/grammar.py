@@ -41,6 +41,8 @@ _WORDS = {
     "VAR": "a variable", "SPAN": "a time such as 10 minutes", "LONE": "a time such as 10 minutes", "LONE_INF": "'inf'",
     "DISTINCT": "'distinct on'", "KEY": "a path", "LSQB": "'['", "RSQB": "']'", "BAR": "'|'",
     "AXIS": "an axis such as child::", "KIND": "text()", "FUNCTION": "a function", "ARITHMETIC": "'+'",
+    "PREFERRED": "a pattern", "WORTH": "'v('", "UTILITY": "a number", "COMPARED": "a comparison (= != < <= > >=)",
+    "MORE": "'...'", "HAVING": "'['", "HAD": "']'",
     "NAMESPACE": "'with namespace'", "OPTIONAL": "'?'", "NOT": "'not('",
     "$END": "the end of the statement",
 }  # fmt: skip

@@ -20,12 +20,14 @@ from fishweir.evaluate.join.state import Run
 
 @dataclass(frozen=True)
 class Followed:
-    """The runs of one probe, the new one last."""
+    """The runs of one probe, the new ones last."""
 
     numbers: Sequence[Ints]
     """Of each run, the numbers of its documents."""
     restarted: bool
     """Whether what is kept of earlier batches has to be made anew of the old runs."""
+    first_new: int
+    """The numbers of new documents begin here."""
     _first: Ints
     _places: Ints
 
@@ -41,28 +43,29 @@ class Followed:
 
 
 class Follower:
-    """Numbers documents, one probe after the other."""
+    """Numbers documents, one probe after the other; those of a stream ascend in the order of arrival."""
 
     def __init__(self) -> None:
         self._keys, self._numbers, self._next = np.empty(0, np.int64), np.empty(0, np.int64), 0
 
-    def follow(self, old: Sequence[Run], new: Run) -> Followed:
-        before, after = _keys(old), _keys([new])
+    def follow(self, old: Sequence[Run], new: Sequence[Run]) -> Followed:
+        before, after = _keys(old), _keys(new)
         known = self._number_of(before)
         restarted = bool((known < 0).any() or (self._number_of(after) >= 0).any() or 2 * len(before) < len(self._keys))
         if restarted:
             self._keys, self._numbers, self._next = np.empty(0, np.int64), np.empty(0, np.int64), 0
             self._add(before)
+        first_new = self._next
         self._add(after)
         numbers = self._number_of(np.append(before, after))
-        first = np.append(0, np.cumsum([len(run) for run in (*old, new)]))
+        first = np.append(0, np.cumsum([len(run) for run in (*old, *new)]))
         places = np.full(self._next, -1)
         places[numbers] = np.arange(len(numbers))
-        return Followed(np.split(numbers, first[1:-1]), restarted, first[:-1], places)
+        return Followed(np.split(numbers, first[1:-1]), restarted, first_new, first[:-1], places)
 
     def _add(self, keys: Ints) -> None:
-        keys = np.append(self._keys, keys)
-        numbers = np.append(self._numbers, np.arange(self._next, self._next + len(keys) - len(self._keys)))
+        numbers = np.append(self._numbers, np.arange(self._next, self._next + len(keys)))
+        keys = np.append(self._keys, np.sort(keys))
         order = np.argsort(keys, kind="stable")
         self._keys, self._numbers, self._next = keys[order], numbers[order], int(numbers.max(initial=-1)) + 1
 

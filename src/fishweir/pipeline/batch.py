@@ -11,7 +11,7 @@ import logging
 import math
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,11 +28,12 @@ from fishweir.pipeline.event_time import EventTime, Published
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.lateness import LEVELS
 from fishweir.pipeline.offsets import LogSlice, check_logs, is_waiting, next_offsets, slices_between, spread
-from fishweir.pipeline.parts import Parts, Timed
+from fishweir.pipeline.parts import Parts
 from fishweir.pipeline.probe import ProbeTask
 from fishweir.pipeline.retained import Retained, StateFile, remove_others, state_file
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
 from fishweir.pipeline.shed import Shedder
+from fishweir.pipeline.stages import Counting, Executor, InlineExecutor, run_stages
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.walked import add_walked, save_walked
 from fishweir.pipeline.worker import MatchTask
@@ -44,17 +45,6 @@ WORTH_REWRITING = 1.25
 
 SAVE_EVERY = 1.0
 """Seconds after which a busy job writes its counters down; an idle one does so at once."""
-
-Call = Callable[[], Summary]
-
-
-class Executor(Protocol):
-    """Runs the tasks of micro-batches."""
-
-    parallelism: int
-
-    def run(self, calls: Sequence[Call]) -> Iterable[Summary]:
-        """What each call returns, in any order."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +131,7 @@ class MicroBatches:
         self.walked: dict[str, StreamCounters] = {}
         self.offsets, self.last = table.offsets(), table.newest()
         check_logs(home, self.offsets)
-        self.queries, self.parts = 0, Parts()
+        self.queries, self.parts, self.counting = 0, Parts(), Counting()
         self.shedder: Shedder | None = None
         self.on_commit: Callable[[], None] = lambda: None
         self.between: Between = Nothing()
@@ -185,15 +175,22 @@ class MicroBatches:
             batch,
             self.event_time.marks(watched),
             shedding,
+            counts=self.counting(),
         )
-        summary = Summary()
         entries = sum(one.upto - one.after for one in slices)
         parts = spread(slices, self.parts.count(entries, executor.parallelism))
-        for done in executor.run([Timed(partial(task, number, part)) for number, part in enumerate(parts)]):
-            summary.add(done)
-        self._check_written(summary, folder)
-        self._probe(batch, summary, plan, folder, executor, len(parts))
-        self._check_written(summary, folder)
+        probe = ProbeTask(
+            self.home.plan,
+            plan.segments,
+            self.home.state,
+            (),
+            tuple(file["name"] for file in self.last.states),
+            folder,
+            self.table.sets,
+            1,
+            batch,
+        )
+        summary = run_stages(executor, task, probe, parts, partial(self._check_written, folder=folder))
         self.parts.took(entries, summary.seconds)
         self.event_time.add(summary.lateness)
         states, level, watermarks = self._retain(summary, plan, batch, watched, published)
@@ -211,7 +208,7 @@ class MicroBatches:
             seconds=time.perf_counter() - began,
             states=[asdict(file) for file in states],
             watermarks=_finite(watermarks.seen()),
-            dropped_by=self.event_time.dropped_by,
+            dropped_by=dict(self.event_time.dropped_by),
             missed={stream: seen.missed for stream, seen in summary.lateness.items() if seen.missed},
             level=level,
             shed=summary.shed,
@@ -283,19 +280,6 @@ class MicroBatches:
         check_written(folder, summary.files, summary.hosts)
         check_written(self.home.state, summary.states, summary.hosts, PREFIX)
 
-    def _probe(
-        self, batch: int, summary: Summary, plan: PlanInForce, folder: Path, executor: Executor, parts: int
-    ) -> None:
-        """The second stage, where some query joins documents: those of this micro-batch with those retained."""
-        new = tuple(sorted(summary.states))
-        if new:
-            old = tuple(file["name"] for file in self.last.states)
-            task = ProbeTask(
-                self.home.plan, plan.segments, self.home.state, new, old, folder, self.table.sets, parts, batch
-            )
-            for done in executor.run([Timed(partial(task, part)) for part in range(parts)]):
-                summary.add(done)
-
     def _retain(
         self,
         summary: Summary,
@@ -347,16 +331,6 @@ class MicroBatches:
             save_walked(self.home, self.walked, self._changed)
             self._changed = set()
         self._saved = time.monotonic()
-
-
-class InlineExecutor:
-    """Runs tasks where it is called, one after the other."""
-
-    def __init__(self, parallelism: int = 1) -> None:
-        self.parallelism = parallelism
-
-    def run(self, calls: Sequence[Call]) -> Iterable[Summary]:
-        return [call() for call in calls]
 
 
 class InlineJob:

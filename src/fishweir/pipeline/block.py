@@ -18,6 +18,7 @@ from fishweir.pipeline.document_columns import DocumentColumns
 from fishweir.pipeline.expand import Entries
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.outputs import Constructed, ResultDocuments, constructed, is_bound_when_read
+from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.result import QueryLike
 from fishweir.pipeline.row_lists import first_of
 from fishweir.pipeline.taken import TakenDocument, taken_of
@@ -148,15 +149,22 @@ class Block:
         return ids, sides[0].origin if len(sides) == 1 else None
 
     def made(
-        self, entry: int, query: QueryLike, taken: list[TakenDocument], bound: Sequence[int] | None = None
+        self,
+        entry: int,
+        query: QueryLike,
+        taken: list[TakenDocument],
+        bound: Sequence[int] | None = None,
+        prunings: Prunings | None = None,
     ) -> list[Constructed]:
-        """What a query shows of the entry; `bound` are its nodes, where they are known though its row has none."""
+        """What a query shows of the entry; `bound` are its nodes, where they are known though its row has none; with
+        `prunings` where no other shows anything of it."""
         at = int(self.at[entry])
         nodes = self.listed("nodes")[at]
         collected: list[tuple[int, TakenDocument]] = []
         if (joins := self.listed("joins")[at]) is not None:
             taken, collected = taken[:1], list(zip(joins, taken[1:], strict=True))
-        found = ResultDocuments(taken, bound if nodes is None else nodes, collected, self.cut(entry, query))
+        known = bound if nodes is None else nodes
+        found = ResultDocuments(taken, known, collected, self.cut(entry, query), prunings)
         return constructed(query.shape, query.constants, found)
 
     def cut(self, entry: int, query: QueryLike) -> Cut | None:

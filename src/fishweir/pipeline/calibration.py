@@ -1,105 +1,91 @@
 """The constants of the cost model, measured on this machine when a job with a target latency starts.
 
 In: nothing but the time. Out: seconds of processor time for each elementary operation. Documents of known sizes are
-read and walked for paths that enter them or do not, and outputs of known sizes constructed; the differences are the
-constants.
+read and walked for paths that enter them or do not, and outputs of known sizes are constructed. The constants are those
+that explain all of these times best, by relative error: a difference of two times would have the errors of both.
 """
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fishweir.algebra.construct import construct
-from fishweir.algebra.documents import BadDocument, elements, parse_document
-from fishweir.algebra.nodes import Step
-from fishweir.algebra.returns import PathOutput
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.algebra.documents import BadDocument
+from fishweir.algebra.nodes import Block, Output, PatternNode, Shape, Source, Step
+from fishweir.algebra.returns import PathOutput, ReturnOutput
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.pipeline.bodies import read_bodies
+from fishweir.pipeline.outputs import ResultDocuments, constructed
+from fishweir.pipeline.pruned import Prunings
+from fishweir.pipeline.taken import TakenDocument
+from fishweir.shedding.reduced import Cut
 
-DOCUMENTS, FEW, MANY, ROUNDS = 20, 20, 220, 7
+WALKED, SHOWN, ROUNDS = (40, 160), 60, 5
+"""Documents of a measurement, and how often it is repeated. Walks of two lengths say what a walk costs by itself."""
+SIZES = (10, 60, 220)
+"""Elements of the documents that are measured."""
+TEXTS = (b"5", b"some text", b"a text that is longer", b"2026-01-01")
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
     """Seconds for each elementary operation."""
 
+    walk: float
+    """A walk, whatever the number of documents."""
     document: float
     """Reading and walking a document, whatever is in it."""
     element: float
-    """Reading and walking an element."""
+    """An element whose tag is read."""
     skipped: float
-    """Reading an element in a subtree that no path enters."""
+    """An element in a subtree that no path enters."""
     node: float
     """Locating and keeping a node at the end of a path."""
     opened: float
     """Reading a document again, to construct an output, whatever is in it."""
+    passed: float
+    """An element of it that the output does not need."""
     again: float
-    """Each of its elements."""
+    """An element that is needed: parsed again, and copied."""
     part: float
     """A part of an output."""
     step: float
     """Each step of its path."""
-    looked: float
-    """Looking at an element, whether it is one of the part's nodes."""
     returned: float
-    """Copying such a node."""
-    copied: float
-    """Each element in that node."""
+    """A node that it finds."""
 
     def reading(self, walked: float, skipped: float, nodes: float) -> float:
         """Locating and buffering: a document of so many elements and nodes."""
         return self.document + walked * self.element + skipped * self.skipped + nodes * self.node
 
-    def opening(self, elements: float) -> float:
-        return self.opened + elements * self.again
+    def opening(self, passed: float, needed: float) -> float:
+        """Reading it again: elements that an output does not need, and those that it does."""
+        return self.opened + passed * self.passed + needed * self.again
 
-    def constructing(self, steps: int, nodes: float, elements: float, looked: float) -> float:
-        """Manipulation: a part of an output with so many nodes, elements in them and others looked at."""
-        found = self.part + steps * self.step + looked * self.looked
-        return found + nodes * self.returned + elements * self.copied
+    def constructing(self, steps: int, nodes: float, times: float = 1.0) -> float:
+        """Manipulation: a part of an output with so many nodes, which is looked for so often."""
+        return times * (self.part + steps * self.step) + nodes * self.returned
+
+
+Run = tuple[tuple[float, ...], Callable[[], None]]
+"""How often each elementary operation occurs, and what does so."""
 
 
 @lru_cache(maxsize=1)
 def calibrated() -> Constants:
     """Measured once in a process."""
-    few, whole, skipped, found, opened, opened_more, *outputs = _least(
-        [
-            _walking(FEW, "p", "none"),
-            _walking(MANY, "p", "none"),
-            _walking(MANY, "none"),
-            _walking(MANY, "p", "e"),
-            _opening(FEW),
-            _opening(MANY),
-            _constructing(1, "none"),
-            _constructing(MANY, "none"),
-            _constructing(MANY, "e"),
-            _constructing(1, "e"),
-            _constructing(MANY, "p"),
-            _constructing(1, "p", "none"),
-        ]
-    )
-    nothing, passed, nodes, one, below, deeper = outputs
-    span = MANY - FEW
-    element, again, copied = (whole - few) / span, (opened_more - opened) / span, (below - one) / MANY
-    looked = (passed - nothing) / (MANY - 1)
-    step = deeper - nothing - looked
-    constants = (
-        few - FEW * element,
-        element,
-        element - (whole - skipped) / MANY,
-        (found - whole) / MANY,
-        opened - FEW * again,
-        again,
-        nothing - looked - step,
-        step,
-        looked,
-        (nodes - passed) / MANY - copied,
-        copied,
-    )
-    return Constants(*(max(value, 1e-9) for value in constants))
+    walks = [run for size in SIZES for count in WALKED for run in _walks(size, count)]
+    outputs = [run for size in SIZES for run in _outputs(size)]
+    times = _least([run for _, run in (*walks, *outputs)])
+    located = _explained([counts for counts, _ in walks], times[: len(walks)])
+    made = _explained([counts for counts, _ in outputs], times[len(walks) :])
+    return Constants(*located, *made)
 
 
 def walked(shared: SharedPaths, bodies: Sequence[bytes]) -> None:
@@ -112,46 +98,90 @@ def walked(shared: SharedPaths, bodies: Sequence[bytes]) -> None:
         len(table.texts)
 
 
-def _body(count: int) -> bytes:
-    return b"<d><p>" + b"<e>some text</e>" * count + b"</p></d>"
+def shown(shape: Shape, parts: tuple[Output, ...], bodies: Sequence[bytes], nodes: Sequence[int] = (0,)) -> list[str]:
+    """Constructs an output of documents, as a delivery does."""
+    cut, prunings, outputs = Cut(parts, frozenset(), ()), Prunings(), []
+    for body in bodies:
+        document = TakenDocument("", None, (), 0, "", body)
+        found = constructed(shape, (), ResultDocuments([document], nodes, cut=cut, prunings=prunings))
+        outputs += [str(output) for _, output in found]
+    return outputs
 
 
-def _walking(count: int, *names: str) -> Callable[[], None]:
-    """Reads documents with so many elements below `p` and walks them for a path below the root."""
-    shared, body = SharedPaths(), _body(count)
-    shared.hold({"calibration": {(Step("d"), *map(Step, names)): True}})
-    return lambda: walked(shared, [body] * DOCUMENTS)
+def _some(draw: random.Random, size: int) -> tuple[bytes, int]:
+    """So many elements `e`, more or less: of documents that are all alike, processors know what comes next."""
+    count = draw.randint(size // 2, size + size // 2)
+    return b"".join(b"<e>%b</e>" % draw.choice(TEXTS) for _ in range(count)), count
 
 
-def _opening(count: int) -> Callable[[], None]:
-    body = _body(count)
+def _walks(size: int, documents: int) -> list[Run]:
+    """Elements `e` below `p` whose tags are read, that are skipped, that are found."""
+    inner = [_some(random.Random(number), size) for number in range(documents)]
+    bodies = [b"<d><p>%b</p></d>" % some for some, _ in inner]
+    total = sum(count for _, count in inner)
 
-    def run() -> None:
-        for _ in range(DOCUMENTS):
-            list(elements(parse_document(body, comments=True)))
+    def run(read: float, skipped: float, nodes: float, *names: str) -> Run:
+        shared = SharedPaths()
+        shared.hold({"calibration": {(Step("d"), *map(Step, names)): True}})
+        return (1, documents, 2 * documents + read, skipped, nodes), lambda: walked(shared, bodies)
 
-    return run
-
-
-def _constructing(count: int, *names: str) -> Callable[[], None]:
-    """Constructs a part of an output: of a document with so many `e`, or with one `p` that has them."""
-    inner = b"<e>some text</e>" * count
-    root = parse_document(b"<d><p>" + inner + b"</p></d>" if names[0] == "p" else b"<d>" + inner + b"</d>")
-    parts, bound = (PathOutput("a", tuple(map(Step, names))),), {"a": (root, None)}
-
-    def run() -> None:
-        for _ in range(DOCUMENTS):
-            construct(parts, bound)
-
-    return run
+    return [run(total, 0, 0, "p", "none"), run(0, total, 0, "none"), run(total, 0, total, "p", "e")]
 
 
-def _least(runs: Sequence[Callable[[], None]]) -> list[float]:
-    """Seconds per document of each, in turns; the fastest round counts, since other work only ever adds."""
+def _outputs(size: int) -> list[Run]:
+    """Outputs with parts that find nothing, one large node, and many small ones."""
+    draw = random.Random(size)
+    inner = [_some(draw, size) for _ in range(SHOWN)]
+    total = sum(count for _, count in inner)
+
+    def run(form: bytes, counts: tuple[float, float, float, float], *paths: str) -> Run:
+        """Operations of a document beside those of its elements `e`: passed and needed ones, parts and steps."""
+        bodies = [(b"<l><d>%b</d></l>" % (form % some)).ljust(512) for some, _ in inner]
+        parts = tuple(PathOutput("a", tuple(map(Step, path.split("/")))) for path in paths)
+        pattern = PatternNode(Step("l"), (), (PatternNode(Step("d"), ("a",)),))
+        shape = Shape((Block(Source("S"), pattern),), (), (ReturnOutput(("a",), parts),))
+        passed, needed, steps, returned = counts
+        each = (1, 1 - needed, 2 + needed, len(paths), steps, returned)
+        found = [SHOWN * one for one in each]
+        found[1] += total * passed
+        found[2] += total * (1 - passed)
+        found[5] += total * (1 - passed) * (returned == 0)
+        return tuple(found), lambda: _ignored(shown(shape, shape.output, bodies, (1,)))
+
+    return [
+        run(b"<z>%b</z>", (1, 0, 1, 0), "q"),
+        run(b"<z>%b</z>", (1, 0, 5, 0), "q", "r", "s", "t", "u"),
+        run(b"<z>%b</z>", (1, 0, 6, 0), "q/w", "q/x", "r/y"),
+        run(b"<p>%b</p>", (0, 1, 1, 1), "p"),
+        run(b"<c>%b</c>", (0, 1, 2, 0), "c/e"),
+        run(b"<c>%b</c>", (0, 1, 4, 0), "c/e", "q", "r"),
+    ]
+
+
+def _ignored(_: object) -> None:
+    pass
+
+
+def _explained(counts: Sequence[Sequence[float]], total: NDArray[np.float64]) -> list[float]:
+    """The price of each operation: least squares of the relative errors, and none below zero."""
+    rows = np.array(counts, np.float64)
+    prices: NDArray[np.float64] = np.zeros(rows.shape[1])
+    used = np.arange(rows.shape[1])
+    while len(used):
+        found = np.linalg.lstsq(rows[:, used] / total[:, None], np.ones(len(total)), rcond=None)[0]
+        if (found > 0).all():
+            prices[used] = found
+            break
+        used = used[found > 0]
+    return np.maximum(prices, 1e-10).tolist()
+
+
+def _least(runs: Sequence[Callable[[], None]]) -> NDArray[np.float64]:
+    """Seconds of each, in turns; the fastest round counts, since other work only ever adds."""
     best = [float("inf")] * len(runs)
     for _ in range(1 + ROUNDS):
         for number, run in enumerate(runs):
             began = time.thread_time()
             run()
             best[number] = min(best[number], time.thread_time() - began)
-    return [seconds / DOCUMENTS for seconds in best]
+    return np.array(best)

@@ -29,17 +29,17 @@ from fishweir.pipeline.bodies import EventTimes, read_bodies
 
 @dataclass
 class Chunk:
-    """Some entries of one stream, ready to match: numbers, ids, times and witnesses of the good ones."""
+    """Some entries of one stream, ready to match: numbers, times and witnesses of the good ones. Of tuples these are
+    arrays, of documents lists."""
 
-    numbers: list[int] = field(default_factory=list)
-    ids: list[str | None] = field(default_factory=list)
-    timestamps: list[float] = field(default_factory=list)
+    numbers: Any = field(default_factory=list)
+    timestamps: Any = field(default_factory=list)
     aside: list[tuple[int, str | None, str]] = field(default_factory=list)
     witnesses: Mapping[Path, PathTable] = field(default_factory=dict)
-    arrivals: list[float] = field(default_factory=list)
+    arrivals: Any = field(default_factory=list)
     since: list[int] = field(default_factory=list)
     """Of the results of a chain's first joins: the version of the catalog when the earliest document arrived."""
-    origins: list[int] = field(default_factory=list)
+    origins: Any = field(default_factory=list)
     """In a stream of published results: which document it is that was passed on, -1 where it is a new one."""
     changes: list[tuple[int, float, str]] = field(default_factory=list)
     """Of a changing file, also of rows that went: number, arrival, key."""
@@ -99,7 +99,6 @@ def _read_documents(
                 continue
             walk.add(len(chunk.numbers), content, _context(entry["context"]), number)
             chunk.numbers.append(number)
-            chunk.ids.append(entry["id"])
             chunk.timestamps.append(time)
             chunk.arrivals.append(entry["arrival"])
             if entry.get("since") is not None:
@@ -134,19 +133,20 @@ def _read_tuples(
     problems = table.column("problem").to_pylist() if table.column("problem").null_count < len(table) else {}
     reasons = {i: p for i, p in enumerate(problems) if p is not None}
     reasons |= {i: reason for i, reason in untimed.items() if i not in reasons}
-    ids = table.column("id").to_pylist()
-    chunk.aside = [(int(numbers[i]), ids[i], reason) for i, reason in sorted(reasons.items())]
-    good = np.setdiff1d(np.arange(len(table)), np.array(sorted(reasons), dtype=np.int64))
-    chunk.numbers, chunk.ids = numbers[good].tolist(), [ids[i] for i in good.tolist()]
-    chunk.timestamps = times[good].tolist()
-    chunk.arrivals = table.column("arrival").to_numpy()[good].tolist()
+    if reasons:
+        ids = table.column("id").to_pylist()
+        chunk.aside = [(int(numbers[i]), ids[i], reason) for i, reason in sorted(reasons.items())]
+        good = np.setdiff1d(np.arange(len(table)), np.array(sorted(reasons), dtype=np.int64))
+        table, numbers, times = table.take(pa.array(good)).combine_chunks(), numbers[good], times[good]
+    chunk.numbers, chunk.timestamps, chunk.arrivals = numbers, times, table.column("arrival").to_numpy()
     if "origin" in table.column_names:
-        chunk.origins = table.column("origin").fill_null(-1).to_numpy()[good].tolist()
-    columns = {
-        xml_name(name): table.column(column_name(name)).combine_chunks().take(pa.array(good))
-        for name, _ in log.stream.columns
-    }
+        chunk.origins = table.column("origin").fill_null(-1).to_numpy()
+    columns = {xml_name(name): _only_chunk(table.column(column_name(name))) for name, _ in log.stream.columns}
     chunk.witnesses = tuple_tables(xml_name(log.stream.tuple_element), columns, plan.paths)
+
+
+def _only_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def tuple_timestamps(table: pa.Table, stream: StreamDefinition) -> tuple[NDArray[np.float64], dict[int, str]]:

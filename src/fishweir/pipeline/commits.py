@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,8 +95,12 @@ class ResultsTable:
     def commit(self, commit: Commit) -> None:
         self._follow()
         before = self._chain[-1][1] if self._chain else ""
-        sum = write_json(self._path(commit.batch), asdict(replace(commit, before=before)))
+        commit = replace(commit, before=before)
+        sum = write_json(self._path(commit.batch), {f.name: getattr(commit, f.name) for f in fields(commit)})
         write_json(self._last, {"batch": commit.batch, "xxh3": sum})
+        with self._lock:
+            if len(self._chain) == commit.batch:  # it need not be read to be known
+                self._add(commit, sum)
 
     def commits(self, after: int = -1) -> list[Commit]:
         """All commits behind a batch, in order; a commit is read once."""

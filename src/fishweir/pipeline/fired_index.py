@@ -19,6 +19,8 @@ from fishweir.evaluate.plan.plan import cached_segment
 from fishweir.pipeline.row_lists import flat_of
 
 MOST, MOST_NAMES = 16, 64
+MARKS = 8
+"""Positions per slice up to which marking them is cheaper than sorting the slices."""
 GROUP, SET, LISTED = "group ", "set ", "listed"
 
 Index = dict[str, list[int]]
@@ -47,14 +49,26 @@ def merged(one: Index | None, other: Index | None) -> Index | None:
 
 def intervals(lo: Ints, hi: Ints) -> list[int]:
     """The union of some slices as few ascending intervals; the smallest gaps are filled where there are too many."""
-    order = np.argsort(lo, kind="stable")
-    lo, reach = lo[order], np.maximum.accumulate(hi[order])
+    lo, reach = _marked(lo, hi) if int(hi.max()) < MARKS * len(lo) else _sorted(lo, hi)
     gaps = lo[1:] - reach[:-1]
     cuts = np.flatnonzero(gaps > 0)
     if len(cuts) >= MOST:
         cuts = np.sort(cuts[np.argsort(gaps[cuts], kind="stable")[-(MOST - 1) :]])
     ends = np.stack([lo[np.concatenate([[0], cuts + 1])], reach[np.concatenate([cuts, [len(lo) - 1]])]], axis=1)
     return ends.ravel().tolist()  # type: ignore[no-any-return]
+
+
+def _sorted(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
+    order = np.argsort(lo, kind="stable")
+    return lo[order], np.maximum.accumulate(hi[order])
+
+
+def _marked(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
+    """The same without sorting, for many slices of few positions: where the union begins and ends."""
+    size = int(hi.max()) + 1
+    depth = np.cumsum(np.bincount(lo, minlength=size) - np.bincount(hi, minlength=size))
+    edges = np.flatnonzero(np.diff(depth > 0, prepend=False))
+    return edges[::2], edges[1::2]
 
 
 def _both(one: list[int], other: list[int]) -> list[int]:

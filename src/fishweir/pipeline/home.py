@@ -117,8 +117,8 @@ class Home:
 
     def stream_ids(self) -> list[int]:
         with reading(self.streams):
-            folders = [self.streams / entry.name for entry in os.scandir(self.streams)]
-        return sorted(int(folder.name) for folder in folders if _is_declared(folder))
+            names = os.listdir(self.streams)
+        return sorted(int(name) for name in names if _is_declared(self.streams, name))
 
     @contextmanager
     def job_lock(self) -> Iterator[None]:
@@ -134,21 +134,24 @@ class Home:
             yield
 
 
-def _is_declared(folder: Path) -> bool:
+def _is_declared(streams: Path, name: str) -> bool:
     """Whether a stream is there; while somebody makes it, its log is empty."""
-    definition = folder / "stream.json"
-    if definition.exists():
+    if os.path.exists(f"{streams}/{name}/stream.json"):  # asked all the time: texts are made faster than paths
         return True
-    if any((folder / "log").glob("[0-9]*.arrow")):
-        raise damaged(definition, "is missing")
+    if any((streams / name / "log").glob("[0-9]*.arrow")):
+        raise damaged(streams / name / "stream.json", "is missing")
     return False
 
 
 def open_log(streams: Path, id: int) -> StreamLog:
     """The log of a stream, opened once per process; a home made anew in the same place has other ones."""
-    folder = streams / str(id)
-    with reading(folder / "stream.json", f"the home must be on a file system that all workers see as {streams.parent}"):
-        written = (folder / "stream.json").stat().st_mtime_ns
+    folder = f"{streams}/{id}"
+    try:
+        written = os.stat(f"{folder}/stream.json").st_mtime_ns
+    except OSError:
+        all_see = f"the home must be on a file system that all workers see as {streams.parent}"
+        with reading(Path(folder) / "stream.json", all_see):
+            raise
     return _log(folder, written)
 
 
@@ -158,7 +161,7 @@ def about_feed(home: Home, id: int) -> dict[str, str]:
 
 
 @lru_cache(maxsize=4096)
-def _log(folder: Path, _written: int) -> StreamLog:
+def _log(folder: str, _written: int) -> StreamLog:
     from fishweir.intake.log import StreamLog  # late: who registers reads no log
 
-    return StreamLog(folder / "log", from_json(read_json(folder / "stream.json")))
+    return StreamLog(Path(folder) / "log", from_json(read_json(Path(folder) / "stream.json")))

@@ -6,10 +6,10 @@ of its own registers how its results are made (`constructed.register`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import Any
 
 from lxml import etree
@@ -19,13 +19,14 @@ from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.construct import construct, element_text, joined_columns, select_columns, value_of
 from fishweir.algebra.feeds import WHOLE, Selection
 from fishweir.algebra.joins import to_join
-from fishweir.algebra.nodes import Constant, Output, Shape
+from fishweir.algebra.nodes import Constant, Output, Shape, Step
 from fishweir.algebra.return_paths import Bound
+from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.rebinding import join_bindings, nodes_of
 from fishweir.pipeline.taken import TakenDocument, bind
 from fishweir.shedding.reduced import Cut
 
-Bindings = dict[str, dict[str, Any]]
+Bindings = dict[str, Mapping[str, Any]]
 Constructed = tuple[Bindings, str | dict[str, Any]]
 
 
@@ -39,6 +40,8 @@ class ResultDocuments:
     collected: Sequence[tuple[int, TakenDocument]] = ()
     cut: Cut | None = None
     """What is left of the output, where patterns were left out under overload."""
+    prunings: Prunings | None = None
+    """There where nothing else is shown of the documents: they are read only as far as the output needs."""
 
 
 @singledispatch
@@ -52,22 +55,59 @@ def _of_shape(shape: Shape, constants: Sequence[Constant], found: ResultDocument
     if shape.formula is not None:
         return [({}, joined_columns(shape.columns, [(one.nodes[0], one.values) for one in found.documents]))]
     output = shape.output if found.cut is None else found.cut.parts
-    return [_bound(shape, output, found.documents, places) for places in _places(shape, constants, found)]
+    return [_bound(shape, output, found, places) for places in _places(shape, constants, found)]
 
 
-def _bound(
-    shape: Shape, output: tuple[Output, ...], documents: Sequence[TakenDocument], places: Mapping[str, int]
-) -> Constructed:
+def _bound(shape: Shape, output: tuple[Output, ...], found: ResultDocuments, places: Mapping[str, int]) -> Constructed:
     """The output over the nodes that variables are bound to."""
     bound: dict[str, Bound] = {}
     bindings: Bindings = {}
-    steps = steps_of(shape)
+    steps, documents = steps_of(shape), found.documents
+    pruned = found.prunings.document(shape, output, documents[0], places) if found.prunings else None
     for name, position in places.items():
         side, step = steps[name]
-        bound[name], shown = bind(documents[side], step, position)
+        bound[name], shown = bind(pruned or documents[side], step, position)
         if name[0] != "_":
-            bindings[name] = {"document": documents[side].id, "node": shown, "value": value_of(bound[name])}
+            value = partial(_whole_value, documents[side], step, position) if pruned else value_of(bound[name])
+            bindings[name] = Binding(documents[side].id, shown, value)
     return bindings, construct(output, bound)
+
+
+class Binding(Mapping[str, Any]):
+    """What a variable is bound to: document, node and value. A value may be made when it is asked for."""
+
+    __slots__ = ("_document", "_node", "_value")
+
+    def __init__(self, document: str, node: int | str, value: str | Callable[[], str]) -> None:
+        self._document, self._node, self._value = document, node, value
+
+    def __getitem__(self, key: str) -> Any:
+        match key:
+            case "document":
+                return self._document
+            case "node":
+                return self._node
+            case "value":
+                if callable(self._value):
+                    self._value = self._value()
+                return self._value
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("document", "node", "value"))
+
+    def __len__(self) -> int:
+        return 3
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def __reduce__(self) -> tuple[type[Binding], tuple[str, int | str, str]]:
+        return Binding, (self._document, self._node, self["value"])
+
+
+def _whole_value(document: TakenDocument, step: Step, position: int) -> str:
+    return value_of(bind(document, step, position)[0])
 
 
 def _places(shape: Shape, constants: Sequence[Constant], found: ResultDocuments) -> list[Mapping[str, int]]:

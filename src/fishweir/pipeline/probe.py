@@ -6,7 +6,8 @@ micro-batch and part, what later micro-batches need to know of these results, an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fishweir.evaluate.group import State
@@ -19,7 +20,8 @@ from fishweir.pipeline.writer import ResultWriter
 
 @dataclass(frozen=True)
 class ProbeTask:
-    """`new` are the files of the micro-batch, `old` those retained before it."""
+    """The second stage, where some query joins documents: those of a micro-batch with those retained. `new` are the
+    files of the micro-batch, `old` those retained before it."""
 
     plan: Path
     segments: tuple[str, ...]
@@ -30,6 +32,14 @@ class ProbeTask:
     sets: Path
     parts: int
     batch: int
+
+    def behind(self, match: Callable[[], Summary]) -> Summary:
+        """Both stages of a micro-batch that is one part: what the first has kept stays in memory for the second."""
+        both = Summary()
+        both.add(match())
+        if both.states:
+            both.add(replace(self, new=tuple(sorted(both.states)))(0))
+        return both
 
     def __call__(self, part: int) -> Summary:
         plan = cached_plan(self.plan, self.segments)

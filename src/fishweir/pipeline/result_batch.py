@@ -21,6 +21,7 @@ from fishweir.pipeline.columns import Column, column_list
 from fishweir.pipeline.cuts import NO_CUTS
 from fishweir.pipeline.known_queries import QueryColumns
 from fishweir.pipeline.outputs import Constructed
+from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.result import QueryLike, Result
 
 KEPT = 4096
@@ -121,6 +122,7 @@ class _Makings:
 
     def __init__(self, batch: ResultBatch) -> None:
         self.batch, self.block = batch, batch.block
+        self.prunings = Prunings() if len(batch.kinds[1]) == 1 else None
         self.bound: dict[int, dict[int, list[int]]] = {}
         """Of kinds of queries the nodes of entries whose rows have none."""
         self.kept: dict[int, tuple[list[str], int | None, list[Constructed]]] = {}
@@ -134,7 +136,7 @@ class _Makings:
             taken = self.block.taken(entry)
             columns = None if self.block.cut(entry, query) else self._columns(entry, query)
             made = (
-                self.block.made(entry, query, taken, self._bound(making, query).get(entry))
+                self.block.made(entry, query, taken, self._bound(making, query).get(entry), self.prunings)
                 if columns is None or any(one.values is None for one in taken)
                 else [({}, {name: taken[side].values[key] for name, side, key in columns})]  # type: ignore[index]
             )

@@ -8,6 +8,7 @@ file of which nothing is needed is dropped whole. What is needed is for each sta
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,6 +109,6 @@ def _size(group: Sequence[StateFile]) -> int:
 def remove_others(folder: Path, files: Sequence[StateFile]) -> None:
     """Removes files that neither the newest commit names nor the one before, which `fishweir repair` may go back to."""
     names = {file.name for file in files}
-    for path in folder.glob("[!.]*.*"):
-        if path.name not in names:
-            path.unlink(missing_ok=True)
+    for name in os.listdir(folder) if folder.exists() else ():
+        if name not in names and not name.startswith(".") and "." in name:
+            (folder / name).unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -78,6 +79,7 @@ class Shedder:
         recorded: dict[str, Any] = read_json(self._path, {})
         if recorded.get("batch") == batch:
             return {int(id): StreamShed.from_json(one) for id, one in recorded["streams"].items()}
+        began = time.perf_counter()
         before = self.overload.shedding
         waiting = {int(id): head - offsets.get(id, 0) for id, head in heads(self.home).items()}
         budget = self.overload.budget(sum(waiting.values()), self.behind())
@@ -87,6 +89,7 @@ class Shedder:
         self._note(found)
         if found:
             write_json(self._path, {"batch": batch, "streams": {str(id): one.to_json() for id, one in found.items()}})
+        self.overload.deciding += time.perf_counter() - began
         return found
 
     def took(self, documents: int, shed: int, seconds: float) -> None:

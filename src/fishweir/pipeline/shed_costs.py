@@ -3,24 +3,25 @@
 In: a log and the parts that may be left out. Out: for each part the share of the two costs of a document that leaving
 it out saves. The terms of the paper's model, in this engine:
 
-- **Locating** is reading and walking: each element that is walked costs `element`, one in a subtree that no path enters
-  `skipped`. Suspending paths turns elements of the first kind into the second.
-- **Buffering** is the witness of a node at the end of a path, its place and value (`node`). Nothing is buffered for
-  outputs: a document is read again when one is constructed (`opened`, `again`).
-- **Manipulation** is constructing: a part of an output (`part`, `step`), the elements that are looked at to find its
-  nodes (`looked`), copying its nodes (`returned`) and what is in them (`copied`). Looking up constants costs the same
-  whatever is left out of a document, and is not counted.
+- **Locating** is reading and walking: each element whose tag is read costs `element`, one in a subtree that no path
+  enters `skipped`. Suspending paths turns elements of the first kind into the second.
+- **Buffering** is the witness of a node at the end of a path, its place and value (`node`), and reading a document
+  again when an output is constructed (`opened`): the elements of the storing pattern set and those above them
+  (`again`). All others are cut out (`passed`), unless outputs of several shapes are constructed of the document.
+- **Manipulation** is constructing: a part of an output (`part`, `step`) and the nodes that it finds (`returned`).
+  Looking up constants costs the same whatever is left out of a document, and is not counted.
 
 Outputs are constructed only where somebody takes them, once for all queries of a shape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,14 @@ from lxml import etree
 
 from fishweir.algebra.documents import BadDocument, Element
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import Step
+from fishweir.algebra.nodes import ElementOutput, Output, Shape, Step
+from fishweir.algebra.normal import dotted
 from fishweir.algebra.return_paths import Bound, nodes_at
+from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
 from fishweir.intake.log import StreamLog
 from fishweir.pipeline.calibration import Constants
 from fishweir.pipeline.taken import taken_of
-from fishweir.shedding.patterns import AbsolutePath, is_alone, to_tree
+from fishweir.shedding.patterns import AbsolutePath, is_alone, places_of, to_tree
 from fishweir.shedding.suspension import Part, Parts, Saved, needed_paths
 
 SAMPLE = 20
@@ -44,12 +47,30 @@ COUNTED = 200
 
 @dataclass(frozen=True, slots=True)
 class PatternCount:
-    """Per document: the nodes at a path, all elements in them, and those that are looked at to find them."""
+    """Per document: the nodes at a path and all elements in them; the steps from its variable on, how often it is
+    looked for, and the keys of the paths in between."""
 
     nodes: float
     elements: float
-    looked: float = 0.0
     steps: int = 1
+    above: tuple[str, ...] = ()
+    times: float = 1.0
+
+
+def needed_elements(counts: Mapping[str, PatternCount], keys: Collection[str]) -> float:
+    """The elements of the storing pattern set (figure 6), and those on the way to them."""
+    topmost = [key for key in keys if not any(above in keys for above in counts[key].above)]
+    ways = dict.fromkeys(above for key in topmost for above in counts[key].above)
+    return 1 + sum(counts[key].elements for key in topmost) + sum(counts[key].nodes for key in ways)
+
+
+def output_cost(price: Constants, whole: float, counts: Mapping[str, PatternCount], keys: Collection[str]) -> float:
+    """What it costs to construct the parts of one output, of a document with so many elements."""
+    if not keys:
+        return 0.0
+    needed = min(whole, needed_elements(counts, keys))
+    parts = sum(price.constructing(counts[key].steps, counts[key].nodes, counts[key].times) for key in keys)
+    return price.opening(whole - needed, needed) + parts
 
 
 @dataclass(frozen=True)
@@ -65,10 +86,18 @@ class StreamCosts:
     def saved(self, part: Part) -> Saved:
         lost = {place for place, _ in part.losers}
         shapes = {self.parts.wishes[place].shape for place in lost if self.parts.wishes[place].taken}
-        if not part.is_condition:
-            return 0.0, _share(len(shapes) * self._constructing(part.key), self._outputs)
-        located, outputs = self._located(self.parts.only(lost)), sum(map(self._output, shapes))
+        outputs = sum(self._saved_output(shape, part) for shape in shapes)
+        located = self._located(self.parts.only(lost)) if part.is_condition else 0.0
         return _share(located, self._matching), _share(outputs, self._outputs)
+
+    def _saved_output(self, shape: Any, part: Part) -> float:
+        """What a shape's output costs less without a part: that is all of it where the query is not evaluated."""
+        returned = self._returned(shape)
+        gone = returned if part.is_condition else returned.intersection(self._below(part.key))
+        if len(self._shapes) == 1:
+            whole = output_cost(self.constants, self.elements, self.patterns, returned)
+            return whole - output_cost(self.constants, self.elements, self.patterns, returned - gone)
+        return self._parts(gone)
 
     @cached_property
     def _matching(self) -> float:
@@ -84,16 +113,29 @@ class StreamCosts:
         return nodes * self.constants.node + below * max(0.0, self.constants.element - self.constants.skipped)
 
     @cached_property
+    def _shapes(self) -> list[Any]:
+        return list(dict.fromkeys(wish.shape for wish in self.parts.wishes if wish.taken))
+
+    @cached_property
     def _outputs(self) -> float:
-        shapes = {wish.shape for wish in self.parts.wishes if wish.taken}
-        return self.constants.opening(self.elements) + sum(map(self._output, shapes))
+        """Of one shape what is needed is read; with several, a document is read again once for all."""
+        if len(self._shapes) == 1:
+            return output_cost(self.constants, self.elements, self.patterns, self._returned(self._shapes[0]))
+        parts = sum(self._parts(self._returned(shape)) for shape in self._shapes)
+        return self.constants.opening(0.0, self.elements) + parts
 
-    def _output(self, shape: Any) -> float:
-        return sum(self._constructing(pattern.key) for pattern in to_tree(shape).patterns if pattern.returned)
+    def _parts(self, keys: Collection[str]) -> float:
+        found = [self.patterns[key] for key in keys]
+        return sum(self.constants.constructing(one.steps, one.nodes, one.times) for one in found)
 
-    def _constructing(self, key: str) -> float:
-        count = self._count(key)
-        return self.constants.constructing(count.steps, count.nodes, count.elements, count.looked)
+    def _returned(self, shape: Any) -> frozenset[str]:
+        if not is_alone(shape):
+            return frozenset()
+        return frozenset(one.key for one in to_tree(shape).patterns if one.returned and one.key in self.patterns)
+
+    def _below(self, key: str) -> list[str]:
+        """A pattern and those below it."""
+        return [key, *(one for one, count in self.patterns.items() if key in count.above)]
 
     def _count(self, key: str) -> PatternCount:
         return self.patterns.get(key, PatternCount(0.0, 0.0))
@@ -102,14 +144,45 @@ class StreamCosts:
 def counted(log: StreamLog, stream: int, parts: Parts, skipped: float, constants: Constants) -> StreamCosts:
     """Counts in the last documents of a log, of which a share of the elements is `skipped`."""
     roots = list(_sample(log, stream, log.head()))
-    paths: dict[str, tuple[AbsolutePath, int]] = {}
+    found: dict[str, PatternCount] = {}
     for wish in sorted(parts.wishes, key=lambda one: -one.weight)[:COUNTED]:
         if is_alone(wish.shape):
-            tree, item = to_tree(wish.shape), (Step("*"),) if isinstance(wish.shape, Selection) else ()
-            own = {one.key: one.path for one in tree.patterns} | dict(needed_paths(wish.shape))
-            paths |= {key: ((*item, *path), len(item) or len(tree.root)) for key, path in own.items()}
-    found = {key: count(roots, path, above) for key, (path, above) in paths.items()}
+            found |= counts_of(wish.shape, roots, found)
     return StreamCosts(sum(map(size, roots)) / max(1, len(roots)), skipped, found, parts, constants)
+
+
+def counts_of(
+    shape: Any, roots: Sequence[Element], known: Mapping[str, PatternCount] = MappingProxyType({})
+) -> dict[str, PatternCount]:
+    """The patterns of a shape in some documents, those on the way to them, and the paths that it needs."""
+    tree, item = to_tree(shape), (Step("*"),) if isinstance(shape, Selection) else ()
+    own = {one.key: one.path for one in tree.patterns} | dict(needed_paths(shape))
+    own |= {dotted(path[:k]): path[:k] for path in own.values() for k in range(len(tree.root) + 1, len(path))}
+    found = {
+        key: count(roots, (*item, *path), len(item) or len(tree.root), len(item))
+        for key, path in own.items()
+        if key not in known
+    }
+    for path, over in loops_of(shape.output, places_of(shape)) if isinstance(shape, Shape) else ():
+        if (key := dotted(path)) in found:
+            times = 1 + count(roots, over).nodes  # once more, for the turns of the loop
+            found[key] = replace(found[key], steps=max(1, len(path) - len(over)), times=times)
+    return found
+
+
+def loops_of(
+    parts: tuple[Output, ...], places: Mapping[str, AbsolutePath], over: AbsolutePath = ()
+) -> Iterator[tuple[AbsolutePath, AbsolutePath]]:
+    """The return patterns inside of nested `for` clauses, each with the path that the innermost goes over."""
+    for part in parts:
+        match part:
+            case PathOutput(variable, path) if over:
+                yield (*places[variable], *path), over
+            case ElementOutput(_, _, inner) | ReturnOutput(_, inner):
+                yield from loops_of(inner, places, over)
+            case ForOutput(variable, along, _, inner):
+                here = (*places[along.variable], *along.path)
+                yield from loops_of(inner, {**places, variable: here}, here)
 
 
 def _sample(log: StreamLog, stream: int, upto: int) -> Iterator[Element]:
@@ -121,18 +194,14 @@ def _sample(log: StreamLog, stream: int, upto: int) -> Iterator[Element]:
             yield above
 
 
-def count(roots: Sequence[Element], path: AbsolutePath, above: int = 0) -> PatternCount:
+def count(roots: Sequence[Element], path: AbsolutePath, above: int = 0, item: int = 0) -> PatternCount:
     """What is at a path below some elements, each above the root of a document; the first steps, down to the nodes of a
     variable, are not looked for when an output is constructed."""
-    found: list[Bound] = [(root, None) for root in roots]
-    looked = 0
-    for place, step in enumerate(path):
-        if place >= above:
-            looked += sum(size(element) if step.is_deep else len(element) for element, _ in found)
-        found = [node for one in found for node in nodes_at(one, (step,))]
+    found: list[Bound] = [node for root in roots for node in nodes_at((root, None), path)]
     elements = sum(1 if attribute is not None else size(element) + 1 for element, attribute in found)
     many = max(1, len(roots))
-    return PatternCount(len(found) / many, elements / many, looked / many, max(1, len(path) - above))
+    ways = tuple(dotted(path[item:k]) for k in range(above + 1, len(path)))
+    return PatternCount(len(found) / many, elements / many, max(1, len(path) - above), ways)
 
 
 def size(element: Element) -> int:

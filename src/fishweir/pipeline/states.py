@@ -6,6 +6,7 @@ by micro-batch and partition, mapped into memory by whoever probes it, and remov
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
@@ -21,6 +22,11 @@ States = dict[str, State]
 """By kind."""
 
 SUFFIX = ".state"
+WRITTEN, SMALL = 4, 1 << 24
+"""Files of which a process keeps what it wrote, if they are not too large."""
+
+_written: dict[Path, tuple[Stamp, States]] = {}
+_lock = threading.Lock()
 
 
 def write_states(path: Path, states: Mapping[str, State]) -> str:
@@ -28,12 +34,20 @@ def write_states(path: Path, states: Mapping[str, State]) -> str:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {f"{kind}:{name}": array for kind, state in states.items() for name, array in state.arrays().items()}
-    return write_arrays(path, sorted(states), arrays)
+    seal = write_arrays(path, sorted(states), arrays)
+    if path.stat().st_size <= SMALL:
+        with _lock:
+            _written[path] = stamp(path), dict(states)
+            while len(_written) > WRITTEN:
+                _written.pop(next(iter(_written)))
+    return seal
 
 
 def cached_states(path: Path) -> States:
-    """Mapped into memory, once per process. Only a repeated micro-batch writes a file again."""
-    return _states(path, stamp(path))
+    """Mapped into memory, once per process; what the process has just written itself is there as it was. Only a
+    repeated micro-batch writes a file again."""
+    now, written = stamp(path), _written.get(path)
+    return written[1] if written is not None and written[0] == now else _states(path, now)
 
 
 @lru_cache(maxsize=64)

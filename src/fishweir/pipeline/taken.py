@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +49,12 @@ class TakenDocument:
         return list(elements(parse_document(self.body or b"", comments=True)))
 
 
-def bind(document: TakenDocument, step: Step, position: int) -> tuple[Bound, int | str]:
+class HasNodes(Protocol):
+    @property
+    def nodes(self) -> Sequence[Element] | Mapping[int, Element]: ...
+
+
+def bind(document: HasNodes, step: Step, position: int) -> tuple[Bound, int | str]:
     """What a variable at a step is bound to by a node's number, and the id that results show."""
     number = position % ATTRIBUTE
     element = document.nodes[number]

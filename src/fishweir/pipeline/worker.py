@@ -47,6 +47,8 @@ class MatchTask:
     """Of the streams of which something is left out: what stays."""
     sees_all: bool = False
     """Whether the queries see all entries, whenever they were registered."""
+    counts: bool = True
+    """Whether values are counted: not with every micro-batch."""
 
     def __call__(self, partition: int, slices: Iterable[LogSlice]) -> Summary:
         task = _Partition(self, partition)
@@ -102,7 +104,7 @@ class _Partition:
         batch = chunk.batch(part.stream, sources, task.version)
         if task.sees_all:
             batch = replace(batch, since=task.version)
-        counted = plan.count(batch.witnesses, task.batch + number)
+        counted = plan.count(batch.witnesses, task.batch + number) if task.counts else {}
         done = Summary(len(batch), 0, len(chunk.aside), {}, {}, counted)
         done.walked[stream] = plan.counters(len(batch), batch.witnesses)
         if part.stream in task.marks:

@@ -46,6 +46,8 @@ class Overload:
 
     latency: float
     shedding: bool = False
+    deciding: float = 0.0
+    """Seconds that all decisions took."""
     _costs: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     _left_out: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     """What it cost to leave a document out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fishweir import testing
 from fishweir.papers.lateness.run import DECLARED, HOUR, IN_ORDER, LEARNED, draw, load_news, measure, targets
 
 
@@ -13,9 +14,9 @@ def test_lateness_is_as_it_is_said() -> None:
     assert abs((delays > 44 * HOUR).mean() - 0.05) < 0.01
 
 
-def test_late_items_give_the_same(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_late_items_give_the_same(tmp_path: Path) -> None:
     news = load_news(900)
-    runs = {name: measure(spark, news, name, 300) for name in (IN_ORDER, LEARNED, DECLARED)}
+    runs = {name: measure(testing.open, news, name, 300) for name in (IN_ORDER, LEARNED, DECLARED)}
     assert runs[IN_ORDER].found == runs[LEARNED].found == runs[DECLARED].found
     assert sum(runs[IN_ORDER].found.values()) > 0
     assert {run.missed for run in runs.values()} == {0}

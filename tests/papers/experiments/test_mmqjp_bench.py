@@ -84,15 +84,15 @@ def test_a_wrong_contestant_is_found_out():
         measure_work("figure 8", 5, two_level(5), [entry])
 
 
-@pytest.mark.parametrize(("patience", "documents"), [(0.0, 15), (1e9, 30)])
+@pytest.mark.parametrize(("patience", "documents"), [(0.0, 10), (1e9, 20)])
 def test_who_is_out_of_patience_is_stopped_and_compared(patience, documents):
-    points = measure_items("figure 16", rss_queries(10), load_items(30), 15, entries(5), True, 5, patience)
+    points = measure_items("figure 16", rss_queries(10), load_items(20), 10, entries(2), True, 2, patience)
     assert {p.contestant for p in points} == {FAST, SEQUENTIAL, SEQUENTIAL_SQL, PLAIN, VIEWS}
-    assert {(p.documents, p.stopped) for p in points} == {(documents, documents < 30)}
+    assert {(p.documents, p.stopped) for p in points} == {(documents, documents < 20)}
     assert len({p.results for p in points if not p.extrapolated}) == 1
     wrong = Entry("wrong", lambda share: Relational("wrong", Wrong(share), lambda: None))
     with pytest.raises(Disagreement, match="wrong finds"):
-        measure_items("figure 16", rss_queries(10), load_items(30), 15, [*entries(5)[:1], wrong], True, 5, patience)
+        measure_items("figure 16", rss_queries(10), load_items(20), 10, [*entries(2)[:1], wrong], True, 2, patience)
 
 
 def test_targets_without_points_are_not_measured():
@@ -102,7 +102,7 @@ def test_targets_without_points_are_not_measured():
 def test_quick_run_shows_tables_and_writes_files(tmp_path):
     pytest.importorskip("matplotlib")
     out, screen = tmp_path / "out", io.StringIO()
-    sizes = paper.Sizes((5, 10), (3,), (2,), (0.8,), 10, (10,), 30, 15, 2, 10, 20, repetitions=1)
+    sizes = paper.Sizes((5,), (3,), (2,), (0.8,), 5, (10,), 20, 10, 1, 10, 20, repetitions=1)
     outcome = run.run(out, True, Console(file=screen, width=120), sizes=sizes)
     written = json.loads((out / "mmqjp.json").read_text())
     assert "generated items" in written["about"]["data"]

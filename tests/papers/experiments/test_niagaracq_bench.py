@@ -151,7 +151,7 @@ def test_targets_without_figures_are_not_measured():
 def test_quick_run_writes_its_files(tmp_path):
     pytest.importorskip("matplotlib")
     out = tmp_path / "out"
-    sizes = kernel.Sizes(600, 200, (100,), (50, 100), (50, 100), changes_queries=100, budget=0.05)
+    sizes = kernel.Sizes(300, 150, (100,), 5, (100,), (50, 100), changes_queries=100, budget=0.0)
     outcome = niagaracq.run(out, True, Console(file=io.StringIO(), width=120), engine=False, sizes=sizes)
     written = json.loads((out / "niagaracq.json").read_text())
     assert written["about"]["data"].startswith("generated")

@@ -28,7 +28,10 @@ def silent(_: str) -> None:
     pass
 
 
-def test_the_quick_experiment(tmp_path):
+def test_the_quick_experiment(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "QUICK_ITEMS", 300)
+    monkeypatch.setattr(matching, "QUICK_SIZES", (50, 200))
+    monkeypatch.setattr(matching, "QUICK_BATCH", 40)
     shown = io.StringIO()
     outcome = run.run(tmp_path, True, Console(file=shown, width=100))
     text = shown.getvalue()

@@ -18,7 +18,7 @@ from fishweir.shedding.reduced import reduced_output
 
 
 def test_transactions_follow_the_schema() -> None:
-    root = etree.fromstring(transactions(5)[4])
+    root = etree.fromstring(transactions(5)[4])[0]
     assert [child.tag for child in root] == ["id", "name", "contact", "order", "survey", "billing"]
     assert [len(root.findall(path)) for path in ("contact/addr/zip", "order/items/brand")] >= [1, 1]
     element = etree.fromstring(sized([50, 100, 30, 20], 1)[0])
@@ -30,7 +30,7 @@ def test_shed_queries_construct_what_they_keep() -> None:
     (statement,) = parse_script(Q1)
     assert isinstance(statement, CreateQuery)
     assert isinstance(statement.shape, Shape)
-    tree, root = to_tree(statement.shape), etree.fromstring(transactions(1)[0])
+    tree, root = to_tree(statement.shape), etree.fromstring(transactions(1)[0])[0]
     for kept in shed_queries(tree):
         text = construct(reduced_output(statement.shape, kept), {"a": (root, None)})
         tags = {child.tag for child in etree.fromstring(f"<r>{text}</r>")}
@@ -47,9 +47,11 @@ def test_all_figures(tmp_path: Path) -> None:
         assert by["OptShed"] >= by["FastShed"] - 1e-9
         assert by["OptShed"] >= by["Random"] - 1e-9
     ratios = [one.value for one in outcome.find(figure="cost")]
-    assert len(ratios) == 63
+    assert len(ratios) > 100
     assert min(ratios) > 0
-    burst = {one.algorithm: one.value for one in outcome.find(figure="burst")}
-    assert burst["missing in the end"] == 0
-    assert burst["capacity"] > 0
+    for figure in ("burst", "patterns"):
+        burst = {one.algorithm: one.value for one in outcome.find(figure=figure)}
+        assert burst["missing in the end"] == 0
+        assert burst["capacity"] > 0
+    assert burst["documents left out"] == 0
     assert (tmp_path / "shedding.png").stat().st_size > 1_000

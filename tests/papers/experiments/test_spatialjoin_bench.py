@@ -75,7 +75,7 @@ def test_a_wrong_window_join_is_found_out():
     work = joins.join_work(300, 20, 4, 40)
     running = [joins.Running(name, work) for name in ("fishweir", "sj-join")]
     assert joins.check_counts(running, work, 5) > 0
-    sj_join = running[1].join
+    (sj_join,) = running[1].join.published
     assert isinstance(sj_join, SJJoin)
     sj_join.index.high[:] -= 1 << 50
     with pytest.raises(Disagreement, match="sj-join and fishweir differ"):

@@ -8,44 +8,57 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from fishweir.cli import app
-from fishweir.papers.way import documents, growth, join_documents, join_work, latency, results, start
+from fishweir.papers.way import documents, growth, join_documents, join_work, latency, results, start, work
 from fishweir.papers.way.part import Setting
 from fishweir.papers.way.run import run
 
 SMALL = {
-    "documents": documents.Sizes(queries=(200,), documents=(1, 40), rounds=1),
-    "joins": join_documents.Sizes(queries=(60, 200, 50), documents=(40,), filled=400, rounds=1),
-    "growth": growth.Sizes(queries=(50, 200), documents=40, rounds=1, batches=5, queries_then=50),
+    "text": documents.Sizes(queries=(200,), documents=(1, 40), rounds=1),
+    "boxes": documents.Sizes(queries=(200,), documents=(1, 40), rounds=1),
+    "paths": documents.Sizes(queries=(100,), documents=(1, 20), rounds=1),
+    "joins": join_documents.Sizes(queries=60, documents=(40,), filled=400, rounds=1),
+    "joins-many": join_documents.Sizes(queries=200, documents=(40,), filled=400, rounds=1),
+    "windows": join_documents.Sizes(queries=50, documents=(40,), filled=400, rounds=1),
+    "growth": growth.Sizes(queries=(50, 200), documents=40, rounds=1),
+    "batches": growth.Span(queries=50, batches=5),
     "latency": latency.Sizes(queries=50, published=3, idle=0.1, load=40),
 }
 
 
-def test_peers_agree(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    outcome = run(documents.PART, tmp_path, Setting(session=spark, sizes=SMALL), Console(quiet=True))
-    assert {(f.work, f.contestant) for f in outcome.figures} >= {
+def test_peers_agree(spark, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("FISHWEIR_DATA", str(tmp_path))  # to read real items takes longer than all the rest
+    monkeypatch.setattr(work, "ITEMS", 500)
+    setting, figures = Setting(session=spark, sizes=SMALL), []
+    for part in documents.PARTS:
+        figures += run(part, tmp_path, setting, Console(quiet=True)).figures
+    assert {(f.work, f.contestant) for f in figures} >= {
         ("text filters", "Fishweir"),
         ("text filters", "Python script, rarest word, 2 processes"),
         ("boxes", "Fishweir"),
         ("boxes", "SQLite R*Tree"),
         ("boxes", "DuckDB"),
+        ("paths", "Fishweir"),
+        ("paths", "lxml, each path alone"),
     }
-    assert all(figure.wall_us > 0 for figure in outcome.figures)
-    assert any(figure.matches > 1 for figure in outcome.figures)
-    assert {path.suffix for path in tmp_path.glob("way-documents.*")} == {".csv", ".json", ".png"}
+    assert all(figure.wall_us > 0 for figure in figures)
+    assert all(any(f.matches for f in figures if f.work == one.name) for one in work.WORKS)
+    assert {path.suffix for path in tmp_path.glob("way-boxes.*")} == {".csv", ".json", ".png"}
 
 
 def test_joins(spark, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     for name in ("VALUES", "KEYS"):  # so that a few documents have partners
         monkeypatch.setattr(join_work, name, 100)
-    outcome = run(join_documents.PART, tmp_path, Setting(session=spark, sizes=SMALL), Console(quiet=True))
-    assert len(outcome.figures) == 2 * len(join_work.JOIN_WORKS)
-    assert all(figure.matches > 0 for figure in outcome.figures)
+    setting, figures = Setting(session=spark, sizes=SMALL), []
+    for part in join_documents.PARTS:
+        figures += run(part, tmp_path, setting, Console(quiet=True)).figures
+    assert len(figures) == 2 * len(join_work.JOIN_WORKS)
+    assert all(figure.matches > 0 for figure in figures)
 
 
 def test_growth_and_latency(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     setting = Setting(session=spark, sizes=SMALL)
-    grown = run(growth.PART, tmp_path, setting, Console(quiet=True))
-    assert [figure.queries for figure in grown.figures] == [50, 200, *[50] * growth.SPANS]
+    grown = [figure for part in growth.PARTS for figure in run(part, tmp_path, setting, Console(quiet=True)).figures]
+    assert [figure.queries for figure in grown] == [50, 200, *[50] * growth.SPANS]
     taken = run(latency.PART, tmp_path, setting, Console(quiet=True))
     assert {figure.measured: figure.value for figure in taken.figures}["publish to callback, median"] > 0
     assert len(taken.targets) == 7

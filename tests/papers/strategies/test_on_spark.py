@@ -6,7 +6,8 @@ A job of Spark takes seconds to begin and for each micro-batch, so the histories
 from __future__ import annotations
 
 import re
-from itertools import zip_longest
+from collections.abc import Sequence
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,18 @@ def renamed(event: Event, kind: str) -> Event:
             return Execute(_NAMES.sub(rf"{before}\1", script))
         case Publish(stream, items, timestamps):
             return Publish(before + stream, items, timestamps)
+        case Together(publications):
+            return Together([Publish(before + one.stream, one.items, one.timestamps) for one in publications])
     return event
+
+
+def publications(event: Event) -> Sequence[Publish]:
+    match event:
+        case Publish():
+            return [event]
+        case Together(together):
+            return together
+    return []
 
 
 def parts(history: list[Event]) -> list[list[Event]]:
@@ -57,8 +69,8 @@ def all_kinds(seed: int) -> list[Event]:
     whole: list[Event] = []
     for part in zip(*cut, strict=True):
         statements = [event for events in part for event in events if isinstance(event, Execute)]
-        published = [[event for event in events if isinstance(event, Publish)] for events in part]
-        batches = [Together([one for one in batch if one]) for batch in zip_longest(*published)]
+        published = [[together for event in events if (together := publications(event))] for events in part]
+        batches = [Together([*chain(*batch)]) for batch in zip_longest(*published, fillvalue=())]
         whole += [*([REOPEN] if whole else []), *statements, *batches]
     return whole
 

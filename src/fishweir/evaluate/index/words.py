@@ -9,6 +9,7 @@ the test of all pairs is one sorted look-up, and exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +64,7 @@ def contain(values: PathTable, rows: Ints, constants: pa.LargeStringArray) -> ND
     """For each pair of a row and a constant: whether the row's value has all the constant's words."""
     dictionary, present = values.word_numbers
     coded = constants.dictionary_encode()
-    wanted = [sorted(words(text)) for text in coded.dictionary.to_pylist()]
+    wanted = [_sorted_words(text) for text in coded.dictionary.to_pylist()]
     ends = np.cumsum(np.array([len(some) for some in wanted], dtype=np.int64))
     flat = pa.array([word for some in wanted for word in some], pa.large_string())
     numbers = pc.fill_null(pc.index_in(flat, value_set=dictionary), -1).to_numpy().astype(np.int64)
@@ -74,6 +75,12 @@ def contain(values: PathTable, rows: Ints, constants: pa.LargeStringArray) -> ND
     found = np.searchsorted(present, keys)
     missing = (numbers[at] < 0) | (present[np.minimum(found, len(present) - 1)] != keys)
     return (np.bincount(pair[missing], minlength=len(rows)) == 0) & (starts[constant] < ends[constant])
+
+
+@lru_cache(maxsize=1 << 17)
+def _sorted_words(constant: str) -> list[str]:
+    """Constants come again with every batch."""
+    return sorted(words(constant))
 
 
 def several(column: pa.LargeStringArray) -> NDArray[np.bool_]:

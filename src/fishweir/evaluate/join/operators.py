@@ -26,7 +26,7 @@ from fishweir.evaluate.join.many.mjoin import find_many
 from fishweir.evaluate.join.many.multiway import MultiwayJoin
 from fishweir.evaluate.join.many.partial import Combinations
 from fishweir.evaluate.join.many.side_views import many_rows
-from fishweir.evaluate.join.pairing import PairBlock, RunContext, find_pairs
+from fishweir.evaluate.join.pairing import PairBlock, RunContext, find_pairs, gathered
 from fishweir.evaluate.join.pairs import SetPairs, UnverifiedPairs, join_runs
 from fishweir.evaluate.join.query_tables import AnyTable, QueryTable
 from fishweir.evaluate.join.rows.probing import Joined, join_rows
@@ -175,7 +175,7 @@ class JoinsOfTwo(Joins[JoinTable]):
     ) -> Iterator[SetPairs | Joined]: ...
 
     def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
-        for block in find_pairs([self], new, old, part, parts, known):
+        for block in gathered(find_pairs([self], new, old, part, parts, known)):
             yield pair_rows(block)
 
 

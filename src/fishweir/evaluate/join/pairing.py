@@ -6,6 +6,7 @@ document and those it joins, with a set of queries.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -21,6 +22,9 @@ from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.rows.probing import Joined
 from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.superseded import Superseded
+
+SMALL, AT_ONCE = 1 << 16, 64
+"""Members of a block that is gathered with others, and how many are."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,47 @@ def to_blocks(results: Iterable[SetPairs | Joined], known: RunContext) -> Iterat
             found = only(found, found.left.origins[found.lefts] != found.right.origins[found.rights])
         if len(found.lefts):
             yield _block(found)
+
+
+def gathered(blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
+    """Small blocks with lists of queries, one for each run and order in time, as few larger ones: a block becomes a
+    batch of rows, which has its price."""
+    waiting: dict[tuple[bool, int], list[PairBlock]] = defaultdict(list)
+    for block in blocks:
+        if block.contained is not None or block.nodes is None or len(block.members) > SMALL:
+            yield block
+            continue
+        alike = waiting[block.by_right, block.nodes.shape[1]]
+        alike.append(block)
+        if len(alike) == AT_ONCE:
+            yield _one(alike)
+            alike.clear()
+    yield from (_one(alike) for alike in waiting.values() if alike)
+
+
+_COLUMNS = (
+    "streams",
+    "numbers",
+    "partner_streams",
+    "partners",
+    "times",
+    "left_first",
+    "since",
+    "nodes",
+    "counts",
+    "members",
+)
+
+
+def _one(blocks: Sequence[PairBlock]) -> PairBlock:
+    """Blocks with lists as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    columns = {name: np.concatenate([getattr(block, name) for block in blocks]) for name in _COLUMNS}
+    for name in ("partner_starts", "member_starts"):
+        lengths = np.concatenate([np.diff(getattr(block, name)) for block in blocks])
+        columns[name] = np.append(0, np.cumsum(lengths)).astype(np.int64)
+    return PairBlock(by_right=blocks[0].by_right, contained=None, **columns)
 
 
 class RunContext:

@@ -6,8 +6,8 @@ stream by name or, for `in "*"`, a DTD: a stream that conforms to one feeds both
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache, partial
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -54,9 +54,14 @@ class SourcePlan:
     The automaton is shared by all plans of the sources, so that a new segment adds its own paths only.
     """
 
-    def __init__(self, plan: Plan, sources: tuple[Source, ...], shared: SharedPaths | None = None) -> None:
-        self.plan, self.sources, self.shared = plan, sources, shared or SharedPaths()
+    def __init__(self, plan: Plan, sources: tuple[Source, ...], shared: Callable[[], SharedPaths]) -> None:
+        self.plan, self.sources, self._shared = plan, sources, shared
         self.by_segment = {segment.id: paths for segment in plan.segments if (paths := segment.paths(sources))}
+
+    @cached_property
+    def shared(self) -> SharedPaths:
+        """Made when the first document is walked: tuples are not."""
+        return self._shared()
 
     @cached_property
     def paths(self) -> Paths:
@@ -136,7 +141,7 @@ def _of_sets(matches: Matches, values: list[Any], kind: pa.DataType) -> pa.Array
 
 
 def plan_of(segments: Sequence[Segment], sources: Sequence[Source], shared: SharedPaths | None = None) -> SourcePlan:
-    return SourcePlan(Plan(segments), tuple(sources), shared)
+    return SourcePlan(Plan(segments), tuple(sources), lambda: shared or SharedPaths())
 
 
 # Kept per process: segments never change. A file that does, or that is gone, is noticed when it is asked for again.
@@ -174,7 +179,7 @@ def cached_source_plan(folder: FilePath, ids: tuple[str, ...], sources: tuple[So
 def _source_plan(
     folder: FilePath, ids: tuple[str, ...], stamps: tuple[Stamp, ...], sources: tuple[Source, ...]
 ) -> SourcePlan:
-    return SourcePlan(_plan(folder, ids, stamps), sources, cached_paths(folder, sources))
+    return SourcePlan(_plan(folder, ids, stamps), sources, partial(cached_paths, folder, sources))
 
 
 def _stamps(folder: FilePath, ids: tuple[str, ...]) -> tuple[Stamp, ...]:

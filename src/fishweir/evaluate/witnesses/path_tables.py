@@ -7,8 +7,9 @@ columns of tuples become path tables here, without any XML.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,12 +19,14 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import LAST, Step
 from fishweir.algebra.normal import ANY_ROOT
-from fishweir.algebra.texts import date_part, words
+from fishweir.algebra.texts import date_part
 from fishweir.algebra.values import NUMBER, to_text
 
 Path = tuple[Step, ...]
 Ints = NDArray[np.int64]
 T = TypeVar("T")
+
+BASE = np.uint64(0x9E3779B97F4A7C15)
 
 Suspensions = Sequence[tuple[Ints, frozenset[Path]]]
 """Documents with the paths that were not looked for in them."""
@@ -33,9 +36,15 @@ class PathTable:
     """The witnesses of one path, in document order per document."""
 
     def __init__(
-        self, documents: Ints, nodes: Ints, texts: pa.LargeStringArray, numbers: Any = None, hashes: Any = None
+        self,
+        documents: Ints,
+        nodes: Ints,
+        texts: pa.LargeStringArray | Callable[[], pa.LargeStringArray],
+        numbers: Any = None,
+        hashes: Any = None,
     ) -> None:
-        self.documents, self.nodes, self.texts = documents, nodes, texts
+        """`texts` may be what makes them: who compares numbers does not ask for them."""
+        self.documents, self.nodes, self._texts = documents, nodes, texts
         if numbers is not None:
             self.numbers = numbers
         if hashes is not None:
@@ -43,6 +52,10 @@ class PathTable:
 
     def __len__(self) -> int:
         return len(self.documents)
+
+    @cached_property
+    def texts(self) -> pa.LargeStringArray:
+        return self._texts() if callable(self._texts) else self._texts
 
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
@@ -65,10 +78,9 @@ class PathTable:
     @cached_property
     def words(self) -> tuple[Ints, pa.LargeStringArray, NDArray[np.uint64]]:
         """The distinct words of each value: row, word, the word's hash; `` is in every value, so none is without."""
-        found = [sorted({"", *words(text)}) for text in self.texts.to_pylist()]
-        rows = np.repeat(np.arange(len(found)), np.array([len(some) for some in found], dtype=np.int64))
-        texts = pa.array([word for some in found for word in some], pa.large_string())
-        return rows.astype(np.int64), texts, hash_texts(texts)
+        from fishweir.evaluate.witnesses.words import words_of  # late: it loads the kernels
+
+        return words_of(self.texts)
 
     @cached_property
     def word_numbers(self) -> tuple[pa.LargeStringArray, Ints]:
@@ -156,16 +168,24 @@ def hash_texts(texts: pa.Array) -> NDArray[np.uint64]:
 
     All strings at once: prefix sums over all bytes, and a difference for each string.
     """
-    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    offsets = offsets_of(texts)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(texts) else (0, 0)
     if first == last:
         return mix(np.zeros(len(texts), np.uint64))
+    if "numba" in sys.modules:  # who only registers does without, it takes a second to load
+        from fishweir.evaluate.witnesses.text_kernels import polynomials
+
+        return mix(polynomials(offsets[:-1], offsets[1:], np.frombuffer(texts.buffers()[2], np.uint8), BASE))
     data = np.frombuffer(texts.buffers()[2], np.uint8)[first:last].astype(np.uint64) + np.uint64(1)
     starts, lengths = offsets[:-1] - first, np.diff(offsets)
     within = np.arange(last - first) - np.repeat(starts, lengths)
-    powers = np.cumprod(np.full(int(lengths.max()), 0x9E3779B97F4A7C15, np.uint64))
+    powers = np.cumprod(np.full(int(lengths.max()), BASE))
     sums = np.append(np.uint64(0), np.cumsum(data * powers[within]))
     return mix(sums[starts + lengths] - sums[starts])
+
+
+def offsets_of(texts: pa.Array) -> Ints:
+    return np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -243,14 +263,17 @@ def preorder_positions(columns: list[pa.Array]) -> list[Ints]:
 
 
 def column_table(column: pa.Array, positions: Ints) -> PathTable:
-    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-    values = column.take(pa.array(rows))
-    nodes = np.stack([np.zeros(len(rows), np.int64), positions[rows]], axis=1)
+    if column.null_count:
+        rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+        values, own = column.take(pa.array(rows)), positions[rows]
+    else:
+        rows, values, own = np.arange(len(column)), column, positions
+    nodes = np.stack([np.zeros(len(rows), np.int64), own], axis=1)
     plain = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
     numbers = values.to_numpy(zero_copy_only=False).astype(np.float64) if plain else None
     if numbers is not None:
         numbers = np.where(np.isfinite(numbers), numbers, np.nan)
-    return PathTable(rows, nodes, column_texts(values), numbers)
+    return PathTable(rows, nodes, partial(column_texts, values), numbers)
 
 
 def in_seconds(times: pa.Array) -> pa.Array:

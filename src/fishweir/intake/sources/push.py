@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -150,12 +152,17 @@ def _from_table(stream: StreamDefinition, table: pa.Table | pa.RecordBatch) -> t
     )
 
 
+def _column(items: Sequence[Any], name: str) -> list[Any]:
+    if set(map(type, items)) == {dict}:  # others may make up what they do not have
+        with suppress(KeyError):
+            return list(map(itemgetter(name), items))
+    return [row.get(name) for row in items]
+
+
 def _from_dicts(stream: StreamDefinition, items: Sequence[Any]) -> tuple[list[pa.Array], Bad]:
     if wrong := _unlike(items, (Mapping,)):
         raise QueryError(f"stream {stream.name} takes tuples as dicts, not {wrong}")
-    arrays, bad = side_by_side(
-        [(name, convert_list([row.get(name) for row in items], kind)) for name, kind in stream.columns]
-    )
+    arrays, bad = side_by_side([(name, convert_list(_column(items, name), kind)) for name, kind in stream.columns])
     declared = {name for name, _ in stream.columns}
     if set().union(*items) - declared:
         for row, item in enumerate(items):

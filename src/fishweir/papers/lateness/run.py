@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -76,7 +78,7 @@ def run(out: Path, quick: bool, console: Console) -> Outcome:
         for number in range(rounds):
             for name in (IN_ORDER, LEARNED, DECLARED):
                 status.update(f"{len(news.bodies):,} items, {name}, round {number + 1} of {rounds}")
-                one = measure(session, news, name, batch)
+                one = measure(partial(Weir, spark=session), news, name, batch)
                 runs[name] = one if name not in runs or _seconds(one) < _seconds(runs[name]) else runs[name]
     session.stop()
     outcome.figures = [one.figure for one in runs.values()]
@@ -126,13 +128,13 @@ def queries() -> str:
     return ";\n".join(texts)
 
 
-def measure(session: Any, news: News, name: str, batch: int) -> Run:
+def measure(open_weir: Callable[..., Weir], news: News, name: str, batch: int) -> Run:
     home = Path(tempfile.mkdtemp(prefix="fishweir-bench-"))
     arrivals = news.times if name == IN_ORDER else news.times + news.delays
     order, late = np.argsort(arrivals, kind="stable"), f" late by {LONGEST:g}" if name == DECLARED else ""
     now = [float(arrivals[order[0]])]
     try:
-        with Weir(home / "home", session, documents_per_batch=batch, clock=lambda: now[0]) as weir:
+        with open_weir(home / "home", documents_per_batch=batch, clock=lambda: now[0]) as weir:
             weir.execute("".join(f"create stream {stream} timestamp t{late};" for stream in STREAMS) + queries())
             for start in range(0, len(order), batch):
                 some = order[start : start + batch]

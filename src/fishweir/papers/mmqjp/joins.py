@@ -64,7 +64,7 @@ class RelationalJoins(EdgeSetJoins):
     def pairs(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[Joined]:
         share = self.share(part, parts)
         join, runs = share.join, [*old, new]
-        followed = share.documents.follow(old, new)
+        followed = share.documents.follow(old, [new])
         if followed.restarted:
             join.restore(self._relations(share, old, followed.numbers[:-1]))
         batch = self._relations(share, [new], followed.numbers[-1:])

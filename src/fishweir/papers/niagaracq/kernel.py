@@ -29,6 +29,8 @@ class Sizes:
     changed: int = CHANGED
     """Rows, where their number is not what varies."""
     checked: tuple[int, ...] = (1_000, 10_000)
+    sample: int = 100
+    """Pairs that the oracle decides too, of each checked workload."""
     queries: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
     changes: tuple[int, ...] = (100, 250, 500, 1_000, 2_000)
     changes_queries: int = 2_000
@@ -50,7 +52,7 @@ def check_all(market: Market, sizes: Sizes, say: Say) -> int:
     for n in sizes.checked:
         for type, case in [(type, case) for type in TYPES for case in CASES]:
             say(f"checking {type}, {case}, N={n:,}")
-            pairs += check_agreement(make_workload(type, case, n, market, changed), rows)
+            pairs += check_agreement(make_workload(type, case, n, market, changed), rows, sizes.sample)
     return pairs
 
 

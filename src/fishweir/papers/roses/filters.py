@@ -33,8 +33,9 @@ Algorithm = Callable[[Sequence[Predicate], Selectivity], FilterPlan]
 
 MOST_EXPRESSIONS = 100_000
 """Sub-expressions of all predicates beyond which no subsumption graph is built."""
-MOST_STEINER = 30
-"""Different predicates beyond which STA, which is exhaustive, takes too long."""
+MOST_STEINER = 300
+"""Different predicates beyond which STA is not run. The paper has no bound; it stops short of 1,000 queries, after 15
+minutes. With 300 conjunctions of up to 5 out of 8 to 200 words it takes from 0.1 to 2.6 seconds here."""
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,19 @@
 """A burst of three times the capacity, end to end: the job as users run it, with a delivery, a target and `make up`.
 
-First the capacity is measured: documents a second, from publishing them until all results are delivered. Then three
-times as many arrive, second by second, and afterwards half as many. Of each micro-batch its commit says how long the
-oldest of its documents waited, and what was left out. In the end nothing may be missing.
+First the capacity is measured: documents a second whose results are delivered while more and more arrive. A round of
+documents that the job waits for would say too little: micro-batches and deliveries overlap. Then three times as many
+arrive, second by second, and afterwards half as many. What was left out is in the commits, and how long each document
+waited for the delivery of its result is measured. In the end nothing may be missing.
+
+A second burst is of a stream whose documents must not be left out, since one of its queries has no preference: there
+patterns are left out, and no results.
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle, islice
@@ -17,29 +21,34 @@ from pathlib import Path
 
 import fishweir
 from fishweir.engine.weir import Weir
-from fishweir.papers.shedding.transactions import FIGURE_7, Q1, transactions
+from fishweir.papers.shedding.transactions import FIGURE_7, LARGE, Q1, transactions
 from fishweir.pipeline.commits import Commit
-from fishweir.pipeline.home import open_log
 from fishweir.pipeline.offsets import heads
+from fishweir.shedding.decision import LEFT_OUT
 
-TIMES = 3
+TIMES, PATTERN_TIMES = 3.0, 1.5
+"""How many times the capacity arrives; leaving out patterns alone saves less than leaving out documents."""
 UNLIMITED = 1000.0
 """A target that is never missed: the speed is measured, and nothing is left out."""
 TICK = 0.1
 """Seconds between two arrivals."""
+Taken = tuple[str, float, float]
+"""A document whose result was delivered, when it arrived, and when the delivery was."""
 
 
 @dataclass
 class Burst:
     """What a burst did."""
 
+    times: float = TIMES
+    """How many times the capacity arrived."""
     capacity: float = 0.0
     """Documents a second."""
     latency: float = 0.0
     waiting: list[tuple[float, int]] = field(default_factory=list)
-    """Documents that had not been evaluated, by seconds since the burst began."""
+    """Documents whose results had been neither delivered nor left out, by seconds since the burst began."""
     waits: list[float] = field(default_factory=list)
-    """Seconds from the arrival of a micro-batch's oldest document to its commit, in the burst."""
+    """Seconds from the arrival of a document to the delivery of its result, of those of the burst that were kept."""
     shed: int = 0
     cut: int = 0
     published: int = 0
@@ -47,42 +56,61 @@ class Burst:
     """Micro-batches behind the end of the burst that still left something out."""
     missing: int = 0
     """Results that were never there, in the end."""
+    deciding: float = 0.0
+    """The share of the time of micro-batches that was spent on deciding what to leave out."""
 
     @property
     def bound(self) -> float:
         """The most that waited, in target latencies of the rate at which documents arrived."""
-        arriving = TIMES * self.capacity * self.latency
+        arriving = self.times * self.capacity * self.latency
         return max((count for _, count in self.waiting), default=0) / arriving
 
 
-def burst(seconds: float, latency: float, warm: int, opened: Callable[[Path], Weir] = fishweir.open) -> Burst:
-    """Runs one, with so many documents to measure the capacity with."""
-    found = Burst(latency=latency)
-    bodies = cycle(body.decode() for body in transactions(200))
+@dataclass(frozen=True)
+class Sizes:
+    """Seconds of the burst, the target latency, and seconds for measuring the capacity with so many documents in work:
+    fewer would be done before others come, and the job would wait."""
+
+    seconds: float = 10.0
+    latency: float = 3.0
+    measuring: float = 10.0
+    ahead: int = 15_000
+
+
+def burst(sizes: Sizes, opened: Callable[[Path], Weir] = fishweir.open, drop: bool = True) -> Burst:
+    """Runs one; without `drop`, documents must not be left out."""
+    seconds, latency = sizes.seconds, sizes.latency
+    found = Burst(TIMES if drop else PATTERN_TIMES, latency=latency)
+    bodies = cycle(body.decode() for body in transactions(200, times=LARGE))
     with tempfile.TemporaryDirectory() as folder, opened(Path(folder)) as weir:
-        taken: list[object] = []
-        weir.action("keep", taken.append)
-        weir.execute(f"""
-            create stream transactions shed allowed make up within 1 hour;
-            create query Q1 as {Q1} pref {FIGURE_7} do keep
-        """)
+        taken: list[Taken] = []
+        weir.action("keep", lambda result: taken.append((result.documents[0], result.timestamp, time.time())))
+        weir.execute(_script(drop))
         with _running(weir, UNLIMITED):
-            found.capacity = _capacity(weir, bodies, warm, taken)
+            found.capacity = _capacity(weir, bodies, sizes, taken)
             assert weir.overload is not None
-            weir.overload.latency = latency
+            weir.overload.latency, weir.overload.deciding = latency, 0.0
             before, began = weir.table.newest().batch, time.time()
-            _arrive(weir, bodies, TIMES * found.capacity, seconds, found)
-            _arrive(weir, bodies, found.capacity / 2, max(seconds, 2 * latency), found)
+            arrived = _arrive(weir, bodies, found.times * found.capacity, seconds, found, taken)
+            found.times = arrived / seconds / found.capacity
+            _arrive(weir, bodies, found.capacity / 2, max(seconds, 2 * latency), found, taken, seconds)
             weir.wait_idle()
-        commits = [commit for commit in weir.table.commits(before) if commit.documents]
-        _count(found, weir, commits, began, began + seconds)
+        commits = [commit for commit in weir.table.commits(before) if commit.documents or commit.shed]
+        _count(found, weir, commits, began + seconds)
+        found.waits = _waits(weir, commits, taken, began, began + seconds)
+        found.deciding = weir.overload.deciding / sum(commit.seconds for commit in commits)
         made_up = sum(sum(commit.shed.values()) for commit in commits)  # entries that are in the log twice
-        found.missing = (
-            sum(heads(weir.home).values())
-            - made_up
-            - len({result.documents[0] for result in weir.results("Q1") if not result.left_out})
-        )
+        whole = {result.documents[0] for result in weir.results("Q1") if drop is False or not result.left_out}
+        found.missing = sum(heads(weir.home).values()) - made_up - len(whole)
     return found
+
+
+def _script(drop: bool) -> str:
+    query = f"create query Q1 as {Q1} pref {FIGURE_7} do keep"
+    if drop:
+        return f"create stream transactions shed allowed make up within 1 hour; {query}"
+    plain = "create query plain as for $a in stream('transactions')/list/transaction where $a/id < 0 return $a/id"
+    return f"create stream transactions; {query}; {plain}"
 
 
 @contextmanager
@@ -94,45 +122,65 @@ def _running(weir: Weir, latency: float) -> Iterator[None]:
         weir.stop()
 
 
-def _capacity(weir: Weir, bodies: Iterator[str], warm: int, taken: list[object]) -> float:
-    """Documents a second, deliveries included, of the fastest of some rounds; the first compiles."""
-    best = 0.0
-    for _ in range(3):
-        weir.publish("transactions", list(islice(bodies, warm)))
-        began, enough = time.perf_counter(), len(taken) + warm
-        while len(taken) < enough:
-            time.sleep(TICK / 10)
-        best = max(best, warm / (time.perf_counter() - began))
-        weir.wait_idle()
-    return best
+def _capacity(weir: Weir, bodies: Iterator[str], sizes: Sizes, taken: Sequence[Taken]) -> float:
+    """Documents a second whose results are delivered while there is always more to do; the first part, in which the
+    job begins and compiles, does not count."""
+    seconds, ahead, began, counted = sizes.measuring, sizes.ahead, 0.0, 0
+    started = time.perf_counter()
+    while (now := time.perf_counter()) - started < seconds or not counted or len(taken) <= counted:
+        if not counted and now - started > seconds / 3 and taken:
+            began, counted = now, len(taken)
+        waiting = sum(heads(weir.home).values()) - len(taken)
+        if waiting < ahead:
+            weir.publish("transactions", list(islice(bodies, max(1, ahead - waiting))))
+        time.sleep(TICK)
+    rate = (len(taken) - counted) / (time.perf_counter() - began)
+    weir.wait_idle()
+    return rate
 
 
-def _arrive(weir: Weir, bodies: Iterator[str], rate: float, seconds: float, found: Burst) -> None:
-    """Publishes at a rate, and notes what waits."""
+def _arrive(
+    weir: Weir,
+    bodies: Iterator[str],
+    rate: float,
+    seconds: float,
+    found: Burst,
+    taken: Sequence[Taken],
+    after: float = 0.0,
+) -> int:
+    """Publishes at a rate, and notes what waits; how many it published."""
     began, published = time.perf_counter(), 0
     while (passed := time.perf_counter() - began) < seconds:
         due = int(rate * passed) - published
         if due > 0:
             weir.publish("transactions", list(islice(bodies, due)))
             published += due
-        done = weir.table.offsets()
-        ahead = sum(head - done.get(id, 0) for id, head in heads(weir.home).items())
-        found.waiting.append((passed, ahead))
+        shed = sum(sum(commit.shed.values()) for commit in weir.table.commits())
+        ahead = sum(heads(weir.home).values()) - shed - len(taken)
+        found.waiting.append((after + passed, max(0, ahead)))
         time.sleep(TICK)
     found.published += published
+    return published
 
 
-def _count(found: Burst, weir: Weir, commits: list[Commit], began: float, ended: float) -> None:
-    (id,) = weir.home.stream_ids()
-    log, after = open_log(weir.home.streams, id), 0
+def _count(found: Burst, weir: Weir, commits: list[Commit], ended: float) -> None:
     for commit in commits:
-        done = commit.at + commit.seconds
-        upto = commit.offsets.get(str(id), after)
-        first = max(after + 1, upto - commit.documents - sum(commit.shed.values()) + 1)
-        if began <= commit.at <= ended:
-            found.waits.append(done - log.entry(first).arrival)
         found.shed += sum(commit.shed.values())
         found.cut += sum(commit.cut.values())
         if commit.at > ended and (commit.shed or commit.cut):
             found.batches_to_recover += 1
-        after = upto
+
+
+def _waits(weir: Weir, commits: list[Commit], taken: Sequence[Taken], began: float, ended: float) -> list[float]:
+    """Of the documents that arrived in the burst and were kept; what is made up for comes later on purpose."""
+    left_out: set[str] = set()
+    for commit in commits:
+        if commit.shed:
+            rows = weir.table.shed(commit)
+            numbers, levels = rows.column("document").to_pylist(), rows.column("level").to_pylist()
+            left_out |= {f"transactions-{n}" for n, level in zip(numbers, levels, strict=True) if level == LEFT_OUT}
+    first: dict[str, float] = {}
+    for id, arrived, delivered in taken:
+        if began <= arrived <= ended and id not in left_out:
+            first.setdefault(id, delivered - arrived)
+    return list(first.values())

@@ -1,106 +1,61 @@
-"""How well the cost model predicts: each shed query of Q1 as this engine evaluates it, measured and predicted.
+"""How well the cost model predicts: the shed queries of several queries, measured and predicted.
 
-A shed query walks each document for its conditions and constructs what is kept of its output, from the document as it
-is read again. The prediction is made of counts in other documents than those that are measured, and of the constants of
-the machine. All times are processor time.
+None of the queries, and none of their documents, is what the constants were measured with. The job measures what
+matching a document and constructing its outputs cost, and asks the model which shares of the two are saved. So a
+prediction is the measured cost of the original query times such shares; that of the model alone, in seconds, is there
+beside it.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lxml import etree
+from fishweir.papers.shedding.costs import Counted, measured, shape_of
+from fishweir.papers.shedding.transactions import Q1, Q2, sized, transactions
 
-from fishweir.algebra.construct import construct
-from fishweir.algebra.documents import elements, parse_document
-from fishweir.algebra.nodes import CreateQuery, Shape
-from fishweir.evaluate.witnesses.path_tables import Path
-from fishweir.evaluate.witnesses.shared_paths import SharedPaths
-from fishweir.languages.script import parse_script
-from fishweir.papers.shedding.transactions import Q1, transactions
-from fishweir.pipeline.calibration import Constants, calibrated, walked
-from fishweir.pipeline.shed_costs import PatternCount, count, size
-from fishweir.shedding.patterns import PatternTree, shed_queries, to_tree
-from fishweir.shedding.reduced import reduced_output
-
-ROUNDS = 5
-ENTERED = 5.0
-"""Elements that are walked for the condition of Q1: the root, the order and its children; the rest is skipped."""
+HELD_OUT = {
+    "Q1": Q1,
+    "flat": "for $a in stream('transactions')/list/transaction return $a/id, $a/name, $a/billing/cardNo",
+    "deep": """for $a in stream('transactions')/list/transaction where $a/contact/tel != ''
+        return $a//brand, $a//zip, $a/name""",
+    "large": "for $a in stream('transactions')/list/transaction return $a/contact, $a/survey, $a/order",
+    "nested": """for $a in stream('transactions')/list/transaction where $a/survey/brand != ''
+        return <o>{$a/name, for $b in $a/contact/addr return <p>{$b/zip, $b/city}</p>, $a/order/items/brand}</o>""",
+    "two conditions": """for $a in stream('transactions')/list/transaction where $a/order/price > 100 and $a/id >= 0
+        return $a/contact/addr/city, $a/survey/comments, $a/order/items""",
+}
+SIZES = ((80, 60, 40, 20), (150, 20, 20, 10))
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """A shed query by its number of patterns, and what it costs per document."""
+    """A shed query by its query and its number of patterns, what it costs per document, what that is of the cost of the
+    original query by the model, and what it is by the model alone."""
 
+    query: str
     patterns: int
     measured: float
     predicted: float
-
-    @property
-    def ratio(self) -> float:
-        return self.predicted / self.measured
+    alone: float
 
 
 def predictions(sample: int) -> list[Prediction]:
-    (statement,) = parse_script(Q1)
-    assert isinstance(statement, CreateQuery)
-    assert isinstance(statement.shape, Shape)
-    shape, tree = statement.shape, to_tree(statement.shape)
-    counts = _counted(tree, transactions(sample, seed=11))
-    kept = [one for one in shed_queries(tree) if one]
-    bodies = transactions(sample)
-    runs = [_run(shape, tree, one, bodies) for one in kept]
-    best = [float("inf")] * len(kept)
-    constants = calibrated()
-    for _ in range(ROUNDS):  # in turns, of which the fastest counts: other work only ever adds
-        for number, run in enumerate(runs):
-            best[number] = min(best[number], _timed(run) / sample)
-    return [Prediction(len(k), b, _predicted(tree, k, counts, constants)) for k, b in zip(kept, best, strict=True)]
+    """All shed queries of all queries; what is counted is other documents than those that are measured."""
+    found = []
+    for name, text in HELD_OUT.items():
+        found += _of(name, text, transactions(sample), transactions(20, seed=11))
+    for sizes in SIZES:
+        bodies = sized(sizes, sample)
+        found += _of(f"Q2 of {sizes}", Q2, bodies, bodies[:20])
+    return found
 
 
-def _counted(tree: PatternTree, bodies: Sequence[bytes]) -> tuple[float, list[PatternCount]]:
-    """Elements per document, and its patterns."""
-    roots = []
-    for body in bodies:
-        above = etree.Element("above")
-        above.append(parse_document(body))
-        roots.append(above)
-    return sum(map(size, roots)) / len(roots), [count(roots, pattern.path, len(tree.root)) for pattern in tree.patterns]
-
-
-def _predicted(
-    tree: PatternTree, kept: frozenset[int], counts: tuple[float, list[PatternCount]], price: Constants
-) -> float:
-    whole, patterns = counts
-    conditions = [patterns[i] for i in kept if tree.patterns[i].selected]
-    parts = [patterns[i] for i in kept if tree.patterns[i].returned]
-    entered = ENTERED if conditions else 1.0
-    reading = price.reading(entered, whole - entered, 1 + sum(one.nodes for one in conditions))
-    if not parts:
-        return reading
-    constructing = sum(price.constructing(one.steps, one.nodes, one.elements, one.looked) for one in parts)
-    return reading + price.opening(whole) + constructing
-
-
-def _run(shape: Shape, tree: PatternTree, kept: frozenset[int], bodies: Sequence[bytes]) -> Callable[[], None]:
-    conditions: dict[Path, bool] = {tree.patterns[i].path: True for i in kept if tree.patterns[i].selected}
-    output = reduced_output(shape, kept) if any(tree.patterns[i].returned for i in kept) else ()
-    shared = SharedPaths()
-    shared.hold({"query": {tree.root: False, **conditions}})
-
-    def run() -> None:
-        walked(shared, bodies)
-        if output:
-            for body in bodies:
-                (root, *_) = list(elements(parse_document(body, comments=True)))
-                construct(output, {"a": (root, None)})
-
-    return run
-
-
-def _timed(run: Callable[[], None]) -> float:
-    began = time.thread_time()
-    run()
-    return time.thread_time() - began
+def _of(name: str, text: str, bodies: list[bytes], counted: list[bytes]) -> list[Prediction]:
+    """The original query comes first, and is not predicted from itself."""
+    known, found = measured(text, bodies), Counted(shape_of(text), counted)
+    models = [query.predicted(found, len(bodies)) for query in known.queries]
+    scales = [cost / model for cost, model in zip(known.costs[0], models[0], strict=True)]
+    return [
+        Prediction(name, len(query.kept), sum(cost), model[0] * scales[0] + model[1] * scales[1], sum(model))
+        for query, cost, model in list(zip(known.queries, known.costs, models, strict=True))[1:]
+    ]

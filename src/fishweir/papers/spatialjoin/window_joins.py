@@ -1,17 +1,21 @@
 """SJ-Join and IBS-JS as strategies of the engine: `--strategy window-joins=sj-join`.
 
-A strategy takes the joins of two streams of tuples by comparisons of numbers (`<`, `<=`, `>`, `>=`) with windows in
-seconds and ranges of numbers on either side; the default strategies evaluate the rest. All queries over one pair of
-streams are one join. A document is kept as a row for each column that some query reads, under a key that depends on
-the stream and the column alone, so that queries come and go and rows serve those that stay. The default's rows are
+A strategy takes the joins of two streams of tuples by comparisons (`=`, `<`, `<=`, `>`, `>=`) with ranges of numbers on
+either side and windows in seconds or rows; the default strategies evaluate the rest. All queries over one pair of
+streams are one join. A document is kept as a row for each attribute that some query reads, under a key that depends on
+the stream and the attribute alone, so that queries come and go and rows serve those that stay. The default's rows are
 kept beside them, so that a home may be opened with another strategy at any time. A process makes the windows of what is
 retained once, and goes on with them batch by batch. Tasks share the queries.
+
+A row of a window is a document of the stream, whatever it holds. So a side that counts rows has all documents of its
+stream. And the documents that are evaluated together are inserted together: who comes between two others does not
+depend on how they are cut into runs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -22,24 +26,37 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.codec import to_json
 from fishweir.algebra.nodes import Source
-from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.group import Bundle, Placed, Strategy
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.operators import JoinsByRows, RowSide, from_values
 from fishweir.evaluate.join.pairing import RunContext, only
 from fishweir.evaluate.join.pairs import SetPairs
 from fishweir.evaluate.join.rows.probing import Joined, join_rows
+from fishweir.evaluate.join.rows.row_joins import RowJoin
 from fishweir.evaluate.join.rows.side_rows import as_rows
 from fishweir.evaluate.join.state import Run, SideRows
 from fishweir.evaluate.join.variables import key_of
+from fishweir.evaluate.select.boxes.regions import Floats
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.path_tables import FirstValues, Path, PathTable
-from fishweir.papers.followed import Follower
-from fishweir.papers.spatialjoin.window_queries import columns_of, is_published, to_queries
-from fishweir.papers.spatialjoin.windows import LEFT, RIGHT, Arrivals, JoinQueries, SlidingJoin, State
+from fishweir.papers.followed import Followed, Follower
+from fishweir.papers.spatialjoin.window_queries import (
+    Attribute,
+    attributes_of,
+    compared_attributes,
+    is_published,
+    to_queries,
+)
+from fishweir.papers.spatialjoin.windows import LEFT, RIGHT, Arrivals, JoinQueries, SlidingJoin, State, Triples
 from fishweir.papers.spatialjoin.windows import STRATEGIES as ALGORITHMS
 
 Make = Callable[[JoinQueries, float], SlidingJoin]
+
+
+Streams = tuple[frozenset[int], frozenset[int]]
+"""Of each side that counts rows, the stream, as soon as it is known."""
+EXPONENT = np.uint64(1 << 62)
 
 
 @dataclass
@@ -50,6 +67,9 @@ class Share:
     numbers: Ints
     join: SlidingJoin
     documents: Follower
+    streams: Streams = (frozenset(), frozenset())
+    answered: RunContext | None = None
+    """What was probed last: all new documents of it at once."""
 
 
 class SlidingJoins(JoinsByRows):
@@ -57,121 +77,169 @@ class SlidingJoins(JoinsByRows):
 
     def __init__(self, tables: Sequence[JoinTable], make: Make) -> None:
         super().__init__(tables)
-        self.make, self.columns = make, tuple(columns_of(tables, side) for side in (LEFT, RIGHT))
+        self.make, self.attributes = make, tuple(attributes_of(tables, side) for side in (LEFT, RIGHT))
+        self.counts_rows = [any(table.template.counts_rows[side] for table in tables) for side in (LEFT, RIGHT)]
         self._shares: dict[tuple[int, int], Share] = {}
 
     @cached_property
     def row_sides(self) -> list[RowSide]:
-        """Of both sides, each column by itself, and what the default keeps."""
+        """Of both sides, each attribute by itself, and what the default keeps."""
         return [*self._own_sides.values(), *super().row_sides]
 
     @cached_property
     def _own_sides(self) -> dict[int, RowSide]:
         sources = self.tables[0].sources
         return {
-            _key(source, path): _column_side(source, path)
-            for source, columns in zip(sources, self.columns, strict=True)
-            for path in columns
+            _key(source, attribute): _attribute_side(source, attribute)
+            for source, attributes in zip(sources, self.attributes, strict=True)
+            for attribute in attributes
         }
 
     def pairs(
         self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
     ) -> Iterator[SetPairs | Joined]:
-        return chain(self._joined(new, old, part, parts), self._before(new, old, part, parts, known))
+        return chain(self._joined(old, part, parts, known), self._before(new, old, part, parts, known))
 
     def _before(
         self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
     ) -> Iterator[SetPairs | Joined]:
         """Pairs with documents retained before the strategy was asked for, which have the default's rows alone."""
-        older = {id(run): mask for run in old if (mask := self._without_columns(run)).any()}
-        runs = [run for run in old if id(run) in older]
-        for found in join_rows(self.by_rows, new, runs, part, parts, known.ranks) if runs else ():
-            if found.left is not found.right:
-                run, documents = (found.right, found.rights) if found.left is new else (found.left, found.lefts)
-                yield only(found, older[id(run)][documents])
+        for join in self.by_rows:
+            older = {id(run): mask for run in old if (mask := self._is_older(join, run)).any()}
+            runs = [run for run in old if id(run) in older]
+            for found in join_rows([join], new, runs, part, parts, known.ranks) if runs else ():
+                if found.left is not found.right:
+                    run, documents = (found.right, found.rights) if found.left is new else (found.left, found.lefts)
+                    yield only(found, older[id(run)][documents])
 
-    def _without_columns(self, run: Run) -> NDArray[np.bool_]:
-        """Of each document, whether it has rows of the default and none of these joins' columns."""
-        has = [np.zeros(len(run), np.bool_) for _ in range(2)]
-        keys = list(self._own_sides), [key for join in self.by_rows for key in join.keys]
-        for mask, own in zip(has, keys, strict=True):
-            mask[run.rows.documents[np.isin(run.rows.classes, np.array(own, np.uint64))]] = True
-        return has[1] & ~has[0]
+    def _is_older(self, join: RowJoin, run: Run) -> NDArray[np.bool_]:
+        """Of each document, whether it has rows of the default and not the attributes that the join compares."""
+        older = np.zeros(len(run), np.bool_)
+        for key, compared in zip(join.keys, self._compared[id(join)], strict=True):
+            own = _documents(run, key)
+            for attribute in compared if len(own) else ():
+                has = np.zeros(len(run), np.bool_)
+                has[_documents(run, attribute)] = True
+                older[own] |= ~has[own]
+        return older
 
-    def _joined(self, new: Run, old: Sequence[Run], part: int, parts: int) -> Iterator[Joined]:
+    @cached_property
+    def _compared(self) -> dict[int, list[list[int]]]:
+        """By join and side, the keys of the attributes that are compared."""
+        sources = self.tables[0].sources
+        return {
+            id(join): [
+                [_key(sources[side], attribute) for attribute in compared_attributes(join.tables, side)]
+                for side in (LEFT, RIGHT)
+            ]
+            for join in self.by_rows
+        }
+
+    def _joined(self, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[Joined]:
         share = self._share(part, parts)
-        if not share.queries.count:
+        if not share.queries.count or share.answered is known:
             return
+        share.answered = known
+        retained = {id(run) for run in old}
+        new = [run for run in known.runs if id(run) not in retained]
+        runs = [*old, *new]
         followed = share.documents.follow(old, new)
-        if followed.restarted:
-            share.join = self.make(share.queries, np.inf)  # what is retained is decided by the stage
-            retained = [self._arrivals(side, old, followed.numbers[:-1]) for side in (LEFT, RIGHT)]
-            count = sum(map(len, old))
-            share.join.restore(State(retained[LEFT], retained[RIGHT], (count, count), -np.inf))
-        arrived = [self._arrivals(side, [new], followed.numbers[-1:]) for side in (LEFT, RIGHT)]
-        found, *pair = share.join.process_both(arrived[LEFT], arrived[RIGHT]).expanded()
-        there = followed.there(pair[LEFT]) & followed.there(pair[RIGHT]) & (pair[LEFT] != pair[RIGHT])
-        ends = [followed.locate(numbers[there]) for numbers in pair]
-        yield from _by_runs([*old, new], ends[LEFT], ends[RIGHT], share.numbers[found[there]])
+        streams = self._streams(LEFT, runs), self._streams(RIGHT, runs)
+        if followed.restarted or streams != share.streams:
+            share.streams, share.join = streams, self.make(share.queries, np.inf)  # the stage decides what is retained
+            before = [self._arrivals(side, old, followed.numbers, streams) for side in (LEFT, RIGHT)]
+            share.join.restore(State(before[LEFT], before[RIGHT], (followed.first_new, followed.first_new), -np.inf))
+        arrived = [self._arrivals(side, new, followed.numbers[len(old) :], streams) for side in (LEFT, RIGHT)]
+        found = share.join.process_both(arrived[LEFT], arrived[RIGHT])
+        share.join.forget(followed.there)
+        yield from _by_runs(runs, followed, found, share.numbers)
 
-    def _arrivals(self, side: int, runs: Sequence[Run], numbers: Sequence[Ints]) -> Arrivals:
-        """The tuples of one side in some runs."""
-        keys = [_key(self.tables[0].sources[side], path) for path in self.columns[side]]
-        parts = [_values(run, keys) for run in runs]
-        return Arrivals(
-            np.concatenate([np.empty(0), *(run.times[own] for run, (own, _) in zip(runs, parts, strict=True))]),
-            np.concatenate([np.empty((0, len(keys))), *(values for _, values in parts)]),
-            np.concatenate([np.empty(0, np.int64), *(n[own] for n, (own, _) in zip(numbers, parts, strict=True))]),
-        )
+    def _streams(self, side: int, runs: Sequence[Run]) -> frozenset[int]:
+        if not self.counts_rows[side]:
+            return frozenset()
+        own = (run.streams[_documents(run, key)] for run in runs for key in self._keys(side))
+        return frozenset(stream for streams in own for stream in np.unique(streams).tolist())
+
+    def _keys(self, side: int) -> list[int]:
+        return [_key(self.tables[0].sources[side], attribute) for attribute in self.attributes[side]]
+
+    def _arrivals(self, side: int, runs: Sequence[Run], numbers: Sequence[Ints], streams: Streams) -> Arrivals:
+        """The tuples of one side in some runs, in the order of their numbers."""
+        texts, keys = [texts for _, texts in self.attributes[side]], self._keys(side)
+        times, columns, named = [np.empty(0)], [np.empty((0, len(keys)))], [np.empty(0, np.int64)]
+        for run, own in zip(runs, numbers, strict=False):
+            documents, values = _values(run, keys, texts, streams[side])
+            times.append(run.times[documents])
+            columns.append(values)
+            named.append(own[documents])
+        order = np.argsort(np.concatenate(named))
+        return Arrivals(np.concatenate(times)[order], np.concatenate(columns)[order], np.concatenate(named)[order])
+
+    @property
+    def sliding(self) -> SlidingJoin:
+        """The join of all queries, where they are not shared among tasks."""
+        return self._share(0, 1).join
 
     def _share(self, part: int, parts: int) -> Share:
         if (part, parts) not in self._shares:
-            queries, numbers = to_queries(self.tables, self.columns, part, parts)
+            queries, numbers = to_queries(self.tables, self.attributes, part, parts)
             self._shares[part, parts] = Share(queries, numbers, self.make(queries, np.inf), Follower())
         return self._shares[part, parts]
 
 
-def _by_runs(
-    runs: Sequence[Run], lefts: tuple[Ints, Ints], rights: tuple[Ints, Ints], members: Ints
-) -> Iterator[Joined]:
-    """The pairs of each two runs; either side is the run and the document of each pair."""
+def _by_runs(runs: Sequence[Run], followed: Followed, found: Triples, numbers: Ints) -> Iterator[Joined]:
+    """The pairs of each two runs, with their queries."""
+    there = followed.there(found.left) & followed.there(found.right) & (found.left != found.right)
+    kept = np.flatnonzero(there)
+    lefts, rights = (followed.locate(side[kept]) for side in (found.left, found.right))
     kinds = lefts[0] * len(runs) + rights[0]
     for kind in np.unique(kinds).tolist():
         left, right = divmod(kind, len(runs))
         own = np.flatnonzero(kinds == kind)
-        none, starts = np.empty((len(own), 0), np.int64), np.arange(len(own) + 1)
-        yield Joined(runs[left], runs[right], lefts[1][own], rights[1][own], none, starts, members[own])
+        first, last = found.offsets[kept[own]], found.offsets[kept[own] + 1]
+        _, at = expand(first, last)
+        starts = np.append(0, np.cumsum(last - first))
+        none = np.empty((len(own), 0), np.int64)
+        yield Joined(runs[left], runs[right], lefts[1][own], rights[1][own], none, starts, numbers[found.numbers[at]])
 
 
-# A column of a stream as rows of the join state.
+# An attribute of a stream as rows of the join state.
 
 
-def _key(source: Source, path: Path) -> int:
-    return key_of(json.dumps(["column", to_json(source), *map(to_json, path)]))
+def _key(source: Source, attribute: Attribute) -> int:
+    path, texts = attribute
+    return key_of(json.dumps(["text" if texts else "column", to_json(source), *map(to_json, path)]))
 
 
-def _column_side(source: Source, path: Path) -> RowSide:
-    return RowSide(_key(source, path), False, (source,), from_values(partial(_column_rows, source, path)))
+def _attribute_side(source: Source, attribute: Attribute) -> RowSide:
+    return RowSide(_key(source, attribute), False, (source,), from_values(partial(_attribute_rows, source, attribute)))
 
 
-def _column_rows(source: Source, path: Path, witnesses: Mapping[Path, PathTable]) -> SideRows | None:
+def _attribute_rows(source: Source, attribute: Attribute, witnesses: Mapping[Path, PathTable]) -> SideRows | None:
+    path, texts = attribute
     table = FirstValues(witnesses).get(path)
     if table is None or not len(table):
         return None
-    values = table.numbers.view(np.uint64)[:, None]
+    values = (table.hashes if texts else table.numbers.view(np.uint64))[:, None]
     none = np.empty((len(table), 0), np.int64)
     starts, members = np.zeros(len(table) + 1, np.int64), np.empty(0, np.int64)
-    return as_rows(_key(source, path), table.documents, none, values, None, starts, members)
+    return as_rows(_key(source, attribute), table.documents, none, values, None, starts, members)
 
 
-def _values(run: Run, keys: Sequence[int]) -> tuple[Ints, Any]:
-    """The documents of a run that have one of the columns, and their values there; NaN where there is none."""
+def _documents(run: Run, key: int) -> Ints:
+    return run.rows.documents[run.rows.of_class(key)]
+
+
+def _values(run: Run, keys: Sequence[int], texts: Sequence[bool], streams: Collection[int]) -> tuple[Ints, Floats]:
+    """The documents of a run that have one of the attributes or are of some streams, and their values; NaN where there
+    is none. A hash is read as a number, less the bit that would make it infinite or none."""
     values = np.full((len(run), len(keys)), np.nan)
-    there = np.zeros(len(run), np.bool_)
-    for axis, key in enumerate(keys):
+    there = np.isin(run.streams, list(streams))
+    for axis, (key, is_hash) in enumerate(zip(keys, texts, strict=True)):
         rows = run.rows.of_class(key)
         documents = run.rows.documents[rows]
-        values[documents, axis] = run.rows.values[run.rows.value_starts[rows]].view(np.float64)
+        bits = run.rows.values[run.rows.value_starts[rows]]
+        values[documents, axis] = (bits & ~EXPONENT if is_hash else bits).view(np.float64)
         there[documents] = True
     documents = np.flatnonzero(there)
     return documents, values[documents]

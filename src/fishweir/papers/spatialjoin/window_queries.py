@@ -1,41 +1,54 @@
 """The engine's joins of tuples as window join queries of Spatial Join CQ.
 
 In: join tables over one pair of streams. Out: which columns of each stream are attributes, and the queries: a region
-over the attributes of each side, comparisons between both, windows in seconds.
+over the attributes of each side, comparisons between both, a window a side in seconds or rows.
+
+Equality in the engine is that of texts. A column that is compared by it is an attribute of its own, the hash of its
+text as a number. Where a query has a range or an order on one of the two columns, only numbers can satisfy it, and
+equal texts are equal numbers: then the numbers are compared too, and it is their diagonal that is cut into regions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.normal import Template
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.select.boxes import Boxes
-from fishweir.evaluate.select.boxes.regions import HIGHEST, LOWEST, float_keys
+from fishweir.evaluate.select.boxes.regions import HIGHEST, LOWEST, Floats, float_keys
 from fishweir.evaluate.select.regions import cut, is_side, required
 from fishweir.evaluate.witnesses.path_tables import Path
-from fishweir.papers.spatialjoin.windows import OPERATORS, Comparisons, JoinQueries
+from fishweir.papers.spatialjoin.windows import ALL_ROWS, LEFT, OPERATORS, RIGHT, Comparisons, JoinQueries
 
-COMPARED = tuple(op for op in OPERATORS if op != "=")
-"""Equality in the engine is that of texts, which these joins do not have."""
+Attribute = tuple[Path, bool]
+"""A column, and whether it is the hash of its text, or else its number."""
+Comparison = tuple[int, str, int, bool]
+"""Node of the left side, operator, node of the right side, and whether texts are compared."""
 
 
 def is_published(table: JoinTable) -> bool:
-    """Whether a join is one of the paper's: two streams, tuples, numbers, ranges, seconds."""
+    """Whether a join is one of the paper's: two streams, tuples, ranges of numbers, comparisons, sliding windows. Rows
+    are counted of two different streams: in a join of a stream with itself, two tuples of one time have an order."""
     template = table.template
     if not table.is_of_two:
         return False
     compared = [{edge.left for edge in template.edges}, {edge.right for edge in template.edges}]
     return (
         bool(template.edges)
-        and all(edge.op in COMPARED for edge in template.edges)
+        and all(edge.op in OPERATORS for edge in template.edges)
         and not template.strict
-        and not any(template.counts_rows)
+        and not (any(template.counts_rows) and _may_be_one_stream(template))
         and all(_is_region(side, nodes) for side, nodes in zip(template.sides, compared, strict=True))
     )
+
+
+def _may_be_one_stream(template: JoinTemplate) -> bool:
+    left, right = template.sources
+    return left == right or left.dtd or right.dtd
 
 
 def _is_region(side: Template, compared: set[int]) -> bool:
@@ -43,50 +56,80 @@ def _is_region(side: Template, compared: set[int]) -> bool:
     return side.columns and ranges and not (side.negated or side.joins or side.absent) and required(side) <= compared
 
 
-def columns_of(tables: Sequence[JoinTable], side: int) -> dict[Path, int]:
-    """The attributes of one side, each with its axis."""
-    found: dict[Path, int] = {}
-    for table in tables:
-        template = table.template.sides[side]
-        nodes = [*table.joined(side), *(c.node for c in template.constants)]
-        for node in nodes:
-            found.setdefault(template.path(node), len(found))
-    return found
+def comparisons_of(template: JoinTemplate) -> Iterator[Comparison]:
+    """The edges, and the equalities of numbers that follow from those of texts."""
+    numbers = [{(side, c.node) for c in own.constants} for side, own in enumerate(template.sides)]
+    orders = {end for e in template.edges if not e.is_equality for end in ((LEFT, e.left), (RIGHT, e.right))}
+    known = orders.union(*numbers)
+    for edge in template.edges:
+        yield edge.left, edge.op, edge.right, edge.is_equality
+        if edge.is_equality and ((LEFT, edge.left) in known or (RIGHT, edge.right) in known):
+            yield edge.left, edge.op, edge.right, False
+
+
+def compared_attributes(tables: Sequence[JoinTable], side: int) -> dict[Attribute, None]:
+    """What the comparisons of some joins read of one side."""
+    return {
+        (table.template.sides[side].path((left, right)[side]), texts): None
+        for table in tables
+        for left, _, right, texts in comparisons_of(table.template)
+    }
+
+
+def attributes_of(tables: Sequence[JoinTable], side: int) -> dict[Attribute, int]:
+    """The attributes of one side, each with its axis; numbers come first, so that queries are cut by them."""
+    sides = (table.template.sides[side] for table in tables)
+    found = compared_attributes(tables, side) | {
+        (own.path(c.node), False): None for own in sides for c in own.constants
+    }
+    return {attribute: axis for axis, attribute in enumerate(sorted(found, key=lambda one: one[1]))}
 
 
 def to_queries(
-    tables: Sequence[JoinTable], columns: Sequence[Mapping[Path, int]], part: int, parts: int
+    tables: Sequence[JoinTable], attributes: Sequence[Mapping[Attribute, int]], part: int, parts: int
 ) -> tuple[JoinQueries, Ints]:
     """Every `parts`-th query from `part` on, and the number of each."""
     size = sum(table.size for table in tables)
-    low = [np.full((size, len(own)), LOWEST, np.int64) for own in columns]
-    high = [np.full((size, len(own)), HIGHEST, np.int64) for own in columns]
+    low = [np.full((size, len(own)), LOWEST, np.int64) for own in attributes]
+    high = [np.full((size, len(own)), HIGHEST, np.int64) for own in attributes]
     comparisons = Comparisons.of([], [], [], [])
     first = 0
     for table in tables:
         rows = slice(first, first + table.size)
-        _cut_sides(table, columns, [ends[rows] for ends in low], [ends[rows] for ends in high])
-        for edge in table.template.edges:
+        _cut_sides(table, attributes, [ends[rows] for ends in low], [ends[rows] for ends in high])
+        for left, op, right, texts in comparisons_of(table.template):
             axes = [
-                own[side.path(node)]
-                for side, own, node in zip(table.template.sides, columns, (edge.left, edge.right), strict=True)
+                np.full(table.size, own[side.path(node), texts])
+                for side, own, node in zip(table.template.sides, attributes, (left, right), strict=True)
             ]
-            left, right = (np.full(table.size, axis) for axis in axes)
             every = np.arange(first, first + table.size)
-            comparisons = comparisons.and_also(Comparisons.of(every, left, [edge.op] * table.size, right))
+            comparisons = comparisons.and_also(Comparisons.of(every, axes[0], [op] * table.size, axes[1]))
         first += table.size
     mine = np.arange(part, size, parts)
     boxes = [Boxes.of_keys(least[mine], most[mine]) for least, most in zip(low, high, strict=True)]
-    seconds = np.concatenate([np.stack(table.reaches, axis=1) for table in tables])[mine]
+    windows = [_windows(table) for table in tables]
+    seconds, rows_of_windows = (np.concatenate([one[i] for one in windows])[mine] for i in (0, 1))
     numbers = np.concatenate([table.numbers for table in tables])[mine]
-    return JoinQueries.of(boxes[0], boxes[1], _only(comparisons, part, parts), seconds), numbers
+    mine_only = _only(comparisons, part, parts)
+    return JoinQueries.of(boxes[LEFT], boxes[RIGHT], mine_only, seconds, rows_of_windows), numbers
 
 
-def _cut_sides(table: JoinTable, columns: Sequence[Mapping[Path, int]], low: list[Ints], high: list[Ints]) -> None:
+def _windows(table: JoinTable) -> tuple[Floats, Ints]:
+    """Seconds and rows of each query and side. No row is as no time: tuples of equal times join all the same."""
+    reaches = np.stack(table.reaches, axis=1)
+    by_rows = np.array(table.template.counts_rows) & (reaches >= 1)
+    by_time = ~np.array(table.template.counts_rows)
+    seconds = np.where(by_rows, np.inf, np.where(by_time, reaches, -1.0))
+    return seconds, np.where(by_rows, np.minimum(reaches, ALL_ROWS), ALL_ROWS).astype(np.int64)
+
+
+def _cut_sides(
+    table: JoinTable, attributes: Sequence[Mapping[Attribute, int]], low: list[Ints], high: list[Ints]
+) -> None:
     first = 0
     for side, template in enumerate(table.template.sides):
         for condition in template.constants:
-            axis = columns[side][template.path(condition.node)]
+            axis = attributes[side][template.path(condition.node), False]
             keys = float_keys(np.asarray(table.columns[first + condition.slot], np.float64))
             cut(low[side][:, axis], high[side][:, axis], condition.op, keys)
         first += len(template.types)

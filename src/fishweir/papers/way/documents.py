@@ -1,4 +1,4 @@
-"""Part `documents`: what a document costs, by the size of the micro-batch and of the set of queries, against peers.
+"""Parts `text`, `boxes` and `paths`: what a document costs, by the sizes of micro-batch and query set, against peers.
 
 Fishweir and the peers take the same documents in turns; before anything is measured, their answers are compared.
 Processor time is that of all processes: the driver, the JVM and Python workers.
@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from fishweir.papers.way.join_work import JoinWork
 from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, running, wait_for
 from fishweir.papers.way.peers import Answer, Missing
 from fishweir.papers.way.processor import Spent, Stopwatch
-from fishweir.papers.way.work import STREAM, WORKS, Pairs, Work
+from fishweir.papers.way.work import BOXES, PATHS, STREAM, TEXT, Pairs, Work, items
 
 CLOSELY = 2_000
 """Documents up to which all results are compared before anything is measured."""
@@ -32,8 +33,12 @@ class Sizes:
     rounds: int
 
 
-WHOLE = Sizes((1_000, 100_000, 1_000_000), (1, 100, 2_000, 20_000), 3)
-QUICK = Sizes((1_000, 10_000), (1, 100, 2_000), 2)
+SIZES = {
+    "text": (Sizes((1_000, 100_000), (1, 100, 2_000, 20_000), 3), Sizes((1_000,), (1, 100, 2_000), 2)),
+    "boxes": (Sizes((1_000, 100_000), (1, 100, 2_000, 20_000), 5), Sizes((1_000,), (1, 100, 2_000), 2)),
+    "paths": (Sizes((10_000,), (1, 20, 100, 2_000), 3), Sizes((300,), (1, 20), 2)),
+}
+"""Whole and quick; a million queries are in the part `growth`."""
 
 
 @dataclass(frozen=True)
@@ -46,20 +51,22 @@ class Figure:
     contestant: str
     processor_us: float
     wall_us: float
-    matches: float
+    matches: float | None
+    """Queries that a document satisfies; None where no peer counted."""
     workers_share: float | None = None
 
     def point(self) -> tuple[str, float, float | None]:
         return f"{self.work}, {self.documents} documents, {self.contestant}", self.queries, self.matches
 
 
-def measure(setting: Setting) -> Measured:
-    sizes, measured = setting.sizes_of("documents", WHOLE, QUICK), Measured()
-    for work in WORKS:
-        for queries in sizes.queries:
-            setting.say(f"{work.name}, {queries:,} queries")
-            with peers_of(work, queries, measured) as peers:
-                measured.figures += compare(setting.spark, work, queries, sizes, peers)
+def measure(part: str, work: Work, setting: Setting) -> Measured:
+    sizes, measured = setting.sizes_of(part, *SIZES[part]), Measured()
+    for queries in sizes.queries:
+        setting.say(f"{queries:,} queries")
+        with peers_of(work, queries, measured) as peers:
+            measured.figures += compare(setting.spark, work, queries, sizes, peers)
+    if work is TEXT:
+        measured.notes.append(items().source)
     measured.targets = targets(measured.figures)
     return measured
 
@@ -82,10 +89,11 @@ def peers_of(work: Work, queries: int, measured: Measured) -> Iterator[dict[str,
 def compare(spark: Any, work: Work, queries: int, sizes: Sizes, peers: dict[str, Answer]) -> list[Figure]:
     """Fishweir and the peers on the same documents, in turns; all must give the same pairs."""
     figures = []
+    most = {peer.name: peer.documents for peer in work.peers}
     with running(spark, work, queries, max(sizes.documents)) as weir:
         for size in sizes.documents:
-            spent: dict[str, list[Spent]] = {name: [] for name in (FISHWEIR, *peers)}
-            matches = 0
+            some = {name: peer for name, peer in peers.items() if size <= most[name]}
+            spent: dict[str, list[Spent]] = {name: [] for name in (FISHWEIR, *some)}
             for turn in range(sizes.rounds + 1):
                 documents = work.documents(size, 100 + turn)
                 watch = Stopwatch()
@@ -93,21 +101,20 @@ def compare(spark: Any, work: Work, queries: int, sizes: Sizes, peers: dict[str,
                 wait_for(weir)
                 spent[FISHWEIR].append(watch.spent())
                 found = {}
-                for name, peer in peers.items():
+                for name, peer in some.items():
                     watch = Stopwatch()
                     found[name] = peer(documents)
                     spent[name].append(watch.spent())
                 if turn == 0:
                     check(weir, work, size, found)
-                matches += len(next(iter(found.values())))
-            each = matches / size / (sizes.rounds + 1)
-            figures += [figure(work, queries, size, name, some[1:], each) for name, some in spent.items()]
+            each = len(next(iter(found.values()))) / size if found else None
+            figures += [figure(work, queries, size, name, own[1:], each) for name, own in spent.items()]
     return figures
 
 
 def check(weir: Weir, work: Work, size: int, found: dict[str, Pairs]) -> None:
     """The results of the documents that came last are those of each peer."""
-    pairs = newest_pairs(weir, size) if size <= CLOSELY else next(iter(found.values()))
+    pairs = newest_pairs(weir, size) if size <= CLOSELY and found else next(iter(found.values()), set())
     for name, wanted in found.items():
         assert pairs == wanted, f"{work.name}: {len(pairs)} results, {name} has {len(wanted)} or other ones"
 
@@ -115,10 +122,14 @@ def check(weir: Weir, work: Work, size: int, found: dict[str, Pairs]) -> None:
 def newest_pairs(weir: Weir, size: int) -> Pairs:
     first = sum(commit.documents for commit in weir.table.commits()) - size + 1
     ids = {f"{STREAM}-{first + place}": place for place in range(size)}
-    return {(result.query, ids[result.documents[0]]) for result in weir.results() if result.documents[0] in ids}
+    results = weir.results().to_arrow()
+    documents = results["documents"].combine_chunks().flatten().to_pylist()  # each result is one document
+    return {(query, ids[id]) for query, id in zip(results["query"].to_pylist(), documents, strict=True) if id in ids}
 
 
-def figure(work: Work | JoinWork, queries: int, size: int, who: str, spent: Sequence[Spent], matches: float) -> Figure:
+def figure(
+    work: Work | JoinWork, queries: int, size: int, who: str, spent: Sequence[Spent], matches: float | None
+) -> Figure:
     processor, wall = (statistics.median(getattr(one, name) for one in spent) for name in ("processor", "wall"))
     share = statistics.median(one.workers / one.processor if one.processor else 0.0 for one in spent)
     shown = round(share, 3) if who == FISHWEIR else None
@@ -147,15 +158,13 @@ def draw(figures: Sequence[Figure], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    plot, axes = pyplot.subplots(1, len(WORKS), figsize=(11, 4))
-    for work, axis in zip(WORKS, axes, strict=True):
-        own = [f for f in figures if f.work == work.name]
-        for who, queries in sorted({(f.contestant, f.queries) for f in own}):
-            line = [f for f in own if f.contestant == who and f.queries == queries]
-            axis.loglog(
-                [f.documents for f in line], [f.processor_us for f in line], marker="o", label=f"{who}, {queries:,}"
-            )
-        axis.set_title(work.name)
+    known = sorted({figure.queries for figure in figures})
+    plot, axes = pyplot.subplots(1, len(known), figsize=(5.5 * len(known), 4), squeeze=False)
+    for queries, axis in zip(known, axes[0], strict=True):
+        for who in dict.fromkeys(figure.contestant for figure in figures):
+            line = [f for f in figures if f.contestant == who and f.queries == queries]
+            axis.loglog([f.documents for f in line], [f.processor_us for f in line], marker="o", label=who)
+        axis.set_title(f"{figures[0].work}, {queries:,} queries")
         axis.set_xlabel("documents a micro-batch")
         axis.set_ylabel("processor time a document, us")
         axis.legend(fontsize=7)
@@ -164,4 +173,7 @@ def draw(figures: Sequence[Figure], path: Path) -> None:
     pyplot.close(plot)
 
 
-PART = Part("documents", "What a document costs", measure, draw)
+PARTS = tuple(
+    Part(name, f"What a document costs: {work.name}", partial(measure, name, work), draw)
+    for name, work in (("text", TEXT), ("boxes", BOXES), ("paths", PATHS))
+)

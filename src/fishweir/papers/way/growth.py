@@ -1,4 +1,4 @@
-"""Part `growth`: does a document cost the same with few and with many queries, a micro-batch the same after many?
+"""Parts `growth` and `batches`: does a document cost the same with many queries, a micro-batch the same after many?
 
 The queries are regions of a plane whose size follows their number, so that a document matches about as many of them
 however many there are.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
+
+import numpy as np
 
 from fishweir.engine.weir import Weir
 from fishweir.papers.experiment.figures import Target
@@ -20,14 +22,23 @@ from fishweir.papers.way.work import BOXES, STREAM
 class Sizes:
     queries: tuple[int, ...]
     documents: int
+    """Of a micro-batch."""
     rounds: int
-    batches: int
+
+
+WHOLE = Sizes((1_000, 10_000, 100_000, 1_000_000), 20_000, 5)
+QUICK = Sizes((1_000, 10_000), 2_000, 2)
+
+
+@dataclass(frozen=True)
+class Span:
     """Micro-batches over which their time must stay the same."""
-    queries_then: int
+
+    queries: int
+    batches: int
 
 
-WHOLE = Sizes((1_000, 10_000, 100_000, 1_000_000), 20_000, 5, 1_000, 100_000)
-QUICK = Sizes((1_000, 10_000), 2_000, 2, 50, 1_000)
+WHOLE_SPAN, QUICK_SPAN = Span(100_000, 1_000), Span(1_000, 50)
 TOLERATED = 1.3
 SPANS = 5
 
@@ -47,49 +58,61 @@ class Figure:
         return f"{self.documents} documents, {self.batches}", self.queries, self.matches_a_document
 
 
-def measure(setting: Setting) -> Measured:
-    sizes: Sizes = setting.sizes_of("growth", WHOLE, QUICK)
-    by_queries = []
+def by_queries(setting: Setting) -> Measured:
+    sizes, figures = setting.sizes_of("growth", WHOLE, QUICK), []
     for queries in sizes.queries:
         setting.say(f"{queries:,} queries")
-        by_queries.append(with_queries(setting, queries, sizes))
-    setting.say(f"{sizes.batches:,} micro-batches")
-    by_batches = over_batches(setting, sizes)
-    flat, steady = spread_of([f.processor_us_a_document for f in by_queries]), ratio_of_ends(by_batches)
-    few, many = sizes.queries[0], sizes.queries[-1]
-    targets = [
-        Target(f"a document costs the same with {few:,} to {many:,} queries", f"{flat:.2f} times", flat < TOLERATED),
-        Target(f"a micro-batch takes the same over {sizes.batches:,}", f"{steady:.2f} times", steady < TOLERATED),
-    ]
-    return Measured([*by_queries, *by_batches], targets)
+        figures.append(with_queries(setting, queries, sizes))
+    flat = figures[-1].processor_us_a_document / figures[0].processor_us_a_document
+    asked = f"a document costs the same with {sizes.queries[0]:,} to {sizes.queries[-1]:,} queries"
+    return Measured(figures, [Target(asked, f"{flat:.2f} times", flat < TOLERATED)])
+
+
+def by_batches(setting: Setting) -> Measured:
+    span = setting.sizes_of("batches", WHOLE_SPAN, QUICK_SPAN)
+    setting.say(f"{span.batches:,} micro-batches")
+    figures = over_batches(setting, span)
+    steady = figures[-1].processor_us_a_document / figures[0].processor_us_a_document
+    asked = f"a micro-batch costs the same over {span.batches:,}"
+    return Measured(figures, [Target(asked, f"{steady:.2f} times", steady < TOLERATED)])
 
 
 def with_queries(setting: Setting, queries: int, sizes: Sizes) -> Figure:
     with running(setting.spark, BOXES, queries, sizes.documents) as weir:
         rounds = [one_batch(weir, sizes.documents, 100 + turn) for turn in range(sizes.rounds + 1)][1:]
-        matches = statistics.mean(commit.matches for commit in weir.table.commits()[-sizes.rounds :])
     return Figure(
         queries,
         sizes.documents,
         f"{sizes.rounds}",
         statistics.median(one.processor for one in rounds) / sizes.documents * 1e6,
         statistics.median(one.wall for one in rounds) * 1e3,
-        matches / sizes.documents,
+        matches_a_document(queries),
     )
 
 
-def over_batches(setting: Setting, sizes: Sizes) -> list[Figure]:
+def matches_a_document(queries: int) -> float:
+    """Of some documents, each compared with all queries."""
+    rows, documents = BOXES.rows(queries), BOXES.documents(100, 100)
+    low_x, high_x, low_y, high_y = (np.array([row[name] for row in rows]) for name in "abcd")
+    inside = (
+        ((low_x <= one["x"]) & (one["x"] < high_x) & (low_y <= one["y"]) & (one["y"] < high_y)).sum()
+        for one in documents
+    )
+    return float(sum(inside)) / len(documents)
+
+
+def over_batches(setting: Setting, sizes: Span) -> list[Figure]:
     """One document at a time; the figures of equal spans of the run."""
     found, each = [], sizes.batches // SPANS
-    with running(setting.spark, BOXES, sizes.queries_then, 1_000) as weir:
+    with running(setting.spark, BOXES, sizes.queries, 1_000) as weir:
         for span in range(SPANS):
             rounds = [one_batch(weir, 1, span * each + turn) for turn in range(each)]
             found.append(
                 Figure(
-                    sizes.queries_then,
+                    sizes.queries,
                     1,
                     f"{span * each + 1} to {(span + 1) * each}",
-                    statistics.mean(one.processor for one in rounds) * 1e6,  # a tick is too coarse for a median
+                    statistics.median(one.processor for one in rounds) * 1e6,
                     statistics.median(one.wall for one in rounds) * 1e3,
                 )
             )
@@ -104,13 +127,7 @@ def one_batch(weir: Weir, documents: int, seed: int) -> Spent:
     return watch.spent()
 
 
-def spread_of(values: list[float]) -> float:
-    """The last against the first, which is all there is to growth; not less than one by chance in between."""
-    return values[-1] / values[0] if values[0] else 1.0
-
-
-def ratio_of_ends(figures: list[Figure]) -> float:
-    return figures[-1].wall_ms_a_batch / figures[0].wall_ms_a_batch
-
-
-PART = Part("growth", "Growth", measure)
+PARTS = (
+    Part("growth", "Growth with the queries", by_queries),
+    Part("batches", "Growth with the micro-batches", by_batches),
+)

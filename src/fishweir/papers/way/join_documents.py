@@ -1,4 +1,4 @@
-"""Part `joins`: what a document costs that is joined with others, against DuckDB with the queries as data.
+"""Parts `joins`, `joins-many` and `windows`: what a joined document costs, against DuckDB with the queries as data.
 
 Both take the same documents in turns and retain them from round to round; the results of the first round are compared,
 and the rounds after it, which fill what the windows reach, are not measured.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from fishweir.engine.weir import Weir
-from fishweir.papers.way.documents import Figure, figure, targets
+from fishweir.papers.way.documents import Figure, draw, figure, targets
 from fishweir.papers.way.join_work import JOIN_WORKS, Arrivals, JoinWork
 from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, home_folder, wait_for
 from fishweir.papers.way.processor import Spent, Stopwatch
@@ -27,8 +28,7 @@ Answer = Callable[[Sequence[Arrivals]], pa.Table]
 
 @dataclass(frozen=True)
 class Sizes:
-    queries: tuple[int, ...]
-    """Of each of the works."""
+    queries: int
     documents: tuple[int, ...]
     """Of a round."""
     filled: int
@@ -36,22 +36,25 @@ class Sizes:
     rounds: int
 
 
-WHOLE = Sizes((100_000, 100_000, 1_000), (100, 1_000, 2_000, 20_000), 10_000, 3)
-QUICK = Sizes((2_000, 2_000, 200), (100, 2_000), 2_000, 1)
+WHOLE = {
+    "joins": Sizes(100_000, (100, 2_000, 20_000), 10_000, 5),
+    "joins-many": Sizes(100_000, (100, 2_000), 10_000, 3),
+    "windows": Sizes(1_000, (100, 1_000, 2_000, 20_000), 10_000, 7),
+}
+QUICK = {name: Sizes(sizes.queries // 10, (100, 1_000), 2_000, 1) for name, sizes in WHOLE.items()}
 
 
-def measure(setting: Setting) -> Measured:
-    sizes, measured = setting.sizes_of("joins", WHOLE, QUICK), Measured()
-    for work, queries in zip(JOIN_WORKS, sizes.queries, strict=True):
-        setting.say(f"{work.name}, {queries:,} queries")
-        with home_folder() as home, Weir(home, setting.spark, documents_per_batch=max(sizes.documents)) as weir:
-            measured.figures += compare(weir, work, queries, sizes)
+def measure(part: str, work: JoinWork, setting: Setting) -> Measured:
+    sizes, measured = setting.sizes_of(part, WHOLE[part], QUICK[part]), Measured()
+    setting.say(f"{sizes.queries:,} queries")
+    with home_folder() as home, Weir(home, setting.spark, documents_per_batch=max(sizes.documents)) as weir:
+        measured.figures += compare(weir, work, sizes)
     measured.targets = targets(measured.figures)
     return measured
 
 
-def compare(weir: Weir, work: JoinWork, queries: int, sizes: Sizes) -> Iterator[Figure]:
-    shapes = list(work.queries(queries))
+def compare(weir: Weir, work: JoinWork, sizes: Sizes) -> Iterator[Figure]:
+    shapes = list(work.queries(sizes.queries))
     weir.execute(work.streams)
     for template, rows in shapes:
         weir.register_many(template, rows)
@@ -66,7 +69,7 @@ def compare(weir: Weir, work: JoinWork, queries: int, sizes: Sizes) -> Iterator[
             own, peer, found = zip(*(turns.next(documents) for _ in range(sizes.rounds + 1)), strict=True)
             matches = sum(map(len, found)) / documents / len(found)
             for who, spent in ((FISHWEIR, own), (PEER, peer)):
-                yield figure(work, queries, documents, who, spent[1:], matches)
+                yield figure(work, sizes.queries, documents, who, spent[1:], matches)
 
 
 class Turns:
@@ -81,9 +84,7 @@ class Turns:
         arrivals = self.work.arrivals(count, self.time, self.seed)
         self.time, self.seed = self.time + count, self.seed + 1
         watch = Stopwatch()
-        for given in arrivals:
-            if given.documents:
-                self.weir.publish(given.stream, given.documents, timestamps=given.times)
+        self.weir.publish_together([(given.stream, given.documents, given.times) for given in arrivals])
         wait_for(self.weir)
         own, watch = watch.spent(), Stopwatch()
         found = self.answer(arrivals)
@@ -105,4 +106,7 @@ def triples(names: Any, ones: list[str], others: list[str]) -> set[tuple[str, fr
     return {(name, frozenset(pair)) for name, *pair in zip(names.to_pylist(), ones, others, strict=True)}
 
 
-PART = Part("joins", "What a document costs that is joined with others", measure)
+PARTS = tuple(
+    Part(name, f"What a joined document costs: {work.name}", partial(measure, name, work), draw)
+    for name, work in zip(WHOLE, JOIN_WORKS, strict=True)
+)

@@ -7,9 +7,9 @@ from fishweir.papers.way.part import Part
 
 PARTS: tuple[Part, ...] = (
     latency.PART,
-    documents.PART,
-    join_documents.PART,
-    growth.PART,
+    *documents.PARTS,
+    *join_documents.PARTS,
+    *growth.PARTS,
     results.PART,
     start.PART,
 )

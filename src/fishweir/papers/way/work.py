@@ -1,24 +1,34 @@
 """What is measured: queries, documents, and peers that answer the same.
 
-Text filters look for two words of an item's title. Boxes are regions of a plane, of a size that gives about ten matches
-a document.
+Text filters look for two words of an RSS item. Boxes are regions of a plane, of a size that gives about ten matches a
+document. Paths are drawn as YFilter's generator does, over documents of NITF's shape.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from fishweir.algebra.documents import parse_document
+from fishweir.papers.paths.news import news
+from fishweir.papers.paths.queries import Draw
+from fishweir.papers.roses.experiment.work import Items, load_items
 from fishweir.papers.way.lucene import LUCENE
-from fishweir.papers.way.peers import DUCKDB_BOXES, RAREST_WORD, RTREE, Pairs, Peer
+from fishweir.papers.way.peers import DUCKDB_BOXES, LXML, RAREST_WORD, RTREE, Pairs, Peer
 
-__all__ = ["BOXES", "STREAM", "TEXT", "WORKS", "Pairs", "Work"]
+__all__ = ["BOXES", "PATHS", "STREAM", "TEXT", "WORKS", "Pairs", "Work"]
 
 STREAM = "S"
-WORDS, SIDE, MATCHES = 20_000, 1_000_000, 10
+SIDE, MATCHES = 1_000_000, 10
+WORD = re.compile(r"\w+")
+ITEMS, NEWS = 25_000, 2_000
+"""Different items and news documents."""
 
 
 @dataclass(frozen=True)
@@ -30,23 +40,31 @@ class Work:
     documents: Callable[[int, int], list[Any]]
     """So many, from a seed."""
     peers: tuple[Peer, ...]
+    statements: bool = False
+    """Whether each query is a statement of its own, the template with its row: queries that differ in more than
+    constants."""
 
 
-def _words(rng: np.random.Generator, count: int) -> list[str]:
-    return [f"w{number}" for number in np.minimum(rng.zipf(1.25, count), WORDS)]
+@lru_cache(maxsize=1)
+def items() -> Items:
+    """Titles and descriptions as words with a space between them, so that whoever looks for words finds the same."""
+    real = load_items(ITEMS)
+    return Items([" ".join(WORD.findall(text.lower())) for text in real.texts], real.source)
 
 
 def text_rows(count: int) -> list[dict[str, Any]]:
-    rng = np.random.default_rng(1)
-    pairs = zip(_words(rng, count), rng.integers(1, WORDS, count), strict=True)
-    return [{"name": f"q{i}", "a": a, "b": f"w{b}"} for i, (a, b) in enumerate(pairs)]
+    """Two different words, one as common as words are, the other any."""
+    rng, (known, shares) = np.random.default_rng(1), items().keywords
+    common = rng.choice(len(known), count, p=shares / shares.sum())
+    others = (common + rng.integers(1, len(known), count)) % len(known)
+    pairs = zip(common.tolist(), others.tolist(), strict=True)
+    return [{"name": f"q{i}", "a": known[a], "b": known[b]} for i, (a, b) in enumerate(pairs)]
 
 
 def text_documents(count: int, seed: int) -> list[str]:
-    rng = np.random.default_rng(seed + 2)
-    words = _words(rng, 12 * count)
-    titles = (" ".join(words[12 * i : 12 * (i + 1)]) for i in range(count))
-    return [f"<item><title>{title}</title></item>" for title in titles]
+    texts = items().texts
+    chosen = np.random.default_rng(seed + 2).choice(len(texts), count, replace=count > len(texts))
+    return [f"<item><title>{texts[i]}</title></item>" for i in chosen.tolist()]
 
 
 def box_rows(count: int) -> list[dict[str, Any]]:
@@ -58,6 +76,21 @@ def box_rows(count: int) -> list[dict[str, Any]]:
 def box_documents(count: int, seed: int) -> list[dict[str, int]]:
     rng = np.random.default_rng(seed + 2)
     return [{"x": x, "y": y} for x, y in rng.integers(0, SIDE, (count, 2)).tolist()]
+
+
+@lru_cache(maxsize=1)
+def all_news() -> list[str]:
+    return [news(seed).decode() for seed in range(NEWS)]
+
+
+def path_rows(count: int) -> list[dict[str, Any]]:
+    drawn = Draw([parse_document(text.encode()) for text in all_news()[:50]], {}, "plain")
+    return [{"name": f"q{i}", "path": path} for i, path in enumerate(islice(drawn, count))]
+
+
+def news_documents(count: int, seed: int) -> list[str]:
+    chosen = np.random.default_rng(seed + 2).integers(0, NEWS, count)
+    return [all_news()[i] for i in chosen.tolist()]
 
 
 TEXT = Work(
@@ -76,4 +109,13 @@ BOXES = Work(
     box_documents,
     (RTREE, DUCKDB_BOXES),
 )
-WORKS = (TEXT, BOXES)
+PATHS = Work(
+    "paths",
+    f"create stream {STREAM}",
+    f"create query {{name}} using xscl as {STREAM}{{path}};",
+    path_rows,
+    news_documents,
+    (LXML,),
+    statements=True,
+)
+WORKS = (TEXT, BOXES, PATHS)

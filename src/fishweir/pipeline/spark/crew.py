@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, wait
 
-from pyspark import InheritableThread, SparkContext, cloudpickle
+from pyspark import InheritableThread, SparkContext
 
-from fishweir.pipeline.batch import Call
 from fishweir.pipeline.spark.extensions import Extensions
+from fishweir.pipeline.stages import Call
 from fishweir.pipeline.summary import Summary
 
 SHIFT = 1.0
@@ -59,7 +59,7 @@ class Crew:
             self.leave()
         self.begin()
         assert self._shift is not None
-        return self._shift.run([cloudpickle.dumps((call, Extensions())) for call in calls])
+        return self._shift.run([pickle.dumps((call, Extensions())) for call in calls])
 
     def rest(self) -> None:
         """Nothing to do for now."""

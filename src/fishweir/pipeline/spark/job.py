@@ -28,6 +28,8 @@ SETTLED = 0.1
 """Seconds after which what arrived is surely in its log; until then another stream's may be there before it."""
 AT_REST, UNSETTLED = 0.5, 0.02
 """Seconds after which the job looks by itself whether something arrived: nobody may have rung, or it must settle."""
+NOTE_EVERY = 1.0
+"""Seconds after which a job that is idle in between writes down its counters and how far it is."""
 LOOK_EVERY = 1.0
 """Seconds after which the driver asks Spark whether the query is alive."""
 
@@ -38,7 +40,7 @@ class SparkJob:
         self.query: StreamingQuery | None = None
         self._stopping = threading.Event()
         self._failure: Exception | None = None
-        self._looked, self._noted = 0.0, -1
+        self._looked, self._wrote, self._noted = 0.0, 0.0, -1
 
     def start(self) -> None:
         checkpoint = self.batches.home.checkpoint
@@ -80,9 +82,13 @@ class SparkJob:
             self._failure = failure
             raise
         finally:
-            self._note()
+            self._note(ends=True)
 
-    def _note(self) -> None:
+    def _note(self, ends: bool = False) -> None:
+        """Writes down what a job that ends at once may lose; while it runs, from time to time."""
+        if not ends and time.monotonic() < self._wrote + NOTE_EVERY:
+            return
+        self._wrote = time.monotonic()
         self.batches.save()
         if self.batches.last.batch != self._noted:
             finish(self.batches.home.checkpoint, self.batches.offsets)

@@ -25,7 +25,7 @@ from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.rows.row_joins import RowJoin
 from fishweir.evaluate.join.rows.row_kernels import OPERATORS, join_stretches, queries_of_pairs
 from fishweir.evaluate.join.rows.row_views import RowView, view_of
-from fishweir.evaluate.join.rows.stretches import Probe, Stretches, fewest
+from fishweir.evaluate.join.rows.stretches import Probe, Stretches, fewest, with_partners
 from fishweir.evaluate.join.state import Run, SideRows
 
 Floats = NDArray[np.float64]
@@ -81,6 +81,9 @@ def _near(join: RowJoin, side: int, new: Run, run: Run) -> bool:
 
 
 def _probe(probe: Probe) -> Iterator[Joined | SetPairs]:
+    probe = with_partners(probe)
+    if not len(probe.chosen):
+        return
     found = fewest(probe)
     counted = _counted(probe, found.view)
     for some in _portions(probe.own.documents[probe.chosen], found.ends - found.starts):

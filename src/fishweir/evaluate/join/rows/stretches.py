@@ -8,7 +8,7 @@ are looked at, and nothing is computed for the others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,16 @@ class Stretches:
     @property
     def total(self) -> int:
         return int(np.maximum(self.ends - self.starts, 0).sum())
+
+
+def with_partners(probe: Probe) -> Probe:
+    """Only the new rows whose anchor's value the other side has at all: mostly few, and one look-up tells."""
+    join, rows = probe.join, probe.run.rows
+    if join.anchor < 0 or not len(rows):
+        return probe
+    keys = combine(join.keys[1 - probe.new], probe.own.values[probe.chosen, join.anchor])
+    at = np.minimum(np.searchsorted(rows.keys, keys), len(rows) - 1)
+    return replace(probe, chosen=probe.chosen[rows.keys[at] == keys])
 
 
 def fewest(probe: Probe) -> Stretches:

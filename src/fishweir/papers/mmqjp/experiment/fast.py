@@ -2,7 +2,7 @@
 
 Fishweir's own is sorted runs, anchors and remembered edge sets; the published ones are asked for by name. Registration
 makes the tables of the join templates; a batch is walked, kept as a run and joined with the runs retained, which are
-merged as the job merges them. Results are counted query by query, from the counts of the sets.
+merged as the job merges them. Results are counted query by query, from the result rows and the counts of their sets.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -36,17 +37,23 @@ MOST_RUNS = 8
 
 
 class Fast:
-    """`strategy` is one of `joins=`; without it the engine chooses."""
+    """`strategy` is one of `joins=`; without it the engine chooses. With `share_equal`, equal queries are registered
+    once: each has the results of that one."""
 
-    def __init__(self, name: str = NAME, strategy: str = "", statistics: Statistics | None = None) -> None:
-        self.name = name
+    def __init__(
+        self, name: str = NAME, strategy: str = "", share_equal: bool = False, statistics: Statistics | None = None
+    ) -> None:
+        self.name, self.share_equal = name, share_equal
         self.seconds = {"join": 0.0}
         self.asked = named_strategies({"joins": strategy}) if strategy else ()
         self.statistics = statistics or {}
         self.runs: list[Run] = []
         self.documents = self.queries = 0
+        self.same_as: Any = slice(None)
+        """The query registered for each given one, where equal ones are registered once."""
 
     def register(self, queries: Sequence[JoinQuery]) -> None:
+        queries = self._once(queries) if self.share_equal else queries
         grouped: dict[object, tuple[list[int], list[Sequence[Constant]]]] = defaultdict(lambda: ([], []))
         for number, (shape, constants) in enumerate(queries):
             normal = to_join(shape)
@@ -55,6 +62,12 @@ class Fast:
             rows.append(constants_of(normal, tuple(constants)))
         tables = [build_join(template, *both, self.statistics) for template, both in grouped.items()]  # type: ignore[arg-type]
         self.hold(tables, len(queries))
+
+    def _once(self, queries: Sequence[JoinQuery]) -> list[JoinQuery]:
+        known: dict[tuple[int, tuple[Constant, ...]], int] = {}
+        same = [known.setdefault((id(shape), tuple(constants)), i) for i, (shape, constants) in enumerate(queries)]
+        first, self.same_as = np.unique(same, return_inverse=True)
+        return [queries[i] for i in first.tolist()]
 
     def hold(self, tables: Sequence[JoinTable], queries: int) -> None:
         self.queries = queries
@@ -69,7 +82,7 @@ class Fast:
     def process(self, documents: Sequence[Arrival], keep: bool = True) -> Counts:
         new = self.run_of(documents)
         began, before = time.perf_counter(), self._relational_seconds()
-        counts = count_blocks(find_pairs(self.joins, new, self.runs), self.queries)
+        counts: Counts = count_blocks(find_pairs(self.joins, new, self.runs), self.queries)[self.same_as]
         for stage, seconds in self._relational_seconds().items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds - before.get(stage, 0.0)
         if not self.relational:

@@ -77,8 +77,7 @@ def measure_work(
     for entry in entries:
         if not entry.takes_part(experiment, x):
             continue
-        make = entry.staged or partial(entry.make, False)
-        contestant, queries, registered = _registered(make, entry.sample, work.queries)
+        contestant, queries, registered = _registered(partial(entry.make, False), entry.sample, work.queries)
         try:
             contestant.process([work.first])
             contestant.process([work.other])
@@ -105,7 +104,7 @@ def measure_items(
     patience: float = inf,
 ) -> list[Point]:
     """The stream in batches, all of it unless that takes longer than the patience's seconds; a contestant
-    that takes a sample of the queries takes `sample`."""
+    that takes a sample of the queries takes `sample`. Results are listed if equal queries share them."""
     batches = [items.arrivals[i : i + batch] for i in range(0, len(items.arrivals), batch)]
     points: list[Point] = []
     expected: list[Counts] = []
@@ -113,7 +112,8 @@ def measure_items(
         if not entry.takes_part(experiment, len(queries)):
             continue
         few = entry if entry.sample is None else replace(entry, sample=sample)
-        contestant, taken, registered = _registered(partial(few.make, share_equal), few.sample, queries)
+        make = partial(few.make, share_equal) if share_equal or few.counting is None else few.counting
+        contestant, taken, registered = _registered(make, few.sample, queries)
         try:
             contestant.process(batches[0][:2], keep=False)
             timed = _timed(contestant, batches, patience=patience)

@@ -1,4 +1,4 @@
-"""Fishweir's join stage as a contestant of figure 18: SQL queries as the engine plans and runs them, without Spark.
+"""The contestants of figure 18: SQL queries as the engine plans and runs them, by a strategy, without Spark.
 
 In: window join queries, which are made into the algebra's form of SQL (`select * from R [rows n] as l, S [rows m] as r
 where l.a0 >= ... and l.a0 < r.a0`) and planned into join tables; batches of tuples. Out: (query, r, s). A batch of
@@ -33,7 +33,9 @@ from fishweir.evaluate.select.boxes.regions import Boxes, key_floats
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.path_tables import tuple_tables
 from fishweir.languages.script import parse_script
-from fishweir.papers.spatialjoin.windows import ALL_ROWS, OPERATORS, Arrivals, JoinQueries, State, Triples
+from fishweir.papers.spatialjoin.window_joins import SlidingJoins
+from fishweir.papers.spatialjoin.windows import ALL_ROWS, OPERATORS, Arrivals, JoinQueries, SlidingJoin, State, Triples
+from fishweir.papers.strategies import named_strategies
 from fishweir.pipeline.retained import MERGE_FACTOR, SMALL
 
 NAME = "fishweir"
@@ -41,11 +43,13 @@ SOURCES = Source("R"), Source("S")
 
 
 class StageJoin:
-    """As the strategies of windows/: `process_both` and `count`."""
+    """As the algorithms of windows/: `process_both` and `count`. `strategy` is one of `window-joins=`; without it the
+    engine chooses."""
 
-    def __init__(self, queries: JoinQueries) -> None:
+    def __init__(self, queries: JoinQueries, strategy: str = "") -> None:
         self.queries = queries
-        self.joins: list[JoinsOfTwo] = planned_segment("", join_tables(queries), {}).operators["joins"]
+        asked = named_strategies({"window-joins": strategy}) if strategy else ()
+        self.joins: list[JoinsOfTwo] = planned_segment("", join_tables(queries), {}, asked).operators["joins"]
         self.stage = JoinStage(self.joins)
         self.runs: list[Run] = []
         self.arrived = [0, 0]
@@ -63,6 +67,11 @@ class StageJoin:
     def state_size(self) -> int:
         """How many tuples are retained."""
         return sum(len(run) for run in self.runs)
+
+    @property
+    def published(self) -> list[SlidingJoin]:
+        """The algorithms that the strategy asked for runs."""
+        return [joins.sliding for joins in self.joins if isinstance(joins, SlidingJoins)]
 
     def restore(self, state: State) -> None:
         """Go on where another join was."""

@@ -9,13 +9,14 @@ of R lie between r and s, including those of the time of s; tuples of equal time
 arrival), so the answer is the same however tuples in the order of time are cut into batches, if the tuples of both
 sides that belong to the same time are in one (`process_both`). A tuple that is late joins what is retained.
 
-A tuple is retained if a new one of the latest time (less `lateness` seconds), or the next row, could still join it.
+A tuple is retained if a new one of the latest time less `lateness` seconds could still join it.
 Paper: Spatial Join CQ, section 6, figure 13.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -113,6 +114,12 @@ class SlidingJoin(ABC):
         self._next, self._clock = list(state.next), state.clock
         self._invalidate()
 
+    def forget(self, retained: Callable[[Ints], npt.NDArray[np.bool_]]) -> None:
+        """Drop the oldest tuples of each side, up to the first one whose number is still retained."""
+        for number, side in enumerate(self.sides):
+            first = int(np.argmax(np.append(retained(side.numbers), True)))
+            self._forget(number, side.drop_before(first))
+
     def state_size(self) -> int:
         return sum(len(side) for side in self.sides)
 
@@ -154,7 +161,9 @@ class SlidingJoin(ABC):
                 apart = (self._clock - self.lateness) - side.times
                 first = int(np.searchsorted(-apart, -reach.seconds[number]))
             rows = int(reach.rows[number])
-            first = min(first, len(side) - rows) if rows else first
+            if rows:
+                there = int(np.searchsorted(side.times, self._clock - self.lateness, "right"))
+                first = min(first, there - rows)
             self._forget(number, side.drop_before(max(0, first)))
 
     def _remember(self, side: int, slots: Ints) -> None:  # noqa: B027

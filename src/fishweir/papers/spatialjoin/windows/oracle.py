@@ -77,11 +77,12 @@ class NaiveJoin:
         self.clock = max(getattr(self, "clock", -math.inf), clock)
         for side, rows in enumerate(self.kept):
             order = sorted(rows, key=lambda row: (row.time, row.number))
+            there = sum(row.time <= self.clock for row in order)
             stay = set()
             for place, row in enumerate(order):
                 for query in range(self.queries.count):
                     n, t = self.queries.rows[query, side], self.queries.seconds[query, side]
-                    by_rows = len(order) - place <= n
+                    by_rows = there - place <= n
                     if by_rows if n < ALL_ROWS else self.clock - row.time <= t and t >= 0:
                         stay.add(row.number)
             rows[:] = [row for row in rows if row.number in stay]

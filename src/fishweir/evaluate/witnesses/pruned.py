@@ -1,0 +1,117 @@
+"""What is left of a document for those who look at some of its paths only: outputs are constructed from that.
+
+In: paths with what is needed at their ends, and bodies of documents that have been read before. Out: shorter bodies, in
+which the paths lead to the same nodes. What is neither on the way to such a node nor in one is cut out without being
+parsed (automaton/prune_kernels.py), so a return pattern that is left out saves the reading of its elements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from threading import local
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.witnesses.automaton.prune_kernels import KEPT, LEVEL, STEP, WHOLE, prune
+from fishweir.evaluate.witnesses.path_tables import Path
+
+MOST_STEPS = 62
+"""A step is a bit of a word."""
+DEEPEST = 256
+"""As deep as libxml2 reads."""
+_OF_UTF8 = re.compile(rb"""<\?xml\s+version=["']1\.\d["'](\s+encoding=["'][uU][tT][fF]-8["'])?\s*\?>""")
+
+
+class Pruning:
+    """The paths of an output, as a tree of steps."""
+
+    def __init__(self, paths: Mapping[Path, int]) -> None:
+        """By path, KEPT where the nodes at its end are needed, WHOLE where all that is in them is."""
+        self._numbers: dict[Path, int] = {(): 0}
+        self._flags: dict[Path, int] = {}
+        for path, flag in paths.items():
+            steps, needed = _to_elements(path, flag)
+            for end in range(1, len(steps) + 1):
+                self._numbers.setdefault(steps[:end], len(self._numbers))
+                self._flags.setdefault(steps[:end], 0)
+            self._flags[steps] |= needed
+        names = [(b"" if path[-1].name == "*" else path[-1].name.encode()) for path in self._numbers if path]
+        ends = np.cumsum([0, *map(len, names)])
+        self._steps = np.zeros((len(names), STEP), np.int64)
+        for row, path in enumerate(list(self._numbers)[1:]):
+            above = 1 << self._numbers[path[:-1]]
+            self._steps[row] = above, path[-1].is_deep, self._flags[path], ends[row], ends[row + 1]
+        self._names = np.frombuffer(b"".join(names) or b"\0", np.uint8)
+        self._whole = sum(1 << self._numbers[path] for path, flags in self._flags.items() if flags & WHOLE)
+        self._starts: dict[tuple[str, ...], int] = {}
+        self._room = local()
+
+    @property
+    def is_possible(self) -> bool:
+        return 1 < len(self._numbers) <= MOST_STEPS
+
+    def of(self, body: bytes, context: tuple[str, ...], wanted: Collection[int]) -> tuple[bytes, dict[int, int]] | None:
+        """What is left of a body below some names, and by number of an element the one that it has there; None where
+        the body has to be taken as it is. Elements that are asked for are at the ends of paths."""
+        start = self._start(context)
+        if start & self._whole or not is_simple(body) or min(wanted, default=0) < 0:
+            return None
+        asked = sorted(set(wanted))
+        numbers = np.array(asked, np.int64)
+        stack, into = self._stack(len(body))
+        length = prune(np.frombuffer(body, np.uint8), self._steps, self._names, start, numbers, stack, into)
+        return None if length < 0 else (into[:length].tobytes(), dict(zip(asked, numbers.tolist(), strict=True)))
+
+    def _start(self, context: tuple[str, ...]) -> int:
+        """The steps that end at the names above a document."""
+        if context not in self._starts:
+            self._starts[context] = self._above(context)
+        return self._starts[context]
+
+    def _above(self, context: tuple[str, ...]) -> int:
+        above = everything = 1
+        for name in context:
+            found = 0
+            for path, number in self._numbers.items():
+                if path and path[-1].name in ("*", name):
+                    over = everything if path[-1].is_deep else above
+                    found |= (over >> self._numbers[path[:-1]] & 1) << number
+            above, everything = found, everything | found
+        deep = sum(1 << self._numbers[above] for above in {path[:-1] for path in self._numbers if _is_deep(path)})
+        return above | everything & deep
+
+    def _stack(self, size: int) -> tuple[Ints, NDArray[np.uint8]]:
+        """Room of this thread."""
+        if not hasattr(self._room, "stack"):
+            self._room.stack = np.zeros((DEEPEST + 2, LEVEL), np.int64)
+        if len(getattr(self._room, "into", ())) < size:
+            self._room.into = np.empty(2 * size, np.uint8)
+        return self._room.stack, self._room.into
+
+
+def is_simple(body: bytes) -> bool:
+    """Whether a body that can be read is UTF-8."""
+    if body[:1] != b"<" or body[1:2] == b"\0":
+        return False
+    return body[:5] != b"<?xml" or _OF_UTF8.match(body) is not None
+
+
+def _to_elements(path: Path, flag: int) -> tuple[Path, int]:
+    """The elements that a path leads to, and what is needed of them; attributes are in their tags."""
+    last = path[-1]
+    if last.is_attribute:
+        return path[:-1], WHOLE if last.is_deep else KEPT
+    return path, flag
+
+
+def can_be_pruned(path: Path) -> bool:
+    """Whether a path leads to elements by the names of their tags, and to attributes only at its end."""
+    elements = path[:-1] if path[-1].is_attribute and len(path) > 1 else path
+    return all(step.axis in ("child", "descendant") and not step.position for step in elements)
+
+
+def _is_deep(path: Path) -> bool:
+    return bool(path) and path[-1].is_deep

@@ -1,0 +1,26 @@
+"""Publishing to several streams at once: one micro-batch, and the ids of each publication."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fishweir import QueryError, testing
+
+
+def test_one_micro_batch(tmp_path: Path) -> None:
+    with testing.open(tmp_path / "home") as weir:
+        weir.execute("""
+            create stream R (k int);
+            create stream T (k int);
+            create query j as select R.k from R [range 10 seconds], T [range 10 seconds] where R.k = T.k;
+        """)
+        given = weir.publish_together([("R", [{"k": 1}, {"k": 2}], [1.0, 2.0]), ("T", {"k": 1}, [3.0], ["t"])])
+        assert given == [["R-1", "R-2"], ["t"]]
+        while weir.step():
+            pass
+        assert [result.documents for result in weir.results("j")] == [["R-1", "t"]]
+        assert len(weir.table.commits()) == 1
+        with pytest.raises(QueryError, match="no stream Z"):
+            weir.publish_together([("Z", [{"k": 1}])])

@@ -1,0 +1,91 @@
+"""What changes under overload: queries come and go, the process ends in the middle, preferences that make no sense."""
+
+from __future__ import annotations
+
+import pytest
+
+from fishweir import QueryError, QuerySyntaxError, Result, testing
+from fishweir.pipeline.home import read_json
+from fishweir.shedding.overload import Overload
+from tests.engine.test_shed_patterns import Q1, overloaded, transactions
+
+PREFERRED = f"{Q1} pref v(name) = 0.5, v(tel) = 0.3, v(price) = 0.19, v(addr) = 0.01"
+
+
+def lacking(weir: testing.Weir, query: str) -> list[bool]:
+    return ["list/transaction/contact/addr" in result.left_out for result in weir.results(query)]
+
+
+def test_queries_come_and_go_under_overload(weir: testing.Weir) -> None:
+    """What is left out is decided anew for the queries that there are."""
+    weir.action("keep", lambda _: None)
+    weir.execute(f"create stream transactions; create query Q1 as {PREFERRED} do keep; create query plain as {Q1}")
+    overloaded(weir)
+    weir.publish("transactions", transactions(30))
+    weir.step()
+    assert any(lacking(weir, "Q1"))
+    weir.execute(f"create query later as {PREFERRED} do keep")
+    weir.drop("Q1")
+    weir.publish("transactions", transactions(30, 30))
+    weir.step()
+    assert weir.overload is not None
+    assert weir.overload.shedding
+    assert len(lacking(weir, "later")) == 15
+    assert any(lacking(weir, "later"))
+    weir.drop("later")
+    weir.publish("transactions", transactions(30, 60))
+    weir.step()
+    assert not weir.table.newest().cut, "whoever is left has no preference"
+    assert lacking(weir, "plain") == [False] * 45
+
+
+def test_a_process_that_ends_between_decision_and_commit_sheds_the_same(weir: testing.Weir) -> None:
+    """The decision is on disk before the micro-batch runs: another process repeats it, whatever waits by then."""
+    found: list[Result] = []
+    weir.action("keep", found.append)
+    weir.execute(f"create stream transactions shed allowed; create query Q1 as {PREFERRED} do keep")
+    overloaded(weir)
+    weir.publish("transactions", transactions(200))
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    weir.table.commit = crash  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        weir.step()
+    decided = read_json(weir.home.path / "shedding.json", {})
+    home = weir.home.path
+    weir.close()
+    with testing.open(home) as again:
+        again.action("keep", found.append)
+        again.overload = Overload(1000.0)
+        again.publish("transactions", transactions(5, 200))
+        again.step()
+        commit = again.table.of_batch(decided["batch"])
+        assert commit.shedding == decided["streams"]
+        assert sum(commit.shed.values()) + sum(commit.cut.values()) > 0
+        again.run(until_idle=True)
+        assert len({result.documents[0] for result in again.results("Q1")}) == len(list(again.results("Q1")))
+
+
+@pytest.mark.parametrize(
+    "preference",
+    [
+        "pref",
+        "pref v(name) = 2",
+        "pref v(name) = -1",
+        "pref v(nme) = 0.2",
+        "pref name > name",
+        "pref v(name) = 0.2, v(name) = 0.3",
+        "pref v(name) =",
+        "pref name >",
+        "pref v() = 0.1",
+        "pref name > tel > nosuch",
+        "pref v(name) = nan",
+    ],
+)
+def test_preferences_that_make_no_sense_are_refused_and_change_nothing(weir: testing.Weir, preference: str) -> None:
+    weir.execute("create stream transactions")
+    with pytest.raises((QuerySyntaxError, QueryError)):
+        weir.execute(f"create query q as {Q1} {preference}")
+    assert weir.execute(f"create query q as {Q1} pref name > tel") == ["q"]

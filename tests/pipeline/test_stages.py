@@ -1,0 +1,54 @@
+"""The stages of a micro-batch: one part or several give the same results, and values are counted from time to time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fishweir import testing
+from fishweir.pipeline import stages
+from fishweir.pipeline.parts import Parts
+from fishweir.pipeline.stages import COUNT_EVERY, COUNTED, Counting
+
+QUERIES = """
+create stream R (k int, v int);
+create stream T (k int);
+create query s as select v from R where v > 50;
+create query j as select R.v from R [range 100 seconds], T [range 100 seconds] where R.k = T.k;
+"""
+
+
+def results(home: Path, parallelism: int) -> tuple[list[tuple[str, tuple[str, ...]]], set[str]]:
+    with testing.open(home, parallelism=parallelism) as weir:
+        weir.execute(QUERIES)
+        for step in range(3):
+            rows = [{"k": (7 * i + step) % 40, "v": i} for i in range(100)]
+            weir.publish_together([
+                ("R", rows, [100.0 * step + i for i in range(100)]),
+                ("T", [{"k": row["k"]} for row in rows], [100.0 * step + i for i in range(100)]),
+            ])  # fmt: skip
+            while weir.step():
+                pass
+        files = {name for commit in weir.table.commits() for name in commit.files}
+        return sorted((result.query, tuple(result.documents)) for result in weir.results()), files
+
+
+def test_one_part_and_several_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Parts, "count", lambda self, entries, most: most)
+    one, files = results(tmp_path / "one", 1)
+    assert files == {"match-00000.parquet", "probe-00000.parquet"}
+    several, files = results(tmp_path / "several", 3)
+    assert {"match-00002.parquet", "probe-00002.parquet"} <= files
+    assert one == several
+    assert {query for query, _ in one} == {"s", "j"}
+
+
+def test_values_are_counted_from_time_to_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(stages.time, "monotonic", lambda: now)
+    counting = Counting()
+    assert all(counting() for _ in range(COUNTED))
+    assert not counting()
+    now += COUNT_EVERY
+    assert [counting(), counting()] == [True, False]
