@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,43 @@ def test_columns_are_what_results_are_one_by_one(weir: testing.Weir) -> None:
     assert found.to_pylist() == wanted.to_pylist()
     assert set(found["query"].to_pylist()) == set(weir.catalog.names())
     found.validate(full=True)
+
+
+SPLIT = """
+    <rss xmlns="http://a.org/rss" xmlns:dc="http://b.org/dc"><channel>
+    <item guid='1'><title>one <![CDATA[<b>&</b>]]></title><dc:author/><x></x></item>
+    <item dc:guid="&#x20AC;"><title>two &gt; one</title><dc:author>a &amp; b</dc:author><?do it?></item>
+    <item><title/><dc:author>c<!-- d --></dc:author><title>three</title></item></channel></rss>
+"""
+
+
+def test_documents_of_all_kinds_in_columns(weir: testing.Weir, tmp_path: Path) -> None:
+    """Namespaces of elements above, CDATA, references, comments, splits; what only libxml2 reads, too."""
+    (tmp_path / "feed.xml").write_text(SPLIT)
+    weir.execute("""
+        create stream S;
+        create stream F from 'feed.xml' split on item;
+        create feed all from (S | F) as $s where $s[title contains 'one' or contains 'three' or contains 'four'];
+        create query titles as select title, author, a.b from F where title contains 'one';
+        create query star as select * from F where title contains 'two';
+        create query parts as select <r g=$g t=$t>{t}{a}<in>{$a}</in></r>
+            from F//item->i[.//title->t][.//author->a][@guid->g]?;
+        create query above as select <r>{i}</r> from F//channel->c/item->i;
+        create query nested as S//a->x[.//b->y];
+        create query mixed as select S.b, F.title from S [range 1000 days], F [range 1000 days] where S.b = F.author;
+        create query joined as S//a->x1[.//b->x2] JOIN{x2=x4, INF} F//item->x3[.//author->x4];
+    """)
+    bodies = [
+        "<a><b>c</b><b>a &amp; b</b><title>one</title></a>",
+        "<a><b><b>c</b></b><b/><title>four</title></a>",
+        "<!DOCTYPE a [<!ENTITY e 'c'>]><a><b>&e;</b><title>three</title></a>",
+        "<a xmlns:p='urn:p'><p:b p:q='1'>c</p:b><p:title>one<?pi?></p:title></a>",
+    ]
+    weir.publish("S", bodies)
+    weir.run(until_idle=True)
+    found, wanted = weir.results().to_arrow(), to_table(weir.results())
+    assert found.to_pylist() == wanted.to_pylist()
+    assert set(found["query"].to_pylist()) == set(weir.catalog.names())
 
 
 def test_files_of_others_are_not_opened(weir: testing.Weir, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,21 +85,22 @@ def _part(part: Output, bound: Mapping[str, Bound]) -> str:
         case TextOutput(text):
             return escape(text, NOT_AS_IT_IS)
         case VariableOutput(name, content):
-            return _variable(bound[name], content) if name in bound else ""
+            return node_text(bound[name], content) if name in bound else ""
         case ElementOutput(tag, attributes, children):
             shown = "".join(attribute_text(key, value, bound) for key, value in attributes)
             inner = construct(children, bound)
             return f"<{tag}{shown}>{inner}</{tag}>" if inner else f"<{tag}{shown}/>"
         case PathOutput(_, _, text):
             nodes = at_path(part, bound)
-            return "".join(_own_text(node) if text else _variable(node, content=False) for node in nodes)
+            return "".join(_own_text(node) if text else node_text(node, content=False) for node in nodes)
         case ForOutput(_, _, _, parts):
             return "".join(construct(parts, inner) for inner in iterations(part, bound))
         case ReturnOutput(_, parts):
             return construct(parts, bound)
 
 
-def _variable(node: Bound, content: bool) -> str:
+def node_text(node: Bound, content: bool) -> str:
+    """A node as an output copies it: the element itself or what is inside of it, the value of an attribute."""
     element, attribute = node
     if attribute is not None:
         return escape(value_of(node), NOT_AS_IT_IS)

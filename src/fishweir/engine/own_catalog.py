@@ -35,6 +35,11 @@ def open_catalog(home: Home, url: str | None = None) -> Catalog:
     return catalog
 
 
+def catalog_address(catalog: Catalog) -> str:
+    """Where another process finds a catalog, as an SQLAlchemy URL."""
+    return catalog.engine.url.render_as_string(hide_password=False)
+
+
 def check_noted(catalog: Catalog, noted: CatalogNote) -> None:
     """Raises where the catalog is behind what was noted of it."""
     now, runs = catalog.version(), catalog.generation()

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream
+from fishweir.algebra.nodes import CreateQuery, CreateStream
 from fishweir.catalog.catalog import Query
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.administration import Administration, schedule_of
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from fishweir.evaluate.plan.rebuild import Rebuilder
     from fishweir.intake import Source, StreamLog
     from fishweir.pipeline.batch import Job, MicroBatches
-    from fishweir.pipeline.result_batch import ResultBatch
-    from fishweir.pipeline.results import ResultReader, Results
+    from fishweir.pipeline.results import InTasks, ResultReader, Results
     from fishweir.pipeline.spark.session import DataFrame, SparkSession
 
 
@@ -271,19 +270,17 @@ class Weir(Administration, Publishing, OnSpark):
 
     def results(self, name: str | None = None) -> Results:
         """The results of a query, or of all, as they are when iterated."""
-        import numpy as np
-
+        from fishweir.engine.reading import Asked
         from fishweir.pipeline.results import Results
 
-        wanted = None if name is None else np.array(sorted(self._query(name).numbers))
+        wanted = None if name is None else tuple(sorted(self._query(name).numbers))
+        asked = Asked(self._reader, self.table, wanted)
 
-        def read() -> Iterator[ResultBatch]:
-            for commit in self.table.commits():
-                may_have = self._reader.may_have(self.table, commit, wanted)
-                for batch in self._reader.batches(self.table, commit, wanted) if may_have else ():
-                    yield batch if name is not None else batch.those(lambda name: not name.startswith(DERIVED))
+        def in_tasks(needed: bool) -> InTasks | None:
+            running = self._spark is not None or "spark" in self.__dict__
+            return asked.in_tasks(self.spark, self.catalog) if running or needed else None
 
-        return Results(read, lambda table: self.spark.createDataFrame(table))
+        return Results(asked.all, in_tasks)
 
     def set_aside(self, stream: str | None = None) -> list[SetAside]:
         """Documents that could not be evaluated, with their reasons and what they contained."""
@@ -355,9 +352,9 @@ class Weir(Administration, Publishing, OnSpark):
 
     @cached_property
     def _reader(self) -> ResultReader:
-        from fishweir.pipeline.results import ResultReader
+        from fishweir.engine.reading import reader_of
 
-        return ResultReader(self.home, self.catalog.queries_by_number, lambda v: self.catalog.tombstones().upto(v))
+        return reader_of(self.home, self.catalog)
 
     def _query(self, name: str) -> Query:
         query = self.catalog.query(name)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fishweir.evaluate.arrays import Ints
 from fishweir.intake.log import StreamLog
 from fishweir.pipeline.cuts import NO_CUTS, Cuts
+from fishweir.pipeline.document_columns import DocumentColumns
 from fishweir.pipeline.expand import Entries
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.outputs import Constructed, ResultDocuments, constructed, is_bound_when_read
@@ -69,6 +70,18 @@ class Block:
         found = pc.equal(pc.list_element(self.rows.column("order").combine_chunks(), 0), 1).fill_null(False)
         return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
 
+    def sides(self, entries: Ints) -> list[Ints] | None:
+        """For each side stream and number of each entry's document; None where entries differ in their sides."""
+        rows = self.at[entries]
+        own = self.own[rows]
+        if self.alone[rows].all():
+            return [own]
+        if not self.each[rows].all():
+            return None
+        is_second = (self.rows.column("side").to_numpy()[rows] == 1)[:, None]
+        other = np.stack([self.other_streams[rows], self.others[entries]], axis=1)
+        return [np.where(is_second, other, own), np.where(is_second, own, other)]
+
     def listed(self, column: str) -> list[Any]:
         """A column of the rows, as Python has it."""
         if column not in self._lists:
@@ -97,13 +110,22 @@ class Block:
         return [self.documents[place] for place in self.places(entry)]
 
     @cached_property
-    def documents(self) -> dict[Place, TakenDocument]:
-        """All documents of its results."""
+    def columns(self) -> DocumentColumns:
+        """All documents of its results, in columns."""
+        return DocumentColumns(self.log, self._all_places)
+
+    @cached_property
+    def _all_places(self) -> Ints:
         own = self.own[self.at]
         each = self.each[self.at]
         others = np.stack([self.other_streams[self.at], self.others], axis=1)[each]
         together = [place for at in np.flatnonzero(~self.each & self._has_others) for place in self._together(int(at))]
-        found = np.concatenate([own, others, np.array(together, np.int64).reshape(-1, 2)])
+        return np.concatenate([own, others, np.array(together, np.int64).reshape(-1, 2)])
+
+    @cached_property
+    def documents(self) -> dict[Place, TakenDocument]:
+        """All documents of its results, one by one."""
+        found = self._all_places
         documents: dict[Place, TakenDocument] = {}
         for stream in np.unique(found[:, 0]).tolist():
             numbers = np.unique(found[found[:, 0] == stream, 1])
@@ -127,14 +149,22 @@ class Block:
         return ids, sides[0].origin if len(sides) == 1 else None
 
     def made(
-        self, entry: int, query: QueryLike, taken: list[TakenDocument], prunings: Prunings | None = None
+        self,
+        entry: int,
+        query: QueryLike,
+        taken: list[TakenDocument],
+        bound: Sequence[int] | None = None,
+        prunings: Prunings | None = None,
     ) -> list[Constructed]:
-        """What a query shows of the entry; with `prunings` where no other shows anything of it."""
+        """What a query shows of the entry; `bound` are its nodes, where they are known though its row has none; with
+        `prunings` where no other shows anything of it."""
         at = int(self.at[entry])
+        nodes = self.listed("nodes")[at]
         collected: list[tuple[int, TakenDocument]] = []
         if (joins := self.listed("joins")[at]) is not None:
             taken, collected = taken[:1], list(zip(joins, taken[1:], strict=True))
-        found = ResultDocuments(taken, self.listed("nodes")[at], collected, self.cut(entry, query), prunings)
+        known = bound if nodes is None else nodes
+        found = ResultDocuments(taken, known, collected, self.cut(entry, query), prunings)
         return constructed(query.shape, query.constants, found)
 
     def cut(self, entry: int, query: QueryLike) -> Cut | None:

@@ -7,35 +7,31 @@ together by Arrow. A pair of documents costs no Python of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fishweir.algebra.alternatives import ABSENT, output_places, steps_of
-from fishweir.algebra.construct import attribute_text, construct, value_of
+from fishweir.algebra.construct import NOT_AS_IT_IS, attribute_text, construct
+from fishweir.algebra.documents import ATTRIBUTE
 from fishweir.algebra.joins import to_join
-from fishweir.algebra.nodes import ElementOutput, Output, Shape, Step, VariableOutput
+from fishweir.algebra.nodes import ElementOutput, Output, Shape, Step, TextOutput, VariableOutput
 from fishweir.algebra.return_paths import Bound
 from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
 from fishweir.evaluate.arrays import Ints
-from fishweir.pipeline.outputs import bind, is_bound_when_read
+from fishweir.pipeline.document_columns import DocumentColumns, taken_at
+from fishweir.pipeline.outputs import is_bound_when_read
 from fishweir.pipeline.rebinding import nodes_of_all
-from fishweir.pipeline.taken import TakenDocument
+from fishweir.pipeline.taken import bind
 
 BOUND = pa.struct([("document", pa.string()), ("node", pa.string()), ("value", pa.string())])
 BINDINGS = pa.map_(pa.string(), BOUND)
-
-
-@dataclass(frozen=True)
-class Side:
-    """The documents of one side: the distinct ones, and which of them each result has."""
-
-    documents: Sequence[TakenDocument]
-    of: Ints
 
 
 @dataclass(frozen=True)
@@ -48,43 +44,109 @@ class _Variable:
 
 
 class _BoundSide:
-    """The distinct bindings of one side: a document with its nodes, and what each variable is bound to there."""
+    """The distinct bindings of one side: a document with its nodes."""
 
-    def __init__(self, side: Side, variables: Sequence[_Variable], nodes: Ints) -> None:
-        keys = np.column_stack([side.of, nodes[:, [variable.place for variable in variables]]])
-        distinct, of = np.unique(keys, axis=0, return_inverse=True)
-        self.of, self.variables = of.reshape(-1), variables
-        self.documents = [side.documents[place] for place in distinct[:, 0].tolist()]
-        self.bound: list[dict[str, Bound]] = []
-        self.shown: list[dict[str, str]] = []
-        for document, places in zip(self.documents, distinct[:, 1:].tolist(), strict=True):
-            found = {
-                variable.name: bind(document, variable.step, node)
-                for variable, node in zip(variables, places, strict=True)
-                if node != ABSENT
-            }
-            self.bound.append({name: one for name, (one, _) in found.items()})
-            self.shown.append({name: str(shown) for name, (_, shown) in found.items()})
+    def __init__(self, documents: DocumentColumns, of: Ints, variables: Sequence[_Variable], nodes: Ints) -> None:
+        keys = np.column_stack([of, nodes[:, [variable.place for variable in variables]]])
+        distinct, self.of = distinct_rows(keys)
+        self.columns, self.documents = documents, distinct[:, 0]
+        self.variables = {variable.name: variable for variable in variables}
+        self.nodes = {variable.name: distinct[:, 1 + place] for place, variable in enumerate(variables)}
+
+    def __len__(self) -> int:
+        return len(self.documents)
 
     def structs(self, name: str) -> pa.StructArray:
         """What a variable is bound to; null where it is not bound."""
-        found = [
-            {"document": document.id, "node": shown[name], "value": value_of(bound[name])} if name in bound else None
-            for document, bound, shown in zip(self.documents, self.bound, self.shown, strict=True)
-        ]
-        return pa.array(found, BOUND)
+        there = np.flatnonzero(self.nodes[name] != ABSENT)
+        ids = taken_at(self.columns.ids, self.documents[there])
+        found = pa.StructArray.from_arrays([ids, self._shown(name, there), self._values(name, there)], fields=[*BOUND])
+        return found if len(there) == len(self) else self._spread(found, there)
+
+    def _shown(self, name: str, there: Ints) -> pa.StringArray:
+        """The ids of nodes."""
+        step, nodes = self.variables[name].step, self.nodes[name][there]
+        numbers = pc.cast(pa.array(nodes % ATTRIBUTE), pa.string())
+        if not step.is_attribute:
+            return numbers
+        if (nodes < ATTRIBUTE).all():
+            return pc.binary_join_element_wise(numbers, f"@{step.name}", "")
+        documents = self.columns.taken(self.documents[there].tolist())
+        return pa.array([str(bind(one, step, n)[1]) for one, n in zip(documents, nodes.tolist(), strict=True)])
+
+    def _values(self, name: str, there: Ints) -> pa.StringArray:
+        return self.columns.values(self.documents[there], self.nodes[name][there], self.variables[name].step)
+
+    def _spread(self, found: pa.Array, there: Ints) -> pa.Array:
+        """What is found of some bindings, null for the others."""
+        at = np.zeros(len(self), np.int64)
+        at[there] = np.arange(len(there))
+        missing = np.ones(len(self), np.bool_)
+        missing[there] = False
+        return found.take(pa.array(at, mask=missing))
+
+    def texts(self, part: Output) -> pa.StringArray:
+        """What a part of the output is for each binding."""
+        match part:
+            case TextOutput():
+                return pa.repeat(pa.scalar(construct((part,), {}), pa.string()), len(self))
+            case VariableOutput(name, content):
+                return self._of_variable(name, lambda there: self._copied(name, content, there))
+            case ElementOutput(tag, attributes, children):
+                shown = [self.attribute(key, value) for key, value in attributes]
+                return element_texts(tag, shown, self.joined(children))
+            case ReturnOutput(_, parts):
+                return self.joined(parts)
+            case _:
+                return pa.array([construct((part,), bound) for bound in self._bound], pa.string())
+
+    def joined(self, parts: Sequence[Output]) -> pa.StringArray:
+        return joined_texts([self.texts(part) for part in parts], len(self))
+
+    def attribute(self, key: str, value: Any) -> pa.StringArray:
+        """An attribute of a literal tag; nothing where its variable is not bound."""
+        if not isinstance(value, VariableOutput):
+            return pa.array([attribute_text(key, value, bound) for bound in self._bound], pa.string())
+
+        def quoted(there: Ints) -> pa.StringArray:
+            values = self._values(value.name, there).to_pylist()
+            return pa.array([f" {key}={quoteattr(text)}" for text in values], pa.string())
+
+        return self._of_variable(value.name, quoted)
+
+    def _of_variable(self, name: str, made: Callable[[Ints], pa.StringArray]) -> pa.StringArray:
+        """What is made where a variable is bound, nothing elsewhere."""
+        there = np.flatnonzero(self.nodes[name] != ABSENT) if name in self.nodes else np.empty(0, np.int64)
+        found = made(there) if len(there) else pa.array([], pa.string())
+        return found if len(there) == len(self) else self._spread(found, there).fill_null("")
+
+    def _copied(self, name: str, content: bool, there: Ints) -> pa.StringArray:
+        if not self.variables[name].step.is_attribute:
+            return self.columns.markup(self.documents[there], self.nodes[name][there], content)
+        return pa.array([escape(text, NOT_AS_IT_IS) for text in self._values(name, there).to_pylist()], pa.string())
+
+    @cached_property
+    def _bound(self) -> list[dict[str, Bound]]:
+        """The nodes themselves, for what looks below them."""
+        bound: list[dict[str, Bound]] = [{} for _ in range(len(self))]
+        documents = self.columns.taken(self.documents.tolist()) if self.variables else []
+        for name, variable in self.variables.items():
+            for one, document, node in zip(bound, documents, self.nodes[name].tolist(), strict=True):
+                if node != ABSENT:
+                    one[name], _ = bind(document, variable.step, node)
+        return bound
 
 
 class BoundColumns:
-    """Some results of one shape."""
+    """Some results of one shape: of each side the document, and the nodes of all sides."""
 
-    def __init__(self, shape: Shape, sides: Sequence[Side], nodes: Ints) -> None:
+    def __init__(self, shape: Shape, documents: DocumentColumns, sides: Sequence[Ints], nodes: Ints) -> None:
         self.shape, self.size = shape, len(nodes)
         self.variables = _variables(shape)
         self.side_of = {variable.name: variable.side for variable in self.variables}
         self.sides = [
-            _BoundSide(side, [v for v in self.variables if v.side == number], nodes)
-            for number, side in enumerate(sides)
+            _BoundSide(documents, of, [v for v in self.variables if v.side == number], nodes)
+            for number, of in enumerate(sides)
         ]
 
     def bindings(self) -> pa.MapArray:
@@ -110,41 +172,59 @@ class BoundColumns:
 
     def _joined(self, parts: Sequence[Output]) -> pa.StringArray | None:
         texts = [self._text(part) for part in parts]
-        if any(text is None for text in texts):
-            return None
-        return pc.binary_join_element_wise(*texts, "") if texts else self._repeated("")
+        return None if any(text is None for text in texts) else joined_texts(texts, self.size)
 
     def _text(self, part: Output) -> pa.StringArray | None:
-        sides = {self.side_of[name] for name in used((part,)) if name in self.side_of}
+        sides = self._looked_at(part)
         if len(sides) <= 1:
-            return self._of_side(next(iter(sides), None), lambda bound: construct((part,), bound))
+            side = self.sides[next(iter(sides), 0)]
+            return taken_at(side.texts(part), side.of)
         match part:
             case ElementOutput(tag, attributes, children):
                 shown = [self._attribute(key, value) for key, value in attributes]
                 inner = self._joined(children)
-                if inner is None:
-                    return None
-                begin = pc.binary_join_element_wise(f"<{tag}", *shown, self._repeated(""), "")
-                whole = pc.binary_join_element_wise(begin, ">", inner, f"</{tag}>", "")
-                return pc.if_else(pc.equal(inner, ""), pc.binary_join_element_wise(begin, "/>", ""), whole)
+                return None if inner is None else element_texts(tag, shown, inner)
             case ReturnOutput(_, parts):
                 return self._joined(parts)
             case _:
                 return None
 
     def _attribute(self, key: str, value: Any) -> pa.StringArray:
-        side = next((self.side_of[name] for name in used((value,)) if name in self.side_of), None)
-        return self._of_side(side, lambda bound: attribute_text(key, value, bound))
+        side = self.sides[next(iter(self._looked_at(value)), 0)]
+        return taken_at(side.attribute(key, value), side.of)
 
-    def _of_side(self, side: int | None, text: Any) -> pa.StringArray:
-        """A text that depends on what is bound on one side, or on nothing."""
-        if side is None:
-            return self._repeated(text({}))
-        one = self.sides[side]
-        return pa.array([text(bound) for bound in one.bound], pa.string()).take(pa.array(one.of))
+    def _looked_at(self, part: Output) -> set[int]:
+        """The sides that a part of the output is over."""
+        return {self.side_of[name] for name in used((part,)) if name in self.side_of}
 
-    def _repeated(self, text: str) -> pa.StringArray:
-        return pa.repeat(pa.scalar(text, pa.string()), self.size)
+
+def joined_texts(texts: Sequence[pa.StringArray], size: int) -> pa.StringArray:
+    if len(texts) == 1:
+        return texts[0]
+    return pc.binary_join_element_wise(*texts, "") if texts else pa.repeat(pa.scalar("", pa.string()), size)
+
+
+def element_texts(tag: str, attributes: Sequence[pa.StringArray], inner: pa.StringArray) -> pa.StringArray:
+    """Literal tags around what is inside of them."""
+    begin: Any = pc.binary_join_element_wise(f"<{tag}", *attributes, "") if attributes else f"<{tag}"
+    whole = pc.binary_join_element_wise(begin, ">", inner, f"</{tag}>", "")
+    is_empty = pc.equal(inner, "")
+    if not pc.any(is_empty).as_py():
+        return whole
+    alone = pc.binary_join_element_wise(begin, "/>", "") if attributes else f"<{tag}/>"
+    return pc.if_else(is_empty, alone, whole)
+
+
+def distinct_rows(rows: Ints) -> tuple[Ints, Ints]:
+    """The distinct rows in ascending order, and which of them each row is."""
+    codes = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        low, high = int(column.min(initial=0)), int(column.max(initial=0))
+        if int(codes.max(initial=0)) + 1 > np.iinfo(np.int64).max // (high - low + 1):
+            codes = np.unique(codes, return_inverse=True)[1]
+        codes = codes * (high - low + 1) + (column - low)
+    _, firsts, of = np.unique(codes, return_index=True, return_inverse=True)
+    return rows[firsts], of
 
 
 def has_columns(shape: Any) -> bool:
@@ -159,10 +239,12 @@ def widths(shape: Shape) -> list[int]:
     return [max(output_places(shape).values(), default=-1) + 1]
 
 
-def bound_once(shape: Shape, sides: Sequence[Side]) -> Ints:
+def bound_once(shape: Shape, documents: DocumentColumns, sides: Sequence[Ints]) -> Ints:
     """The nodes of results of a join whose documents bind each of them just once."""
-    templates = to_join(shape).template.sides
-    found = [nodes_of_all(template, side.documents)[side.of] for template, side in zip(templates, sides, strict=True)]
+    found = []
+    for template, side in zip(to_join(shape).template.sides, sides, strict=True):
+        distinct, of = np.unique(side, return_inverse=True)
+        found.append(nodes_of_all(template, documents, distinct)[of])
     return np.concatenate(found, axis=1)
 
 

@@ -1,4 +1,4 @@
-"""Select lists of SQL over tuples, in columns: a result is text of its documents put together, not made one by one.
+"""Select lists of SQL, in columns: a result is text of its documents put together, not made one by one.
 
 In: a shape and the streams of its sides. Out: where each column of the select list comes from; of each distinct
 document a text with its own columns, which all results it is in share.
@@ -16,20 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import AllColumnsOutput, Shape, StreamDefinition
+from fishweir.algebra.formula import RelativePath
+from fishweir.algebra.nodes import AllColumnsOutput, Shape, Step, StreamDefinition
 from fishweir.algebra.values import to_text
 
-Column = tuple[str, int, str]
-"""Its name in the output, the side it is of and its name there."""
+Column = tuple[str, int, str | RelativePath]
+"""Its name in the output, the side it is of and its name there; of documents, the path below the document element."""
 
 
 def column_list(shape: Any, sides: Sequence[StreamDefinition]) -> list[Column] | None:
-    """The columns of a select list over tuples; None where the output is something else."""
-    if not all(stream.is_tuples for stream in sides):
-        return None
+    """The columns of a select list; None where the output is something else, or `*` of documents."""
     if isinstance(shape, Selection) and shape.output and not shape.joins:
-        every = tuple((name, ((name,))) for name, _ in sides[0].columns)
-        return _plain([(name, 0, _name(path)) for name, path in shape.output.columns or every], sides)
+        every = tuple((name, (Step(name),)) for name, _ in sides[0].columns)
+        return _plain([(name, 0, _key(path, sides[0])) for name, path in shape.output.columns or every], sides)
     if not isinstance(shape, Shape) or shape.formula is None:
         return None
     often = Counter(
@@ -40,24 +39,34 @@ def column_list(shape: Any, sides: Sequence[StreamDefinition]) -> list[Column] |
     found: list[Column] = []
     for part in shape.columns:
         if isinstance(part, AllColumnsOutput):
+            if not sides[part.block].is_tuples:
+                return None
             own = [name for name, _ in sides[part.block].columns]
             found += [(f"{part.name}.{name}" if often[name] > 1 else name, part.block, name) for name in own]
         else:
-            found.append((part.name, part.block, _name(part.path)))
+            found.append((part.name, part.block, _key(part.path, sides[part.block])))
     return _plain(found, sides)
 
 
-def _name(path: Sequence[Any]) -> str:
+def _key(path: RelativePath, stream: StreamDefinition) -> str | RelativePath:
     """The column that a path leads to; no name of one where it leads further."""
-    if len(path) != 1:
-        return ""
-    return path[0] if isinstance(path[0], str) else str(path[0].name)
+    if not stream.is_tuples:
+        return path
+    return path[0].name if len(path) == 1 else ""
+
+
+def _is_plain(path: str | RelativePath) -> bool:
+    """Whether a path leads from children to children, at last to an attribute."""
+    axes = [step.axis for step in path if isinstance(step, Step) and step == Step(step.name, step.axis)]
+    named = all(step.name != "*" for step in path if isinstance(step, Step))
+    return bool(path) and named and axes in (["child"] * len(path), ["child"] * (len(path) - 1) + ["attribute"])
 
 
 def _plain(columns: list[Column], sides: Sequence[StreamDefinition]) -> list[Column] | None:
     known = [{name for name, _ in stream.columns} for stream in sides]
     once = len({name for name, _, _ in columns}) == len(columns)
-    return columns if once and columns and all(key in known[side] for _, side, key in columns) else None
+    there = (key in known[side] if sides[side].is_tuples else _is_plain(key) for _, side, key in columns)
+    return columns if once and columns and all(there) else None
 
 
 def parts_of(columns: Sequence[Column]) -> list[tuple[int, list[Column]]]:
@@ -65,7 +74,7 @@ def parts_of(columns: Sequence[Column]) -> list[tuple[int, list[Column]]]:
     return [(side, list(some)) for side, some in groupby(columns, key=lambda column: column[1])]
 
 
-def texts(columns: Sequence[Column], values: Mapping[str, pa.Array]) -> pa.StringArray:
+def texts(columns: Sequence[Column], values: Mapping[str | RelativePath, pa.Array]) -> pa.StringArray:
     """Of each document its share of a JSON object, without braces."""
     written: list[Any] = []
     for place, (name, _, key) in enumerate(columns):

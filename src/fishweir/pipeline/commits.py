@@ -74,7 +74,9 @@ class ResultsTable:
     """The results folder: `NNN/match-*.parquet` and `NNN/probe-*.parquet`, result rows of the two stages;
     `NNN/aside-*.parquet`, `commits/NNN.json`, and `sets/`, the sets of queries that rows name."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, upto: int | None = None) -> None:
+        """Of a table as it was, the commits `upto` a micro-batch."""
+        self.upto = upto
         self.folder, self.commits_folder, self.sets = folder, folder / "commits", folder / "sets"
         self._last, self._lock = self.commits_folder / "last", threading.Lock()
         with writing(self.commits_folder):
@@ -143,8 +145,8 @@ class ResultsTable:
     def _follow(self) -> None:
         """Reads the commits that are new since the last time; raises where the chain is broken."""
         with self._lock:
-            newest = -1 if self._is_whole else self._newest()
-            while (path := self._path(len(self._chain))).exists():
+            newest = -1 if self._is_whole or self.upto is not None else self._newest()
+            while (path := self._path(len(self._chain))).exists() and len(self._chain) - 1 != self.upto:
                 content, sum = read_sealed(path)
                 if content["before"] != (self._chain[-1][1] if self._chain else ""):
                     raise damaged(

@@ -17,14 +17,13 @@ from lxml import etree
 from fishweir.algebra.alternatives import ABSENT, output_places, steps_of
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.construct import construct, element_text, joined_columns, select_columns, value_of
-from fishweir.algebra.documents import ATTRIBUTE, attribute_at, attribute_id
 from fishweir.algebra.feeds import WHOLE, Selection
 from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import Constant, Output, Shape, Step
 from fishweir.algebra.return_paths import Bound
-from fishweir.pipeline.pruned import PrunedDocument, Prunings
+from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.rebinding import join_bindings, nodes_of
-from fishweir.pipeline.taken import TakenDocument
+from fishweir.pipeline.taken import TakenDocument, bind
 from fishweir.shedding.reduced import Cut
 
 Bindings = dict[str, Mapping[str, Any]]
@@ -109,16 +108,6 @@ class Binding(Mapping[str, Any]):
 
 def _whole_value(document: TakenDocument, step: Step, position: int) -> str:
     return value_of(bind(document, step, position)[0])
-
-
-def bind(document: TakenDocument | PrunedDocument, step: Step, position: int) -> tuple[Bound, int | str]:
-    """What a variable at a step is bound to by a node's number, and the id that results show."""
-    number = position % ATTRIBUTE
-    element = document.nodes[number]
-    if not step.is_attribute:
-        return (element, None), number
-    attribute = attribute_at(element, step.name, position)
-    return (element, attribute), attribute_id(number, attribute, position // ATTRIBUTE)
 
 
 def _places(shape: Shape, constants: Sequence[Constant], found: ResultDocuments) -> list[Mapping[str, int]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from fishweir.evaluate.join.variables import kept_nodes, side_paths
 from fishweir.evaluate.select.match import match_table
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
+from fishweir.pipeline.document_columns import DocumentColumns
 from fishweir.pipeline.taken import TakenDocument
 
 Row = tuple[tuple[int, ...], Mapping[int, tuple[Any, float]]]
@@ -42,17 +44,14 @@ def nodes_of(sides: Sequence[Template], documents: Sequence[TakenDocument]) -> l
 def _nodes(template: Template, document: TakenDocument) -> tuple[int, ...]:
     """A document is in many results."""
     paths = {template.path(node): False for node in template.outputs}
-    tables = _witnesses(template, tuple(paths.items()), document)
+    tables = _witnesses(tuple(paths.items()), document)
     return tuple(max(int(tables[template.path(node)].nodes[0, -1]), 0) for node in template.outputs)
 
 
-def nodes_of_all(template: Template, documents: Sequence[TakenDocument]) -> Ints:
-    """As `nodes_of`, for many documents of one side that are walked together: a row for each."""
-    shared = _shared(template, tuple({template.path(node): False for node in template.outputs}.items()))
-    walk = shared.start()
-    for place, document in enumerate(documents):
-        walk.add(place, document.nodes[0], document.context)
-    tables, found = walk.tables(), np.zeros((len(documents), len(template.outputs)), np.int64)
+def nodes_of_all(template: Template, documents: DocumentColumns, chosen: Ints) -> Ints:
+    """As `nodes_of`, for many documents of one side that are walked together: a row for each, which ascend."""
+    shared = _shared(tuple({template.path(node): False for node in template.outputs}.items()), get_ident())
+    tables, found = documents.walked(shared, chosen), np.zeros((len(chosen), len(template.outputs)), np.int64)
     for column, node in enumerate(template.outputs):
         table = tables[template.path(node)]
         found[table.documents[::-1], column] = np.maximum(table.nodes[::-1, -1], 0)
@@ -100,7 +99,7 @@ def _holds(edge: Edge, some: Sequence[Row]) -> bool:
 
 def _rows(template: Template, table: Any, compared: tuple[int, ...], document: TakenDocument) -> Iterator[Row]:
     paths = side_paths(template, kept_nodes(template), compared)
-    witnesses = _witnesses(template, tuple(paths.items()), document)
+    witnesses = _witnesses(tuple(paths.items()), document)
     found = match_table(table, witnesses)
     for row in range(0 if found is None else len(found)):
         assert found is not None
@@ -112,16 +111,15 @@ def _rows(template: Template, table: Any, compared: tuple[int, ...], document: T
         yield tuple(nodes.tolist()), values
 
 
-def _witnesses(
-    template: Template, paths: tuple[tuple[Path, bool], ...], document: TakenDocument
-) -> Mapping[Path, PathTable]:
-    walk = _shared(template, paths).start()
+def _witnesses(paths: tuple[tuple[Path, bool], ...], document: TakenDocument) -> Mapping[Path, PathTable]:
+    walk = _shared(paths, get_ident()).start()
     walk.add(0, document.nodes[0], document.context)
     return walk.tables()
 
 
 @lru_cache(maxsize=1024)
-def _shared(template: Template, paths: tuple[tuple[Path, bool], ...]) -> SharedPaths:
+def _shared(paths: tuple[tuple[Path, bool], ...], thread: int) -> SharedPaths:
+    """Each thread has its own: an automaton learns while it walks."""
     shared = SharedPaths()
     shared.hold({"outputs": dict(paths)})
     return shared

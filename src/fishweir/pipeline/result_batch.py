@@ -16,6 +16,7 @@ import numpy as np
 
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.pipeline.block import Block
+from fishweir.pipeline.bound_columns import bound_once, has_columns
 from fishweir.pipeline.columns import Column, column_list
 from fishweir.pipeline.cuts import NO_CUTS
 from fishweir.pipeline.known_queries import QueryColumns
@@ -125,8 +126,11 @@ class _Makings:
     """What is shown of entries, made when it is first asked for; the last ones are kept."""
 
     def __init__(self, batch: ResultBatch) -> None:
-        self.block, self.prunings = batch.block, Prunings() if len(batch.kinds[1]) == 1 else None
+        self.batch, self.block = batch, batch.block
+        self.prunings = Prunings() if len(batch.kinds[1]) == 1 else None
         self.made_before = tuple_makings(batch)
+        self.bound: dict[int, dict[int, list[int]]] = {}
+        """Of kinds of queries the nodes of entries whose rows have none."""
         self.kept: dict[int, Made] = {}
         self.lists: dict[tuple[int, ...], list[Column] | None] = {}
 
@@ -138,12 +142,32 @@ class _Makings:
             taken = self.block.taken(entry)
             columns = None if self.block.cut(entry, query) else self._columns(entry, query)
             made = (
-                self.block.made(entry, query, taken, self.prunings)
+                self.block.made(entry, query, taken, self._bound(making, query).get(entry), self.prunings)
                 if columns is None or any(one.values is None for one in taken)
                 else [({}, {name: taken[side].values[key] for name, side, key in columns})]  # type: ignore[index]
             )
             found = self.kept[making] = *self.block.shown(entry, taken), made
         return found
+
+    def _bound(self, making: int, query: QueryLike) -> dict[int, list[int]]:
+        """The nodes of all entries of a kind of query, where documents bind them just once: all are walked together."""
+        kinds, firsts = self.batch.kinds
+        kind = making % len(firsts)
+        if kind not in self.bound:
+            self.bound[kind] = {}
+            if has_columns(query.shape) and query.shape.windows:
+                entries = np.unique(self.batch.entries[kinds[self.batch.of] == kind])
+                entries = entries[self._lack_nodes[self.block.at[entries]]]
+                sides = self.block.sides(entries) if len(entries) else None
+                if sides is not None and len(sides) == len(query.shape.blocks):
+                    documents = [self.block.columns.index(side) for side in sides]
+                    nodes = bound_once(query.shape, self.block.columns, documents)
+                    self.bound[kind] = dict(zip(entries.tolist(), nodes.tolist(), strict=True))
+        return self.bound[kind]
+
+    @cached_property
+    def _lack_nodes(self) -> Any:
+        return self.block.rows.column("nodes").is_null().to_numpy()
 
     def _columns(self, entry: int, query: QueryLike) -> list[Column] | None:
         streams = tuple(stream for stream, _ in self.block.places(entry))

@@ -1,33 +1,35 @@
 """Results in the columns of Arrow: a line for each result, what lines have in common once.
 
-In: a batch of results. Out: a record batch. A select list over tuples is put together from one text a document
-(columns.py), what patterns bind from the parts of each document (bound_columns.py); what is left is made one by one.
+In: a batch of results. Out: a record batch. A select list is put together from one text a document (columns.py), what
+patterns bind from the parts of each document (bound_columns.py), both of documents read together (document_columns.py);
+what is left is made one by one.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fishweir.algebra.feeds import Selection
 from fishweir.algebra.values import to_text
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.pipeline.block import Block, Place
 from fishweir.pipeline.bound_columns import (
     BINDINGS,
     BoundColumns,
-    Side,
     bindings_of,
     bound_once,
     has_columns,
     no_bindings,
     widths,
 )
-from fishweir.pipeline.columns import column_list, parts_of, texts
+from fishweir.pipeline.columns import Column, column_list, parts_of, texts
+from fishweir.pipeline.document_columns import taken_at
 from fishweir.pipeline.outputs import Constructed
 from fishweir.pipeline.result import QueryLike, Result
 from fishweir.pipeline.result_batch import ResultBatch
@@ -67,11 +69,11 @@ def to_record_batch(batch: ResultBatch) -> pa.RecordBatch:
     entry = batch.entries[pair]
     block = batch.block
     columns = [
-        _taken(pa.array(batch.queries.names, pa.string()), batch.of[pair]),
-        _taken(_documents(block), entry),
-        _taken(block.rows.column("timestamp").combine_chunks(), block.at[entry]),
-        _taken(pa.concat_arrays(bindings), at) if any(len(b.keys) for b in bindings) else no_bindings(len(at)),
-        _taken(pa.concat_arrays(outputs), at),
+        taken_at(pa.array(batch.queries.names, pa.string()), batch.of[pair]),
+        taken_at(_documents(block), entry),
+        taken_at(block.rows.column("timestamp").combine_chunks(), block.at[entry]),
+        taken_at(pa.concat_arrays(bindings), at) if any(len(b.keys) for b in bindings) else no_bindings(len(at)),
+        taken_at(pa.concat_arrays(outputs), at),
     ]
     if not block.cuts:
         return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
@@ -81,18 +83,14 @@ def to_record_batch(batch: ResultBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA.append(LEFT_OUT))
 
 
-def _taken(array: pa.Array, places: Ints) -> pa.Array:
-    """The elements at some places; the array itself where those are all, in order."""
-    whole = len(places) == len(array) and bool((places == np.arange(len(places))).all())
-    return array if whole else array.take(pa.array(places))
-
-
 def _shown(block: Block, query: QueryLike, entries: Ints) -> Shown:
-    sides = None if block.has_cuts(entries) else _sides(block, entries)
-    found = (
-        None if sides is None else _selected(block, query.shape, sides) or _bound(block, query.shape, entries, sides)
-    )
+    sides = None if block.has_cuts(entries) else block.sides(entries)
+    found = None if sides is None else _in_columns(block, query.shape, entries, sides)
     return found or _one_by_one(block, query, entries)
+
+
+def _in_columns(block: Block, shape: Any, entries: Ints, sides: list[Ints]) -> Shown | None:
+    return _selected(block, shape, sides) or _items(block, shape, sides) or _bound(block, shape, entries, sides)
 
 
 def _one_by_one(block: Block, query: QueryLike, entries: Ints) -> Shown:
@@ -103,7 +101,7 @@ def _one_by_one(block: Block, query: QueryLike, entries: Ints) -> Shown:
 
 
 def _selected(block: Block, shape: Any, sides: list[Ints]) -> Shown | None:
-    """The outputs of a select list over tuples; None where that is not what the shape shows."""
+    """The outputs of a select list; None where that is not what the shape shows."""
     streams = _streams(sides)
     columns = None if streams is None else column_list(shape, [block.log(stream).stream for stream in streams])
     if streams is None or columns is None:
@@ -111,9 +109,28 @@ def _selected(block: Block, shape: Any, sides: list[Ints]) -> Shown | None:
     shown: list[Any] = []
     for side, some in parts_of(columns):
         distinct, of = np.unique(sides[side][:, 1], return_inverse=True)
-        values = values_of(block.log(streams[side]), distinct, [key for _, _, key in some])
-        shown += [", ", _taken(texts(some, values), of)]
-    outputs = pc.binary_join_element_wise("{", *shown[1:], "}", "")
+        shown += [", ", taken_at(texts(some, _values(block, streams[side], distinct, some)), of)]
+    return _only_outputs(pc.binary_join_element_wise("{", *shown[1:], "}", ""))
+
+
+def _values(block: Block, stream: int, numbers: Ints, columns: list[Column]) -> Mapping[Any, pa.Array]:
+    """The values of columns of a stream's tuples or documents."""
+    keys = dict.fromkeys(key for _, _, key in columns)
+    if block.log(stream).stream.is_tuples:
+        return values_of(block.log(stream), numbers, [str(key) for key in keys])
+    documents = block.columns.index(np.stack([np.full(len(numbers), stream), numbers], axis=1))
+    return {path: block.columns.first_values(documents, path) for path in keys if not isinstance(path, str)}
+
+
+def _items(block: Block, shape: Any, sides: list[Ints]) -> Shown | None:
+    """Items as they are; None where a shape shows something else."""
+    if not isinstance(shape, Selection) or shape.output or shape.joins:
+        return None
+    documents = block.columns.index(sides[0])
+    return _only_outputs(block.columns.markup(documents, np.zeros(len(documents), np.int64)))
+
+
+def _only_outputs(outputs: pa.StringArray) -> Shown:
     return outputs, no_bindings(len(outputs)), np.ones(len(outputs), np.int64)
 
 
@@ -121,26 +138,22 @@ def _bound(block: Block, shape: Any, entries: Ints, sides: list[Ints]) -> Shown 
     """What patterns show; None where that is not what the shape shows."""
     if not has_columns(shape) or len(sides) != len(shape.blocks):
         return None
-    of_sides = []
-    for places in sides:
-        distinct, of = np.unique(places, axis=0, return_inverse=True)
-        documents = [block.documents[stream, number] for stream, number in distinct.tolist()]
-        of_sides.append(Side(documents, of.reshape(-1)))
+    of_sides = [block.columns.index(places) for places in sides]
     nodes = _nodes(block, shape, entries, of_sides)
     if nodes is None:
         return None
-    columns = BoundColumns(shape, of_sides, nodes)
+    columns = BoundColumns(shape, block.columns, of_sides, nodes)
     outputs = columns.outputs()
     return None if outputs is None else (outputs, columns.bindings(), np.ones(len(entries), np.int64))
 
 
-def _nodes(block: Block, shape: Any, entries: Ints, sides: list[Side]) -> Ints | None:
+def _nodes(block: Block, shape: Any, entries: Ints, sides: list[Ints]) -> Ints | None:
     """The nodes of each result: those that its row has, or what its documents bind just once."""
     lists = block.rows.column("nodes").combine_chunks()
     width, rows = sum(widths(shape)), block.at[entries]
     given = lists.is_valid().to_numpy(zero_copy_only=False)[rows]
     if not given.any():
-        return bound_once(shape, sides) if shape.windows else None
+        return bound_once(shape, block.columns, sides) if shape.windows else None
     chosen = lists.take(pa.array(rows[given]))
     if (chosen.value_lengths().to_numpy() < width).any():
         return None
@@ -150,26 +163,8 @@ def _nodes(block: Block, shape: Any, entries: Ints, sides: list[Side]) -> Ints |
     found[given] = flat[starts[:, None] + np.arange(width)]
     if not given.all():
         rest = np.flatnonzero(~given)
-        found[rest] = bound_once(shape, [_part(side, rest) for side in sides])
+        found[rest] = bound_once(shape, block.columns, [side[rest] for side in sides])
     return found
-
-
-def _part(side: Side, chosen: Ints) -> Side:
-    used, of = np.unique(side.of[chosen], return_inverse=True)
-    return Side([side.documents[place] for place in used.tolist()], of)
-
-
-def _sides(block: Block, entries: Ints) -> list[Ints] | None:
-    """For each side stream and number of each entry's document; None where entries differ in their sides."""
-    rows = block.at[entries]
-    own = block.own[rows]
-    if block.alone[rows].all():
-        return [own]
-    if not block.each[rows].all():
-        return None
-    is_second = (block.rows.column("side").to_numpy()[rows] == 1)[:, None]
-    other = np.stack([block.other_streams[rows], block.others[entries]], axis=1)
-    return [np.where(is_second, other, own), np.where(is_second, own, other)]
 
 
 def _streams(sides: list[Ints]) -> list[int] | None:
@@ -189,7 +184,7 @@ def _documents(block: Block) -> pa.ListArray:
         ids.append(ids_of(block.log(stream), distinct))
         at[chosen] = of + filled
         filled += len(distinct)
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), _taken(pa.concat_arrays(ids), at))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), taken_at(pa.concat_arrays(ids), at))
 
 
 def _by_time(block: Block) -> tuple[Ints, Ints]:

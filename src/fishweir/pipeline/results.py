@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from fishweir.pipeline.outputs import is_bound_when_read, several
 from fishweir.pipeline.result import QueryLike, Result
 from fishweir.pipeline.result_batch import Once, ResultBatch, pairs_of
 from fishweir.pipeline.result_columns import SCHEMA, to_record_batch
+from fishweir.pipeline.shares import WHOLE, Share
 from fishweir.pipeline.spent import Spent
 
 ENTRIES_AT_ONCE, PAIRS_AT_ONCE = 1 << 14, 1 << 19
@@ -53,7 +54,9 @@ class ResultReader:
         for batch in self.batches(table, commit, wanted):
             yield from batch.results()
 
-    def batches(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Iterator[ResultBatch]:
+    def batches(
+        self, table: ResultsTable, commit: Commit, wanted: Ints | None = None, share: Share = WHOLE
+    ) -> Iterator[ResultBatch]:
         """The results of a micro-batch, of `wanted` queries or of all, some at a time. A query sees a result if it was
         registered before the earliest of its documents arrived; once, by however many of its alternatives."""
         rows, expansion, cuts = table.rows(commit), self.expansion(table, commit), cuts_of(table, commit)
@@ -63,7 +66,7 @@ class ResultReader:
         sizes = expansion.at_most(rows)
         if wanted is not None:
             sizes = np.minimum(sizes, len(wanted))
-        for some in _cut(sizes[entries.rows]):
+        for some in _cut(sizes[entries.rows], share.of(sizes[entries.rows], entries.documents)):
             block = Block(self.home, rows, entries, some, cuts)
             at, numbers = expansion.queries(block.rows, wanted)
             batch = pairs_of(block, at, numbers, self._known.of).once(once)
@@ -115,21 +118,32 @@ class ResultReader:
         return Expansion(self.home.plan, table.sets, dead)
 
 
-def _cut(sizes: Ints) -> Iterator[slice]:
+def _cut(sizes: Ints, within: slice) -> Iterator[slice]:
     """Entries in order, so many at a time that their pairs with queries are not too many."""
-    ends, start = np.cumsum(sizes), 0
-    while start < len(sizes):
+    ends, start = np.cumsum(sizes), within.start
+    while start < within.stop:
         full = np.searchsorted(ends, (ends[start - 1] if start else 0) + PAIRS_AT_ONCE, "right")
-        stop = min(max(int(full), start + 1), start + ENTRIES_AT_ONCE)
+        stop = min(max(int(full), start + 1), start + ENTRIES_AT_ONCE, within.stop)
         yield slice(start, stop)
         start = stop
 
 
-class Results:
-    """The results of one query or of all, in the order of the micro-batches; read when iterated."""
+class InTasks(Protocol):
+    """Results that are read in tasks of Spark, as they are when it is made."""
 
-    def __init__(self, source: Callable[[], Iterable[ResultBatch]], to_frame: Callable[[pa.Table], Any]) -> None:
-        self._source, self._to_frame = source, to_frame
+    def to_arrow(self) -> pa.Table | None:
+        """None where the driver reads them faster by itself."""
+
+    def to_spark(self) -> Any: ...
+
+
+class Results:
+    """The results of one query or of all, in the order of the micro-batches; read when iterated.
+
+    `in_tasks` gives those that Spark reads: with a session that is running, if there is one, or with a new one."""
+
+    def __init__(self, source: Callable[[], Iterable[ResultBatch]], in_tasks: Callable[[bool], InTasks | None]) -> None:
+        self._source, self._in_tasks = source, in_tasks
 
     def __iter__(self) -> Iterator[Result]:
         for batch in self._source():
@@ -137,10 +151,17 @@ class Results:
                 yield result
 
     def to_arrow(self) -> pa.Table:
-        """With a column `left_out` where patterns were left out of some results."""
+        """With a column `left_out` where patterns were left out of some results. Many are read in tasks, where Spark is
+        running."""
+        in_tasks = self._in_tasks(False)
+        table = None if in_tasks is None else in_tasks.to_arrow()
+        if table is not None:
+            return table
         found = [pa.Table.from_batches([to_record_batch(batch)]) for batch in self._source()]
         return pa.concat_tables(found, promote_options="default") if found else SCHEMA.empty_table()
 
     def to_spark(self) -> Any:
-        """A Spark DataFrame with the columns of `to_arrow`."""
-        return self._to_frame(self.to_arrow())
+        """A Spark DataFrame with the columns of `to_arrow`: the results as they are now, read in tasks."""
+        in_tasks = self._in_tasks(True)
+        assert in_tasks is not None
+        return in_tasks.to_spark()

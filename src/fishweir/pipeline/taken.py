@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fishweir.algebra.documents import Element, elements, parse_document, tuple_to_document
+from fishweir.algebra.documents import (
+    ATTRIBUTE,
+    Element,
+    attribute_at,
+    attribute_id,
+    elements,
+    parse_document,
+    tuple_to_document,
+)
+from fishweir.algebra.nodes import Step
+from fishweir.algebra.return_paths import Bound
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.join.state import origin_of
 from fishweir.intake.log import StreamLog
@@ -37,6 +47,21 @@ class TakenDocument:
         if self.values is not None:
             return list(elements(tuple_to_document(self.element, self.values)))
         return list(elements(parse_document(self.body or b"", comments=True)))
+
+
+class HasNodes(Protocol):
+    @property
+    def nodes(self) -> Sequence[Element] | Mapping[int, Element]: ...
+
+
+def bind(document: HasNodes, step: Step, position: int) -> tuple[Bound, int | str]:
+    """What a variable at a step is bound to by a node's number, and the id that results show."""
+    number = position % ATTRIBUTE
+    element = document.nodes[number]
+    if not step.is_attribute:
+        return (element, None), number
+    attribute = attribute_at(element, step.name, position)
+    return (element, attribute), attribute_id(number, attribute, position // ATTRIBUTE)
 
 
 def take_document(home: Home, stream: int, number: int) -> TakenDocument:

@@ -11,11 +11,12 @@ which one of some paths was suspended: that there is no value says nothing, so w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fishweir.algebra.documents import Element, item_text, parse_document
 from fishweir.algebra.normal import ANY_ROOT
@@ -114,6 +115,11 @@ class DocumentWalk:
         self.walk.add(document, content, context, self._views[turn])
         if self._items is not None:
             self._items.append(item_text(parse_document(content) if isinstance(content, bytes) else content))
+
+    def add_all(self, documents: Sequence[int], data: NDArray[np.uint8], bounds: Ints) -> None:
+        """Walks ordinary documents, the bytes between two bounds each, none of them of a split, for all paths."""
+        self._by_turn[0].extend(documents)
+        self.walk.add_all(documents, data, bounds)
 
     def tables(self) -> FoundTables:
         batch = self.shared.automaton.finish(self.walk)

@@ -109,6 +109,31 @@ def sql_join(weir: testing.Weir, sizes: Sizes) -> None:
     weir.publish("B", [{"k": k, "b": i} for i, k in enumerate(keys[1])], timestamps=times)
 
 
+def items(weir: testing.Weir, sizes: Sizes) -> None:
+    """Feeds of whole items; each word of a title is asked for by one feed."""
+    weir.execute(TEXT.stream)
+    words = [{"name": f"f{i}", "word": f"w{i}"} for i in range(1, max(sizes.queries // 100, 10))]
+    weir.register_many(f"create feed $name from {STREAM} as $s where $s[title contains $word]", words)
+    weir.publish(STREAM, [_item(i, text) for i, text in enumerate(TEXT.documents(sizes.documents // 4, 1))])
+
+
+def _item(i: int, text: str) -> str:
+    """An item as feeds have them: references, a CDATA section, white space."""
+    title = text.removeprefix("<item>").removesuffix("</item>")
+    shown = f"<link>http://example.org/?i={i}&amp;b=1</link><description><![CDATA[<p>{title}</p>]]></description>"
+    return f'<item>\n  {title}\n  {shown}\n  <guid isPermaLink="false">{i}</guid>\n</item>'
+
+
+def xscl_selection(weir: testing.Weir, sizes: Sizes) -> None:
+    """Patterns over items; each title is asked for by one query, which shows what it binds."""
+    weir.execute(TEXT.stream)
+    count = sizes.documents // 4
+    asked = [{"name": f"x{i}", "title": f"t{i}"} for i in range(count)]
+    weir.register_many(f"create query $name as {STREAM}//item->i[./title->t=$title][./link->l]", asked)
+    documents = (_item(i, f"<item><title>t{i}</title></item>") for i in range(count))
+    weir.publish(STREAM, list(documents))
+
+
 def xscl_join(weir: testing.Weir, sizes: Sizes) -> None:
     """One query over documents; each author joins 20 books with 20 entries."""
     documents, rng = max(sizes.pairs // 200, 20), np.random.default_rng(1)
@@ -121,19 +146,23 @@ def xscl_join(weir: testing.Weir, sizes: Sizes) -> None:
         weir.publish("D", published, timestamps=[start + i for i in range(documents)])
 
 
-FILLED = {"boxes": boxes, "text filters": texts, "an SQL join": sql_join, "an XSCL join": xscl_join}
+FILLED = {
+    "boxes": boxes, "text filters": texts, "feeds of items": items, "XSCL selections": xscl_selection,
+    "an SQL join": sql_join, "an XSCL join": xscl_join,
+}  # fmt: skip
 
 
 def one_query(sizes: Sizes) -> Figure:
-    """All results of a query that has one in each tenth micro-batch; the time is that of a micro-batch."""
+    """All results of a query that has one in each tenth micro-batch, among many queries; the time is that of a
+    micro-batch."""
     with home_folder() as folder, opened(folder) as weir:
         weir.execute("create stream R (x int)")
         weir.register_many("create query $name as select x from R where x = $x",
-                           [{"name": f"q{i}", "x": i} for i in range(10)])  # fmt: skip
+                           [{"name": f"q{i}", "x": i} for i in range(sizes.queries)])  # fmt: skip
         for batch in range(sizes.batches):
             weir.publish("R", [{"x": batch % 10}])
             weir.step()
-        name = f"one query of ten, {sizes.batches:,} micro-batches"
+        name = f"one query of {sizes.queries:,}, {sizes.batches:,} micro-batches"
         one = best(name, "results(name), a micro-batch", sizes.rounds, lambda: len(list(weir.results("q3"))))
         share = one.results / sizes.batches
         return Figure(one.results_of, one.taken, one.results, one.processor_us * share, one.wall_us * share)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.witnesses.automaton.check_kernels import (
     DEEPEST,
     MOST_ATTRIBUTES,
@@ -21,9 +22,14 @@ from fishweir.evaluate.witnesses.automaton.check_kernels import (
 
 def are_ordinary(bodies: Sequence[bytes]) -> NDArray[np.bool_]:
     bounds = np.append(0, np.cumsum([len(body) for body in bodies])).astype(np.int64)
-    ordinary = np.zeros(len(bodies), np.bool_)
+    return check(np.frombuffer(b"".join(bodies), np.uint8), bounds)
+
+
+def check(data: NDArray[np.uint8], bounds: Ints) -> NDArray[np.bool_]:
+    """The same of bodies one behind the other, each the bytes between two bounds."""
+    ordinary = np.zeros(len(bounds) - 1, np.bool_)
     stack, declared, found = (
         np.zeros((size + 2, 3), np.int64) for size in (DEEPEST, MOST_DECLARATIONS, MOST_ATTRIBUTES)
     )
-    check_documents(np.frombuffer(b"".join(bodies), np.uint8), bounds, stack, declared, found, ordinary)
+    check_documents(data, bounds, stack, declared, found, ordinary)
     return ordinary

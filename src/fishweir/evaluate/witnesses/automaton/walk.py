@@ -11,6 +11,7 @@ them no libxml2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,6 +81,19 @@ class Walk:
         self._size += len(body)
         if self._size >= AT_ONCE:
             self.read()
+
+    def add_all(self, documents: Sequence[int], data: NDArray[np.uint8], bounds: Ints) -> None:
+        """Walks ordinary documents that lie one behind the other, none of them of a split."""
+        self.read()
+        self.documents.extend(documents)
+        above = self._above.get(((), None))
+        above = self._pass((), None) if above is None else above
+        first = 0
+        while first < len(documents):
+            last = max(int(np.searchsorted(bounds, bounds[first] + AT_ONCE, "right")) - 1, first + 1)
+            some = bounds[first : last + 1]
+            self.parts.append(self._part(data[some[0] : some[-1]], some - some[0], np.full(last - first, above)))
+            first = last
 
     def _pass(self, context: tuple[str, ...], view: View | None) -> int:
         """The states of the elements above, and the one that the document element is reached from, by number."""

@@ -1,0 +1,83 @@
+"""Who reads results, on the driver or in a task: the same, from home and catalog.
+
+In: a home, its catalog, and which queries are asked for. Out: batches of results, of all micro-batches or of a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fishweir.algebra.nodes import DERIVED
+from fishweir.catalog.catalog import Catalog
+from fishweir.engine.own_catalog import catalog_address
+from fishweir.pipeline.commits import Commit, ResultsTable
+from fishweir.pipeline.home import Home
+from fishweir.pipeline.result_batch import ResultBatch
+from fishweir.pipeline.results import InTasks, ResultReader
+from fishweir.pipeline.shares import WHOLE, Part, Share, parts_of
+
+if TYPE_CHECKING:
+    from fishweir.pipeline.spark.session import SparkSession
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Results of some queries, or of all that people registered."""
+
+    reader: ResultReader
+    table: ResultsTable
+    wanted: tuple[int, ...] | None
+
+    def batches(self, commit: Commit, share: Share = WHOLE) -> Iterator[ResultBatch]:
+        numbers = None if self.wanted is None else np.array(self.wanted)
+        for batch in self.reader.batches(self.table, commit, numbers, share):
+            yield batch if self.wanted is not None else batch.those(lambda name: not name.startswith(DERIVED))
+
+    def commits(self) -> Iterator[Commit]:
+        """The micro-batches that may have some."""
+        numbers = None if self.wanted is None else np.array(self.wanted)
+        return (one for one in self.table.commits() if self.reader.may_have(self.table, one, numbers))
+
+    def all(self) -> Iterator[ResultBatch]:
+        for commit in self.commits():
+            yield from self.batches(commit)
+
+    def in_tasks(self, session: SparkSession, catalog: Catalog) -> InTasks:
+        """The same as they are now, read in tasks."""
+        from fishweir.pipeline.spark.reading import SparkReading
+
+        home, upto = self.reader.home, self.table.newest().batch
+        read = InTask(str(home.path), home.id, catalog_address(catalog), self.wanted, upto)
+        return SparkReading(session, read, list(parts_of(self.commits())), home.results)
+
+
+@dataclass(frozen=True)
+class InTask:
+    """What travels to a task: where home and catalog are, and what is asked for, of the micro-batches `upto` one."""
+
+    home: str
+    id: str
+    catalog: str
+    wanted: tuple[int, ...] | None
+    upto: int
+
+    def __call__(self, part: Part) -> Iterator[ResultBatch]:
+        reader = _reader(self.home, self.id, self.catalog)
+        asked = Asked(reader, ResultsTable(reader.home.results, self.upto), self.wanted)
+        for commit, share in part:
+            yield from asked.batches(commit, share)
+
+
+@lru_cache(maxsize=4)
+def _reader(home: str, id: str, address: str) -> ResultReader:
+    """Kept by the process of a task: the queries that it has looked up are known to the next one."""
+    return reader_of(Home(home), Catalog(address, id, is_new=False))
+
+
+def reader_of(home: Home, catalog: Catalog) -> ResultReader:
+    return ResultReader(home, catalog.queries_by_number, lambda version: catalog.tombstones().upto(version))

@@ -1,0 +1,350 @@
+"""Markup, compiled: a subtree of an ordinary document (check_kernels.py) as libxml2 writes it.
+
+Characters are escaped in its way, an element without content is `<a/>`, declarations come before attributes, and those
+of the elements above are added to the node's own. What libxml2 may write otherwise (processing instructions, a default
+namespace that is taken back) is refused, and left to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fishweir.evaluate.jit import inlined, lean_kernel
+from fishweir.evaluate.witnesses.automaton.character_kernels import REFUSED, is_same
+from fishweir.evaluate.witnesses.automaton.name_kernels import is_declaration
+from fishweir.evaluate.witnesses.automaton.scan_kernels import (
+    AMP,
+    APOSTROPHE,
+    BANG,
+    COLON,
+    DASH,
+    EQUALS,
+    GREATER,
+    LESS,
+    NEWLINE,
+    QUESTION,
+    QUOTE,
+    RETURN,
+    SEMICOLON,
+    SLASH,
+    SPACE,
+    TAB,
+    after_other,
+    is_space,
+    put_character,
+    referred,
+    tag_end,
+)
+
+
+@inlined
+def _put(text: bytes, into: Any, at: int) -> int:
+    for k in range(len(text)):
+        into[at + k] = text[k]
+    return at + len(text)
+
+
+@inlined
+def _copy(data: Any, first: int, last: int, into: Any, at: int) -> int:
+    for k in range(first, last):
+        into[at + k - first] = data[k]
+    return at + last - first
+
+
+@lean_kernel
+def _put_escaped(code: int, inside_value: bool, into: Any, at: int) -> int:
+    """A character as libxml2 writes it in text, or in the value of an attribute."""
+    if code == LESS:
+        return _put(b"&lt;", into, at)
+    if code == GREATER:
+        return _put(b"&gt;", into, at)
+    if code == AMP:
+        return _put(b"&amp;", into, at)
+    if code == RETURN:
+        return _put(b"&#13;", into, at)
+    if inside_value:
+        if code == QUOTE:
+            return _put(b"&quot;", into, at)
+        if code == NEWLINE:
+            return _put(b"&#10;", into, at)
+        if code == TAB:
+            return _put(b"&#9;", into, at)
+    return put_character(code, into, at)
+
+
+@lean_kernel
+def _write_text(data: Any, i: int, stop: int, into: Any, at: int) -> tuple[int, int]:
+    """Character data up to the next `<`: that place, and where what is written ends."""
+    while i < stop:
+        byte = data[i]
+        if byte == LESS:
+            break
+        if byte == AMP:
+            end = i + 2
+            while data[end] != SEMICOLON:
+                end += 1
+            at = _put_escaped(referred(data, i + 1, end), False, into, at)
+            i = end
+        elif byte == GREATER:
+            at = _put(b"&gt;", into, at)
+        elif byte == RETURN:
+            if i + 1 >= stop or data[i + 1] != NEWLINE:
+                into[at] = NEWLINE
+                at += 1
+        else:
+            into[at] = byte
+            at += 1
+        i += 1
+    return i, at
+
+
+@lean_kernel
+def _write_section(data: Any, i: int, stop: int, into: Any, at: int) -> int:
+    """The content of a CDATA section, which becomes text."""
+    while i < stop:
+        byte = data[i]
+        if byte == LESS or byte == GREATER or byte == AMP:
+            at = _put_escaped(byte, False, into, at)
+        elif byte != RETURN:
+            into[at] = byte
+            at += 1
+        elif data[i + 1] != NEWLINE:
+            into[at] = NEWLINE
+            at += 1
+        i += 1
+    return at
+
+
+@lean_kernel
+def _write_value(data: Any, i: int, stop: int, into: Any, at: int) -> int:
+    """The value of an attribute, between quotes that are not written here; white space becomes spaces."""
+    while i < stop:
+        byte = data[i]
+        if byte == AMP:
+            end = i + 2
+            while data[end] != SEMICOLON:
+                end += 1
+            at = _put_escaped(referred(data, i + 1, end), True, into, at)
+            i = end
+        elif byte == LESS or byte == GREATER or byte == QUOTE:
+            at = _put_escaped(byte, True, into, at)
+        elif byte == RETURN and data[i + 1] == NEWLINE:
+            pass  # the newline becomes the space
+        else:
+            into[at] = SPACE if byte < SPACE else byte
+            at += 1
+        i += 1
+    return at
+
+
+@lean_kernel
+def read_tag(data: Any, i: int, found: Any, tag: Any) -> int:
+    """Reads a start tag from its name on: `found` has for each attribute where its name and its value begin and end,
+    `tag` the end of the tag's name and the number of attributes. The place of the `>` or `/` that ends the tag."""
+    count = 0
+    while not (data[i] == GREATER or data[i] == SLASH or is_space(data[i])):
+        i += 1
+    tag[0] = i
+    while is_space(data[i]):
+        i += 1
+    while data[i] != GREATER and data[i] != SLASH:
+        found[count, 0] = i
+        while data[i] != EQUALS and not is_space(data[i]):
+            i += 1
+        found[count, 1] = i
+        while data[i] != QUOTE and data[i] != APOSTROPHE:
+            i += 1
+        quote = data[i]
+        i += 1
+        found[count, 2] = i
+        while data[i] != quote:
+            i += 1
+        found[count, 3] = i
+        count += 1
+        i += 1
+        while is_space(data[i]):
+            i += 1
+    tag[1] = count
+    return i
+
+
+@inlined
+def _write_attribute(data: Any, found: Any, k: int, into: Any, at: int) -> int:
+    into[at] = SPACE
+    at = _copy(data, found[k, 0], found[k, 1], into, at + 1)
+    at = _put(b'="', into, at)
+    at = _write_value(data, found[k, 2], found[k, 3], into, at)
+    into[at] = QUOTE
+    return at + 1
+
+
+@inlined
+def prefix_end(data: Any, first: int, last: int) -> int:
+    """Where the prefix of a name ends; where it begins if there is none."""
+    i = first
+    while i < last and data[i] != COLON:
+        i += 1
+    return i if i < last else first
+
+
+@lean_kernel
+def _write_declaration(data: Any, declared: Any, k: int, shown: Any, count: int, into: Any, at: int) -> int:
+    """A declaration of an element above, unless one of its prefix is written already: 0 then; REFUSED where it takes a
+    default namespace back. `shown` has the prefixes of those that are written."""
+    for other in range(count):
+        if is_same(data, declared[k, 0], declared[k, 1], shown[other, 0], shown[other, 1]):
+            return 0
+    if declared[k, 2] == declared[k, 3]:
+        return REFUSED
+    shown[count, 0], shown[count, 1] = declared[k, 0], declared[k, 1]
+    at = _put(b" xmlns", into, at)
+    if declared[k, 0] < declared[k, 1]:
+        into[at] = COLON
+        at = _copy(data, declared[k, 0], declared[k, 1], into, at + 1)
+    at = _put(b'="', into, at)
+    at = _copy(data, declared[k, 2], declared[k, 3], into, at)
+    into[at] = QUOTE
+    return at + 1
+
+
+@lean_kernel
+def _write_used(
+    data: Any, first: int, last: int, declared: Any, above: int, shown: Any, count: int, into: Any, at: int
+) -> int:
+    """The declaration above of the prefix between `first` and `last`, the innermost one; as `_write_declaration`."""
+    for k in range(above - 1, -1, -1):
+        if is_same(data, first, last, declared[k, 0], declared[k, 1]):
+            return _write_declaration(data, declared, k, shown, count, into, at)
+    return 0
+
+
+@lean_kernel
+def _write_inherited(
+    data: Any,
+    began: int,
+    found: Any,
+    tag: Any,
+    declared: Any,
+    levels: Any,
+    depth: int,
+    above: int,
+    shown: Any,
+    into: Any,
+    at: int,
+) -> int:
+    """The declarations of the elements above a node, behind its own: first those that its name and its attributes use,
+    then the others, of the innermost element first."""
+    count = 0
+    for k in range(tag[1]):
+        if is_declaration(data, found[k, 0], found[k, 1]):
+            shown[count, 0], shown[count, 1] = min(found[k, 0] + 6, found[k, 1]), found[k, 1]
+            count += 1
+    for k in range(-1, tag[1]):
+        first = began + 1 if k < 0 else found[k, 0]
+        last = prefix_end(data, first, tag[0] if k < 0 else found[k, 1])
+        if k >= 0 and (first == last or is_declaration(data, first, found[k, 1])):
+            continue
+        put = _write_used(data, first, last, declared, above, shown, count, into, at)
+        if put < 0:
+            return REFUSED
+        if put > 0:
+            at, count = put, count + 1
+    end = above
+    for level in range(depth, 0, -1):
+        for k in range(levels[level], end):
+            put = _write_declaration(data, declared, k, shown, count, into, at)
+            if put < 0:
+                return REFUSED
+            if put > 0:
+                at, count = put, count + 1
+        end = levels[level]
+    return at
+
+
+@lean_kernel
+def write_markup(
+    data: Any,
+    i: int,
+    stop: int,
+    content: bool,
+    declared: Any,
+    levels: Any,
+    depth: int,
+    above: int,
+    found: Any,
+    shown: Any,
+    tag: Any,
+    into: Any,
+    at: int,
+) -> int:
+    """The element that begins at `i`, or its content: where what is written ends, or REFUSED. `above` declarations of
+    `depth` elements are in force. Each part of the content would repeat what is declared: that is refused."""
+    level, begun = 0, at
+    if content and above > 0:
+        return REFUSED
+    while True:
+        if data[i] != LESS:
+            i, at = _write_text(data, i, stop, into, at)
+            continue
+        mark = data[i + 1]
+        if mark == SLASH:
+            level -= 1
+            if content and level == 0:
+                return at
+            first = i
+            while data[i] != GREATER and not is_space(data[i]):
+                i += 1
+            at = _copy(data, first, i, into, at)
+            into[at] = GREATER
+            at += 1
+            if level == 0:
+                return at
+            i = tag_end(data, i, stop) + 1
+        elif mark == QUESTION:
+            return REFUSED
+        elif mark == BANG:
+            first, i = i, after_other(data, i, stop)
+            if data[first + 2] == DASH:
+                for k in range(first, i):
+                    if data[k] == RETURN:
+                        return REFUSED
+                at = _copy(data, first, i, into, at)
+            elif i - first <= 12:
+                return REFUSED
+            else:
+                at = _write_section(data, first + 9, i - 3, into, at)
+        else:
+            began, i = i, read_tag(data, i + 1, found, tag)
+            at = _copy(data, began, tag[0], into, at)
+            for k in range(tag[1]):
+                if is_declaration(data, found[k, 0], found[k, 1]):
+                    if (content and level == 0) or found[k, 2] == found[k, 3]:
+                        return REFUSED
+                    at = _write_attribute(data, found, k, into, at)
+            if level == 0 and above > 0:
+                at = _write_inherited(data, began, found, tag, declared, levels, depth, above, shown, into, at)
+                if at < 0:
+                    return REFUSED
+            for k in range(tag[1]):
+                if not is_declaration(data, found[k, 0], found[k, 1]):
+                    at = _write_attribute(data, found, k, into, at)
+            empty = data[i] == SLASH
+            if empty:
+                i += 2
+            elif data[i + 1] == LESS and data[i + 2] == SLASH:
+                empty, i = True, tag_end(data, i + 3, stop) + 1
+            else:
+                i += 1
+            if content and level == 0:
+                at = begun
+                if empty:
+                    return at
+                level = 1
+                continue
+            if empty:
+                at = _put(b"/>", into, at)
+                if level == 0:
+                    return at
+            else:
+                into[at] = GREATER
+                at, level = at + 1, level + 1

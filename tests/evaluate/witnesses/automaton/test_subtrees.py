@@ -1,0 +1,126 @@
+"""Values and markup by the compiled pass are what libxml2 says, byte for byte, or are left to it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from fishweir.algebra.construct import element_text, node_text
+from fishweir.algebra.documents import Element, attributes_named, elements, parse_document, string_value
+from fishweir.evaluate.witnesses.automaton.subtree_kernels import ATTRIBUTE, CONTENT, MARKUP, VALUE
+from fishweir.evaluate.witnesses.automaton.subtrees import Bodies
+from tests.evaluate.witnesses.automaton.support import real_bodies
+
+SHOWN: dict[int, Callable[[Element], str]] = {
+    VALUE: string_value,
+    MARKUP: element_text,
+    CONTENT: lambda element: node_text((element, None), content=True),
+}
+TEXTS = [
+    "x", "a b", " ", "\n", "&lt;", "&gt;", ">", "&amp;", "&quot;", "'", '"', "&#10;", "&#13;", "&#9;", "&#x20AC;", "€",
+    "\r\n", "\r", "<![CDATA[<a>&]]>", "<![CDATA[x\r\ny]]>", "<![CDATA[]]>", "<!-- c > & -->", "<!--\r\n-->", "<?pi x?>",
+    "]]", "𝄞", "&#60;", "\u2028", "\x7f", "&#133;",
+]  # fmt: skip
+VALUES = ["v", "", ">", "&lt;", "&amp;", "&quot;", "'", "&#10;", "&#9;", "&#13;", " a  b ", "\n", "\r\n", "é", "x\ty"]
+URIS = ["http://a.org/x", "urn:b:c", "http://www.c.org/y#", "d"]
+
+
+def document(draw: random.Random) -> bytes:
+    before = draw.choice(["", "", '<?xml version="1.0"?>', "<!-- x -->", " \n"])
+    return (before + element(draw, 0, {}) + draw.choice(["", "\n", "<!--e-->"])).encode()
+
+
+def element(draw: random.Random, depth: int, scope: dict[str, str]) -> str:
+    declared = {prefix: draw.choice(URIS) for prefix in draw.sample(["", "p", "q"], draw.choice((0, 0, 0, 1, 2)))}
+    if declared.get("") and draw.random() < 0.1:
+        declared[""] = ""
+    scope = scope | declared
+    prefixes = [f"{prefix}:" for prefix in scope if prefix]
+    attributes = [(f"xmlns:{prefix}" if prefix else "xmlns", uri) for prefix, uri in declared.items()]
+    for name in draw.sample(["a", "id", "lang"], draw.choice((0, 0, 1, 2))):
+        prefix = draw.choice(["", "", *prefixes]) if name != "lang" else "xml:"
+        attributes.append((prefix + name, "".join(draw.choices(VALUES, k=draw.choice((0, 1, 2))))))
+    draw.shuffle(attributes)
+    name = draw.choice(["", "", *prefixes]) + draw.choice("abc")
+    tag = name + "".join(attribute(draw, *one) for one in attributes) + draw.choice(["", "", " "])
+    if draw.random() < 0.2:
+        return f"<{tag}/>"
+    inside = "".join(
+        draw.choice(TEXTS) if depth > 4 or draw.random() < 0.6 else element(draw, depth + 1, scope)
+        for _ in range(draw.choice((0, 1, 2, 3, 5)))
+    )
+    return f"<{tag}>{inside}</{name}{draw.choice(['', '', ' '])}>"
+
+
+def attribute(draw: random.Random, name: str, value: str) -> str:
+    quote = draw.choice("\"'")
+    return (
+        f"{draw.choice([' ', ' ', '  '])}{name}{draw.choice(['=', '=', ' = '])}{quote}{value.replace(quote, '')}{quote}"
+    )
+
+
+def nodes_of(
+    bodies: Sequence[bytes], ordinary: Sequence[bool], most: int
+) -> tuple[list[tuple[int, int]], list[Element]]:
+    """All nodes of the ordinary documents, or `most` of each."""
+    places, found = [], []
+    for document, body in enumerate(bodies):
+        every = list(elements(parse_document(body, comments=True))) if ordinary[document] else []
+        for node in range(0, len(every), max(len(every) // most, 1)):
+            places.append((document, node))
+            found.append(every[node])
+    return places, found
+
+
+def compared(bodies: Sequence[bytes], most: int = 100) -> dict[int, float]:
+    """Compares all that is shown; the share of nodes that is left to libxml2, by what is asked for."""
+    read = Bodies.of(pa.array(bodies, pa.large_binary()))
+    places, nodes = nodes_of(bodies, read.ordinary.tolist(), most)
+    documents, positions = np.array(places, np.int64).reshape(-1, 2).T.copy()
+    left = {}
+    for what, shown in SHOWN.items():
+        texts, refused = read.take(documents, positions, what)
+        texts.validate(full=True)
+        for text, is_left, node, place in zip(texts.to_pylist(), refused.tolist(), nodes, places, strict=True):
+            assert is_left or text == shown(node), (place, bodies[place[0]][:2000])
+        left[what] = float(refused.mean())
+    for name in ("id", "lang"):
+        texts, refused = read.take(documents, positions, ATTRIBUTE, name)
+        for text, is_left, node in zip(texts.to_pylist(), refused.tolist(), nodes, strict=True):
+            keys = attributes_named(node, name)
+            assert is_left == (not keys)
+            assert is_left or text == node.get(keys[0])
+    return left
+
+
+def test_random_documents() -> None:
+    draw = random.Random(1)
+    left = compared([document(draw) for _ in range(1500)])
+    assert left[VALUE] == 0
+    assert left[MARKUP] < 0.3
+
+
+def test_real_documents() -> None:
+    bodies = [body for body in real_bodies() if len(body) < 100_000]
+    if not bodies:
+        pytest.skip("no xml_docs and feed_docs: set FISHWEIR_DATA")
+    left = compared(bodies[::5], most=20)
+    assert left[VALUE] == 0
+    assert left[MARKUP] < 0.1
+
+
+def test_room_for_long_texts() -> None:
+    """What is written is longer than the document, and several nodes contain each other."""
+    inner = "<b>" + ">" * 100_000 + "</b>"
+    assert compared([f"<a>{inner * 3}</a>".encode(), b"<a/>", f"<a>{inner}</a>".encode()])[MARKUP] == 0
+
+
+def test_what_is_not_ordinary_is_left() -> None:
+    read = Bodies.of(pa.array([b"<a>&e;</a>", None, b"<a>1</a>", b"<a"], pa.large_binary()))
+    texts, refused = read.take(np.arange(4), np.zeros(4, np.int64), VALUE)
+    assert refused.tolist() == [True, True, False, True]
+    assert texts.to_pylist() == ["", "", "1", ""]
