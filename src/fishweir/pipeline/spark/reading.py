@@ -21,8 +21,8 @@ from fishweir.pipeline.shares import Part
 from fishweir.pipeline.spark.extensions import Extensions
 from fishweir.pipeline.spark.session import DataFrame, SparkSession
 
-MANY = 200_000
-"""Results that are worth a job of Spark, which takes some tenths of a second, for those who want a table."""
+MANY = 5_000_000
+"""Results that are worth a job of Spark for those who want a table: on two cores the driver reads 500,000 faster."""
 COLUMNS = """query string, documents array<string>, timestamp double,
     bindings map<string, struct<document: string, node: string, value: string>>, output string"""
 
