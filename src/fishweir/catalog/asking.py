@@ -17,11 +17,12 @@ PATIENCE = 60.0
 
 
 class Asking:
-    """Safe for several threads. Where something is wrong SQLAlchemy is asked, which says whose fault it is."""
+    """Safe for several threads; its connection ends with those of the engine. Where something is wrong SQLAlchemy is asked, which says whose fault it is."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine, self._lock = engine, threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        sa.event.listen(engine, "engine_disposed", lambda _: self.close())
 
     def first(self, question: str) -> Any:
         """The first value of the first row, or None."""

@@ -305,7 +305,6 @@ class Catalog:
             return next(iter(standing(connection, subscriptions.c.id == id)), None)
 
     def close(self) -> None:
-        self._asking.close()
         self.engine.dispose()
 
     def _query(self, row: Any) -> Query:

@@ -21,7 +21,7 @@ from typing import Any
 from fishweir.delivery.parcels import Forward, Parcel
 from fishweir.engine.weir import Weir
 from fishweir.papers.experiment.figures import Target
-from fishweir.papers.way.part import Measured, Part, Setting, home_folder, running
+from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, home_folder, running
 from fishweir.papers.way.registered import LANGUAGES, SETUP, distinct_paths
 from fishweir.papers.way.work import STREAM, TEXT
 
@@ -48,6 +48,7 @@ class Figure:
     per_second: float | None = None
     seconds: float | None = None
     megabytes: float | None = None
+    contestant: str = FISHWEIR
 
     def point(self) -> tuple[str, float, float | None]:
         return f"{self.measured}, {self.by}", self.queries, self.per_second
