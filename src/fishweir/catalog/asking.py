@@ -17,7 +17,8 @@ PATIENCE = 60.0
 
 
 class Asking:
-    """Safe for several threads; its connection ends with those of the engine. Where something is wrong SQLAlchemy is asked, which says whose fault it is."""
+    """Safe for several threads; its connection ends with those of the engine. Where something is wrong SQLAlchemy is
+    asked, which says whose fault it is."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine, self._lock = engine, threading.Lock()
