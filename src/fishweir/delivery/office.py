@@ -101,6 +101,7 @@ class Office:
         self._stopped.clear()
         self._damage = None
         self.collector.catch_up()
+        self._record()  # what ended too late for the run before, which then is due again with all others
         self.outbox.restart(self.clock())
         for loop in (self._collecting, self._dispatching):
             thread = threading.Thread(target=loop, name=f"fishweir{loop.__name__}", daemon=True)
@@ -123,6 +124,7 @@ class Office:
         self._dispatch.set()
         for thread in self._threads:
             thread.join()  # it ends with what it is doing; left alone, it would go on with the next run
+        self._guarded(self._record)  # what ended meanwhile
         self._lanes.end(self._senders)
         self._lanes = Lanes()
         self._threads, self._senders = [], 0

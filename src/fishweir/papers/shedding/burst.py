@@ -6,7 +6,8 @@ arrive, second by second, and afterwards half as many. What was left out is in t
 waited for the delivery of its result is measured. In the end nothing may be missing.
 
 A second burst is of a stream whose documents must not be left out, since one of its queries has no preference: there
-patterns are left out, and no results.
+patterns are left out. Where return patterns do not suffice, it is a condition, without which a query that has a
+preference has no results.
 """
 
 from __future__ import annotations
