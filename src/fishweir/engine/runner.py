@@ -181,12 +181,20 @@ class Runner:
         delivered = self._deliver()
         passed_on = self.materializer.pending()
         if not (moved or evaluated or passed_on) and not self.ahead():
-            if self.batches.shedder:
-                self.batches.shedder.rest()
-            passed_on = self.make_up.pending()
+            passed_on = self._rest()
         if passed_on:
             ring(self.home)
         return bool(passed_on or moved or evaluated or delivered)
+
+    def _rest(self) -> int:
+        """Nothing waits to be evaluated. Once no output waits either, shedding ends and what was left out is made up
+        for; sooner it would be left out again. How many entries that is."""
+        shedder = self.batches.shedder
+        if shedder is not None:
+            if shedder.behind():
+                return 0
+            shedder.rest()
+        return self.make_up.pending()
 
     def _deliver(self) -> int:
         """The post office hears of commits by itself; in a step of its own, without its threads, it delivers."""

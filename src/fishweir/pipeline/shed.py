@@ -106,8 +106,8 @@ class Shedder:
             self.overload.constructed(one.documents, one.seconds, part, one.published)
 
     def rest(self) -> None:
-        """Nothing waits: the burst is over."""
-        if self.overload.shedding and not self.behind():
+        """Nothing waits, no output either: the burst is over."""
+        if self.overload.shedding:
             self.overload.budget(0)
             self._tell({}, 0)
 
