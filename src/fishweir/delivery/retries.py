@@ -97,8 +97,12 @@ class Breaker:
             return
         self.released(host)
         known = self.hosts[host]
-        known.failures, known.answers = (0, True) if good else (known.failures + 1, False)
-        if known.failures >= TRIPS:
-            known.until = now + pause(known.failures - TRIPS + 3)
-        elif good and not known.in_flight:
-            del self.hosts[host]
+        known.answers = good
+        if good:
+            known.failures = 0
+            if not known.in_flight:
+                del self.hosts[host]
+        elif known.until <= now:  # what was under way when the breaker opened says nothing new
+            known.failures += 1
+            if known.failures >= TRIPS:
+                known.until = now + pause(known.failures - TRIPS + 3)
