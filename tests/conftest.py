@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +53,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     order = {here / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path, len(order)))
+
+
+LONGEST_TEST = int(os.environ.get("FISHWEIR_LONGEST_TEST", "480"))
+"""Seconds after which a test has failed. What no signal interrupts is ended by faulthandler a little later."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    def out_of_time(*_: object) -> None:
+        pytest.fail(f"{item.nodeid} did not end within {LONGEST_TEST} s")
+
+    before = signal.signal(signal.SIGALRM, out_of_time)
+    signal.alarm(LONGEST_TEST)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def pytest_collection_finish() -> None:
