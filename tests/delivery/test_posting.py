@@ -17,7 +17,7 @@ from fishweir.delivery.options import Options
 from fishweir.delivery.outbox import Channel, Delivery
 from fishweir.delivery.outputs import posting
 from fishweir.delivery.outputs.posting import Posting
-from fishweir.delivery.retries import PER_HOST
+from fishweir.delivery.retries import PER_HOST, Breaker
 from fishweir.guard import Guard, GuardError
 from tests.delivery.servers import Hooks, Posted
 from tests.engine.helpers import wait_for
@@ -130,6 +130,20 @@ def test_lanes_send_a_few_at_a_time_and_give_back_what_is_behind_a_failure() -> 
     assert lanes.done("h", good=False) == ([[delivery(PER_HOST + 1)], [delivery(PER_HOST + 2)]], True)
     lanes.put([delivery(101)])
     assert lanes.take() == [delivery(101)], "there is room again"
+
+
+def test_failures_of_deliveries_under_way_together_count_as_one_pause() -> None:
+    breaker, now = Breaker(128), 1_000.0
+    for _ in range(2 * PER_HOST):
+        breaker.begun("h")
+    for _ in range(2 * PER_HOST):
+        breaker.ended("h", False, now)
+    until = breaker.closed_until("h", now)
+    assert until is not None
+    assert until <= now + 2, "as after five failures in a row"
+    breaker.begun("h")
+    breaker.ended("h", False, until)
+    assert breaker.closed_until("h", until + 1) is not None, "the pause grows with the next failure"
 
 
 def test_a_host_that_fails_on_the_way_gets_each_once(tmp_path: Path, hooks: Hooks) -> None:
