@@ -1,8 +1,8 @@
-"""Stylesheets within a time limit: applied by processes that are ended where one takes too long.
+"""Stylesheets with a time limit: a pool of processes applies them, and a process that takes too long is killed.
 
-In: the path of a stylesheet and items. Out: what it makes of them; BadItem for one that it fails on. Where it takes
-longer than `LONGEST`, TooSlow is raised. Processes are started when they are needed and used again; at most `AT_ONCE`
-work at a time.
+In: the path of a stylesheet and items. Out: the transformed items, or BadItem for an item on which it fails. TooSlow is
+raised if an item takes longer than `LONGEST`. Processes are started on demand and reused.
+At most `AT_ONCE` of them work at a time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Binding queries that differ in names and constants only: the first as any query, the others in what is their own.
+"""Binds queries that differ in names and constants only: the first in full, the others by their names and constants.
 
-Where one of them might be refused, or asks for more than that, each is bound by itself (register.py), which says why.
+If one of them might be rejected or needs more than that, each is bound separately (register.py), with its error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Writing segments anew: neighbours merged, the dropped left out, plans that the statistics have left behind.
+"""Rewrites segments: merges neighbours, omits dropped queries, and replaces plans that no longer fit the statistics.
 
-What is to be done is `Work`, a value: it is done in the calling thread (`Here`) or in a process beside the job
-(engine/planner_process.py), and what comes of it is adopted between two micro-batches.
+A task is a value, `Work`. It is performed in the calling thread (`Here`) or in a separate process
+(engine/planner_process.py), and the job adopts the result between two micro-batches.
 """
 
 from __future__ import annotations
