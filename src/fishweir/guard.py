@@ -56,7 +56,7 @@ class Guard:
         if scheme in ("http", "https"):
             self._check_written_host(place)
         elif scheme:
-            raise GuardError(f"the guard is on: {scheme}: is refused, only http and https are read")
+            raise GuardError(f"the guard is on: {scheme}: is not allowed, only http and https are")
         elif base is None or not Path(os.path.realpath(base / place)).is_relative_to(os.path.realpath(base)):
             raise GuardError(f"the guard is on: {place} is not a file below the current folder")
 

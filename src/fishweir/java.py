@@ -66,7 +66,7 @@ def ensure_java() -> str:
         try:
             return probe(Path(found)).home
         except JavaError as error:
-            logger.info("%s is passed over: %s", found, error)
+            logger.info("%s is skipped: %s", found, error)
     return private_home()
 
 
@@ -74,7 +74,7 @@ def major_version(version: str) -> int:
     """17 of "17.0.15", 8 of "1.8.0_392"."""
     match = re.match(r"(?:1\.)?(\d+)", version)
     if match is None:
-        raise JavaError(f"{version!r} is no Java version")
+        raise JavaError(f"{version!r} is not a Java version")
     return int(match[1])
 
 
@@ -105,7 +105,7 @@ def _asked(executable: Path) -> Java:
         raise JavaError(f"it is Java {java.version}, and Spark needs {OLDEST_MAJOR} or newer")
     code, said = _run(executable, SPARK_MODULE_OPTION, "-version")
     if code != 0:
-        raise JavaError(f"it does not start the way Spark starts it: {_last_line(said)}")
+        raise JavaError(f"it does not start with Spark's options: {_last_line(said)}")
     return java
 
 

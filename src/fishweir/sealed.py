@@ -49,7 +49,9 @@ def reading(path: Path, to_do: str = TO_DO) -> Iterator[None]:
     except FileNotFoundError as error:
         raise damaged(path, "is missing", to_do) from error
     except PermissionError as error:
-        raise damaged(path, "may not be read by this user", "give the user of the job the right to read it") from error
+        raise damaged(
+            path, "cannot be read: permission denied", "grant read permission to the user of the job"
+        ) from error
     except (OSError, ValueError, LookupError, TypeError, NotImplementedError, struct.error) as error:
         raise damaged(path, f"is damaged ({str(error)[:200]})", to_do) from error
 
@@ -109,7 +111,7 @@ def _verify(path: Path, seal: str, start: int, now: Stamp) -> None:
     if size != length:
         raise damaged(path, f"has {size:,} bytes instead of {length:,}")
     if seal_of(path, start) != seal:
-        raise damaged(path, "is damaged (its checksum is another)")
+        raise damaged(path, "is damaged (checksum mismatch)")
 
 
 def write_json(path: Path, value: Any) -> str:
@@ -137,7 +139,7 @@ def read_json(path: Path, default: Any = None, rebuilt: str = "") -> Any:
             return default
         if not rebuilt:
             raise
-        logger.warning("%s; it is rebuilt by %s", str(error).partition(":")[0], rebuilt)
+        logger.warning("%s; it will be rebuilt by %s", str(error).partition(":")[0], rebuilt)
         return default
 
 
@@ -149,7 +151,7 @@ def read_sealed(path: Path) -> tuple[Any, str]:
     body, sum = text[head : -len(CLOSING)], _sum(text)
     whole = text[:head] + text[-len(CLOSING) :] == f"{OPENING}{sum}{CONTENT}{CLOSING}".encode(errors="replace")
     if not whole or digest(body) != sum:
-        raise damaged(path, "is empty" if not text else "is damaged (its checksum is another)")
+        raise damaged(path, "is empty" if not text else "is damaged (checksum mismatch)")
     with reading(path):
         return json.loads(body), sum
 

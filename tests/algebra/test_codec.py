@@ -43,7 +43,7 @@ def test_other_nodes_survive(node) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_what_is_no_node_is_refused() -> None:
-    with pytest.raises(TypeError, match="object is no node"):
+    with pytest.raises(TypeError, match="object is not a node"):
         to_text([object()])
 
 

@@ -106,9 +106,9 @@ def test_repeats_word_for_word_are_passed_over(catalog: Catalog) -> None:
 
 def test_a_taken_name_is_an_error_and_changes_nothing(catalog: Catalog) -> None:
     add(catalog, above("a"))
-    with pytest.raises(QueryError, match="the query a exists already"):
+    with pytest.raises(QueryError, match="the query a already exists"):
         add(catalog, above("fresh"), above("a", 2))
-    with pytest.raises(QueryError, match="the query new exists already"):
+    with pytest.raises(QueryError, match="the query new already exists"):
         add(catalog, above("new"), above("new", 2))
     assert (catalog.names(), catalog.version()) == (["a"], 1)
 
@@ -123,7 +123,7 @@ def test_a_taken_stream_name(catalog: Catalog) -> None:
             list(change.add_queries([above("a")]))
             change.add_stream(other)
 
-    with pytest.raises(QueryError, match="the stream s exists already"):
+    with pytest.raises(QueryError, match="the stream s already exists"):
         refused()
     same = CreateStream(StreamDefinition("s"), "create  stream  s")
     with catalog.change() as change:

@@ -171,8 +171,8 @@ REFUSED = [
     ("append 'a' 'b'", "append", "append does not take"),
     ("append 'https://h.org/'", "'https://h.org/'", "is a URL"),
     ("append 'home'", "'home'", "is a folder"),
-    ("append 'home/catalog.db/x'", "'home/catalog.db/x'", "catalog.db is no folder"),
-    ("parquet 'home/catalog.db/x'", "'home/catalog.db/x'", "catalog.db is no folder"),
+    ("append 'home/catalog.db/x'", "'home/catalog.db/x'", "catalog.db is not a folder"),
+    ("parquet 'home/catalog.db/x'", "'home/catalog.db/x'", "catalog.db is not a folder"),
     ("http 'ftp://h.org/x'", "'ftp://h.org/x'", "no URL of a web server"),
     ("http 'http://'", "'http://'", "no URL of a web server"),
     ("http 'http://h.org:99999/'", "'http://h.org:99999/'", "no URL of a web server"),
@@ -183,7 +183,7 @@ REFUSED = [
     ("append 'x' at most none per hour", "none", "no number of deliveries"),
     ("append 'x' quiet 25:00-07:00", "25:00-07:00", "no hours of the day"),
     ("append 'x' quiet 22:00-07:00 Europe/Atlantis", "Europe/Atlantis", "no time zone"),
-    ("append 'x' secret", "secret", "not understood here"),
+    ("append 'x' secret", "secret", "not allowed here"),
 ]
 
 

@@ -69,7 +69,7 @@ def test_a_paused_query_gives_nothing_and_goes_on(weir: Weir) -> None:
     assert str(weir.status("big")).startswith("query big: paused, 1 results")
     publish(weir, 7)
     weir.execute("create query big as select x from R where x > 5 do append 'big'")
-    with pytest.raises(QueryError, match="exists already"):
+    with pytest.raises(QueryError, match="already exists"):
         weir.execute("create query big as select x from R")
     publish(weir, 8)
     assert values(weir, "big") == [6], "what is registered already is skipped, paused or not"
@@ -81,7 +81,7 @@ def test_a_paused_query_gives_nothing_and_goes_on(weir: Weir) -> None:
         weir.resume("big")
     weir.pause("big")
     for attempt, reason in [
-        (lambda: weir.pause("big"), "the query big is paused already"),
+        (lambda: weir.pause("big"), "the query big is already paused"),
         (lambda: weir.act("big", "do append 'x'"), "the query big is paused: resume it first"),
         (lambda: weir.replace("create query big as select x from R"), "the query big is paused: resume it first"),
     ]:
@@ -256,5 +256,5 @@ def test_on_the_command_line(weir: Weir, tmp_path: Path) -> None:
     run("drop", "big")
     run("drop", "--stream", "Idle")
     assert run("letters") == ""
-    assert run("resend") == "0 tried again\n"
+    assert run("resend") == "0 resent\n"
     assert "no such subscription" in run("unsubscribe", "abc")

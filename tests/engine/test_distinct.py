@@ -198,7 +198,7 @@ def test_state_is_bounded_by_the_interval(weir: testing.Weir, tmp_path: Path) ->
             "'distinct on' is for queries without joins",
         ),
         ("A//a FOLLOWED BY{1 day} A//b distinct on x within 5", (1, 30), "'distinct on' is for queries without joins"),
-        ("from A distinct on a/@b/c within 5", (1, 20), "goes on behind an attribute"),
+        ("from A distinct on a/@b/c within 5", (1, 20), "continues after an attribute"),
     ],
 )
 def test_what_cannot_work_is_refused_with_its_place(

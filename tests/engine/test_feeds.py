@@ -102,7 +102,7 @@ def test_a_password_is_in_no_result(weir, caplog):
         (result,) = weir.results("All")
         assert server.asked[0][1]["authorization"].startswith("Basic ")
         assert "secret" not in str(result)
-        assert f"feed Gone: {server.url('/a')}/gone: the server answers 404" in caplog.text
+        assert f"feed Gone: {server.url('/a')}/gone: the server answered 404" in caplog.text
         assert "secret" not in caplog.text
         assert "secret" not in str(weir.status())
         assert "secret" not in weir.explain()
@@ -264,7 +264,7 @@ def test_many_feeds_in_bulk(weir):
     assert ids(weir, "f7") == ["a-1", "b-1"]
     assert (ids(weir, "f77"), ids(weir, "f9")) == (["a-1"], ["a-2"])
     weir.execute("create feed over from (f7 | f9)")
-    with pytest.raises(QueryError, match="the feed f7 exists already"):
+    with pytest.raises(QueryError, match="the feed f7 already exists"):
         weir.register_many("create feed $name from a", [{"name": "f7"}])
     with pytest.raises(QueryError, match="read by f0, f1"):
         weir.execute("drop feed v")
@@ -287,11 +287,11 @@ ERRORS = [
     ("register feed F apply 'none.xsl' as N", "none.xsl", "none.xsl cannot be read: No such file"),
     ("register feed F apply 'bad.xsl' as N", "bad.xsl", "bad.xsl, line 5"),
     ("register feed F apply 'broken.xsl' as N", "broken.xsl", "broken.xsl, line 2"),
-    ("register feed F as S", "S", "exists already"),
+    ("register feed F as S", "S", "already exists"),
     ("register feed F as G", "G", "there is already a feed of that name"),
     ("create feed S from F", "S from", "there is already a stream of that name"),
     ("create stream F", "", "there is already a feed of that name"),
-    ("create feed F from S where [has x]", "", "the feed F exists already, with another definition"),
+    ("create feed F from S where [has x]", "", "the feed F already exists with a different definition"),
     ("create feed X from (F | Nowhere) where [contains 'Nowhere']", "Nowhere) ", "there is no feed 'Nowhere'"),
     ("create feed X from (F | X)", "X)", "the feeds read each other: X -> X"),
     ("create or replace feed F from G", "G", "the feeds read each other: F -> G -> F"),

@@ -95,7 +95,7 @@ def test_what_comes_later_than_allowed_is_counted(home, clock, caplog):
         put(home, "B", (0, START), (5, START + 4.2 * HOUR))
         put(home, "B", (1, START + HOUR))
     assert {"A-6", "B-8"} in map(set, pairs(home)), "what is still there"
-    assert len([r for r in caplog.records if "stream B: items come later than allowed" in r.message]) == 1
+    assert len([r for r in caplog.records if "stream B: items arrive later than allowed" in r.message]) == 1
     assert home.status("j").missed == {"B": 3}
     assert home.status("all").missed == home.status("none").missed == {}
     assert home.status("all").results == 9
@@ -224,7 +224,7 @@ def test_versions_of_rows_are_forgotten(tmp_path, clock):
         ("create stream S timestamp t late by", "expected"),
         ("create stream S timestamp t late 2 days", "expected"),
         ("create stream S late by 2 days", "expected"),
-        ("create stream S timestamp t late by soon", "'soon' is no unit of time"),
+        ("create stream S timestamp t late by soon", "'soon' is not a unit of time"),
     ],
 )
 def test_bad_clauses_are_refused(weir, text, reason):

@@ -64,7 +64,7 @@ def test_what_matters_least_per_cost_is_left_out_and_all_is_there_again_afterwar
     weir.publish("transactions", transactions(30))
     with caplog.at_level(logging.WARNING, "fishweir.shedding"):
         weir.step()
-    assert "shedding begins: 30 entries wait, leaving out" in caplog.text
+    assert "shedding starts: 30 entries are waiting, leaving out" in caplog.text
     assert "addr" in caplog.text
     results = list(weir.results("Q1"))
     assert len(results) == 15, "no document is left out: plain has no preference"
@@ -236,6 +236,6 @@ def test_every_language_takes_a_preference_at_its_end(weir: testing.Weir, taken:
 
 def test_a_preference_for_something_else_is_refused(weir: testing.Weir) -> None:
     weir.execute("create stream transactions")
-    with pytest.raises(QueryError, match="prefers addres, which it does not look for") as error:
+    with pytest.raises(QueryError, match="prefers addres, which is not one of its patterns") as error:
         weir.execute(f"create query Q1 as {Q1} pref v(name) = 0.5, v(addres) = 0.1")
     assert error.value.line == 2

@@ -54,7 +54,7 @@ def test_the_preferred_tuples_are_kept_and_all_again_after_the_burst(
     burst = found(weir, "all")[40:]
     assert len(burst) == 40
     assert set(range(50, 241, 10)) <= set(burst), "those over 1000 come first"
-    assert "shedding begins: 200 entries wait, leaving out 80% of R" in caplog.text
+    assert "shedding starts: 200 entries are waiting, leaving out 80% of R" in caplog.text
     status = weir.status()
     assert isinstance(status, EngineStatus)
     assert status.streams["R"].shed == 160

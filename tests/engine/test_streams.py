@@ -332,7 +332,7 @@ def test_equal_queries_names_and_repeated_statements(weir):
     assert weir.execute(script) == ["q1", "mine", "yours", "q2"]
     assert weir.execute(script) == ["q1", "mine", "yours", "q2"]
     for text in (f"create mine {same.replace('1', '2')}", "create stream S (n int)"):
-        with pytest.raises(fishweir.QueryError, match=r"(mine|S) exists already, with another definition"):
+        with pytest.raises(fishweir.QueryError, match=r"(mine|S) already exists with a different definition"):
             weir.execute(f"create never {same}; {text}")
     weir.publish("S", ["<a>3</a>", "<a>1</a>"])
     weir.run(until_idle=True)

@@ -178,8 +178,8 @@ def test_retry_after_may_be_a_date(tmp_path: Path, server: FeedServer) -> None:
 @pytest.mark.parametrize(
     ("page", "words"),
     [
-        ((404, {}, b""), "the server answers 404 Not Found"),
-        ((500, {}, b""), "the server answers 500"),
+        ((404, {}, b""), "the server answered 404 Not Found"),
+        ((500, {}, b""), "the server answered 500"),
         (b"<html><p>hello", "it is not a feed"),
         ((302, {"Location": "/feed"}, b""), "more than 5 redirects"),
         ((302, {"Location": "file:///etc/passwd"}, b""), "which is neither http nor https"),

@@ -94,7 +94,7 @@ def test_gone_for_good(tmp_path: Path, server: FeedServer, caplog: pytest.LogCap
     assert fetched(source, 0) == 1
     server.pages["/feed"] = (410, {}, b"")
     assert fetched(source, 1) == 0
-    said = f"feed S: {server.url()}: the server answers 410 Gone: it is gone for good and is not fetched any more"
+    said = f"feed S: {server.url()}: the server answered 410 Gone: it will not be fetched again"
     assert source.trouble == said
     assert said in caplog.text
     server.pages["/feed"] = rss("a", "b")

@@ -41,7 +41,7 @@ def test_rows_of_a_document_that_changes(tmp_path: Path, server: FeedServer) -> 
     ]  # fmt: skip
     server.pages["/q.xml"] = (500, {}, b"")
     assert fetched(source, 40) == 0
-    assert source.trouble == f"stream S: {server.url('/q.xml')}: the server answers 500 Internal Server Error"
+    assert source.trouble == f"stream S: {server.url('/q.xml')}: the server answered 500 Internal Server Error"
     server.pages["/q.xml"] = b"<Quotes><Quote>"
     assert fetched(source, 60) == 1
     assert str(entries(log)[-1].problem).startswith(f"{server.url('/q.xml')}: ")

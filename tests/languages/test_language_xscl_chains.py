@@ -162,7 +162,7 @@ REFUSED = [
     ("S/a->x JOIN{x=y, 5} (S/b->y JOIN{y=z, 5} S/c->z", 48, "')'"),
     ("(S/a->x JOIN{x=y, 5} S/b->y)) JOIN{y=z, 5} S/c->z", 29, "found ')'"),
     ("S/a->x JOIN{x=y, 5} S/b->y JOIN{y=z, 5} S/c->z[d->x]", 51, "the variable x is bound in two blocks"),
-    ("S//@i->x JOIN{x=y, 5} S/b->y JOIN{x/b=z, 5} S/c->z", 37, "an attribute has nothing below it"),
+    ("S//@i->x JOIN{x=y, 5} S/b->y JOIN{x/b=z, 5} S/c->z", 37, "an attribute has no children"),
     ("select w from S/a->x JOIN{x=y, 5} S/b->y JOIN{y=z, 5} S/c->z", 8, "the blocks do not bind w"),
     ("S//@*->x JOIN{x=y, 5} S/b->y JOIN{x=z, 5} S/c->z", 15, "needs a name"),
 ]

@@ -154,7 +154,7 @@ def to_annotation(shape: Selection) -> AnnotationNormal:
     filters = [part for one in shape.filters for part in _by_ways(one, ways, flat)]
     primaries = tuple(dict.fromkeys(part.joins for part in filters))
     if len(primaries) + len(flat) > ROLES:
-        raise QueryError(f"its feeds take part in {len(primaries) + len(flat)} ways, more than {ROLES}")
+        raise QueryError(f"its feeds have {len(primaries) + len(flat)} roles, more than {ROLES}")
     slots: list[SlotPlace] = []
     sides: list[Side] = []
 

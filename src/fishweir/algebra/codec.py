@@ -64,7 +64,7 @@ def _parts_of(kind: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ..
     """The names of what is written of a node, and what gives their values."""
     names = _names(kind)
     if not names:
-        raise TypeError(f"{kind.__name__} is no node")
+        raise TypeError(f"{kind.__name__} is not a node")
     return ("!", *names), attrgetter("__class__.__name__", *names)
 
 

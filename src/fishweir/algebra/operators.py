@@ -79,12 +79,12 @@ def add_condition(condition: Condition) -> None:
     """Registers a condition. One of a program may be registered anew; QueryError where its name or keyword is taken."""
     word = condition.written
     if not _KEYWORD.fullmatch(word) or word in _RESERVED:
-        raise QueryError(f"'{word}' cannot be the keyword of a condition: expected one word that has no meaning yet")
+        raise QueryError(f"'{word}' cannot be the keyword of a condition: expected one word that is not in use yet")
     known, owner = _CONDITIONS.get(condition.name), _KEYWORDS.get(word)
     if condition.name in COMPARE or condition.name == "exists" or known in BUILT_IN:
         raise QueryError(f"the condition '{condition.name}' is built in and cannot be replaced")
     if owner is not None and owner.name != condition.name:
-        raise QueryError(f"'{word}' is the keyword of the condition '{owner.name}' already")
+        raise QueryError(f"'{word}' is already the keyword of the condition '{owner.name}'")
     if known is not None:
         del _KEYWORDS[known.written]
     _CONDITIONS[condition.name] = _KEYWORDS[word] = condition
@@ -106,7 +106,7 @@ def find_condition(op: str) -> Condition | None:
     """
     found = _CONDITIONS.get(op)
     if found is None and op not in COMPARE and op != "exists":
-        raise QueryError(f"the condition '{op}' is not known: register it (fishweir.register_condition) before its use")
+        raise QueryError(f"the condition '{op}' is not registered: call fishweir.register_condition before using it")
     return found
 
 

@@ -158,7 +158,7 @@ def _resolved(name: str, publication: Publication, find: Definitions, known: Mut
 
     size = sum(len(known[leaf.name].filters) if leaf.name in known else 1 for leaf, _ in leaves(query.main))
     if size > LARGEST:
-        raise QueryError(f"the feed '{name}' comes down to {size:,} sources with conditions, more than {LARGEST:,}")
+        raise QueryError(f"the feed '{name}' expands to {size:,} sources with conditions, more than {LARGEST:,}")
     filters, own = to_filters(query, views), tuple(secondary(join) for join in query.joins)
     _check_annotations(query, known)
     return Resolved(filters, tuple(constants), (*own, *inner))

@@ -194,7 +194,7 @@ class Adding:
                 places.append(place)
             elif seen[name] != text:
                 kind = "feed" if some.like.published and some.like.feed else "query"
-                raise QueryError(f"the {kind} {name} exists already, with another definition")
+                raise QueryError(f"the {kind} {name} already exists with a different definition")
             seen[name] = text
         return some if len(places) == len(some) else some.at(places)
 

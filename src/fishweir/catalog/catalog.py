@@ -95,7 +95,7 @@ class Catalog:
                 raise self._lost()
             self._create(home)
         elif home and self._home() != home:
-            raise HomeError(f"the catalog {self.place} is that of another home: {RESTORE}")
+            raise HomeError(f"the catalog {self.place} belongs to another home: {RESTORE}")
 
     def _tune(self, connection: Any, _: Any) -> None:
         try:

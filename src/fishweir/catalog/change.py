@@ -69,7 +69,7 @@ class Change:
                 sa.insert(streams).values(name=name, definition=definition, text=statement.text, added=added)
             )
         elif row.text != statement.text and row.definition != definition:
-            raise QueryError(f"the stream {name} exists already, with another definition")
+            raise QueryError(f"the stream {name} already exists with a different definition")
 
     def drop_stream(self, name: str) -> None:
         dropped = sa.update(streams).where(streams.c.name == name, streams.c.dropped.is_(None))

@@ -58,7 +58,7 @@ def pause(change: Change, name: str) -> None:
     paused = sa.update(queries).where(living).values(dropped=change.take(1), paused=True)
     if change.connection.execute(paused).rowcount == 0:
         is_paused = change.is_paused(name)
-        raise QueryError(f"the query {name} is paused already" if is_paused else f"there is no query {name}")
+        raise QueryError(f"the query {name} is already paused" if is_paused else f"there is no query {name}")
 
 
 def resume(change: Change, name: str) -> None:

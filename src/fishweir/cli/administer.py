@@ -91,7 +91,7 @@ def resend(
 ) -> None:
     """Let dead letters be tried again."""
     with opened(home, must_exist=True) as weir:
-        typer.echo(f"{weir.resend(ids or None)} tried again")
+        typer.echo(f"{weir.resend(ids or None)} resent")
 
 
 def unsubscribe(

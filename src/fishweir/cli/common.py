@@ -74,7 +74,7 @@ def opened(
     job, the JVM is started before anything else is loaded."""
     try:
         if must_exist and not (home / "catalog.db").exists():
-            raise FishweirError(f"there is no home at {home}; say which with --home")
+            raise FishweirError(f"there is no home at {home}; set --home")
         asked = _parsed(strategies)
         if runs:
             from fishweir.pipeline.spark.jvm import begin_jvm

@@ -50,7 +50,7 @@ in "quotes", $p < $limit construct $g"""
 
 
 def demo(
-    home: Annotated[Path, typer.Option(help="Folder for the demo; made anew each time.")] = Path("demo-home"),
+    home: Annotated[Path, typer.Option(help="Folder for the demo; recreated each time.")] = Path("demo-home"),
     people: Annotated[int, typer.Option(help="How many people ask for a stock below a price.")] = 10_000,
 ) -> None:
     """Watch a changing file and a folder for 10,000 people, from registration to delivery."""

@@ -19,7 +19,7 @@ def execute(
 ) -> None:
     """Register statements, all or nothing; prints the names of the queries."""
     if (statements is None) == (file is None):
-        raise typer.BadParameter("give either statements or --file")
+        raise typer.BadParameter("pass either statements or --file")
     with opened(home, guard=guard) as weir:
         text = statements if statements is not None else read_script(file or Path("-"))
         for name in weir.execute(text):

@@ -80,10 +80,10 @@ class _Pool:
                 answers = list(process.ask(path, wanted, items))
             except TimeoutError:
                 process.end()
-                raise TooSlow(f"the stylesheet {name} takes longer than {LONGEST:g} s for an item") from None
+                raise TooSlow(f"the stylesheet {name} exceeded the limit of {LONGEST:g} s for an item") from None
             except (EOFError, OSError):
                 process.end()
-                raise TooSlow(f"the stylesheet {name} has ended the process that applies it") from None
+                raise TooSlow(f"the stylesheet {name} crashed the process that applied it") from None
             except BaseException:
                 process.end()
                 raise
@@ -122,7 +122,9 @@ def applying(path: str) -> Callable[[str], bytes]:
     def apply(item: str) -> bytes:
         nonlocal slow
         if slow >= GIVES_UP_AFTER:
-            raise TooSlow(f"the stylesheet {Path(path).name} took longer than {LONGEST:g} s for an item several times")
+            raise TooSlow(
+                f"the stylesheet {Path(path).name} repeatedly exceeded the limit of {LONGEST:g} s for an item"
+            )
         try:
             (made,) = _pool.ask(path, "apply", [item])
         except TooSlow:

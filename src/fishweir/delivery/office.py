@@ -207,7 +207,7 @@ class Office:
             if isinstance(error, HomeError) and not isinstance(error, CannotWrite):
                 self._damage = error
             else:
-                logger.exception("delivery goes on after an error")
+                logger.exception("delivery continues after an error")
             self._stopped.wait(0.5)
             return None
 

@@ -78,28 +78,28 @@ def _option(words: list[str], found: Options) -> tuple[list[str], Options]:
             return words[2:], Options(words[1], found.per_hour, found.quiet)
         case ["at", "most", count, "per", "hour", *_]:
             if not count.isdecimal() or int(count) < 1:
-                raise BadArgument(words[2], f"'{words[2]}' is no number of deliveries per hour")
+                raise BadArgument(words[2], f"'{words[2]}' is not a number of deliveries per hour")
             return words[5:], Options(found.secret, int(count), found.quiet)
         case ["quiet", _, *_]:
             quiet, used = _quiet(words)
             return words[used:], Options(found.secret, found.per_hour, quiet)
     expected = "expected 'secret NAME', 'at most N per hour' or 'quiet 22:00-07:00 [Europe/Paris]'"
-    raise BadArgument(words[0], f"'{words[0]}' is not understood here: {expected}")
+    raise BadArgument(words[0], f"'{words[0]}' is not allowed here: {expected}")
 
 
 def _quiet(words: list[str]) -> tuple[Quiet, int]:
     hours = _HOURS.fullmatch(words[1])
     numbers = [int(part) for part in hours.groups()] if hours else []
     if not numbers or max(numbers[0], numbers[2]) > 23 or max(numbers[1], numbers[3]) > 59:
-        raise BadArgument(words[1], f"'{words[1]}' are no hours of the day: write quiet 22:00-07:00")
+        raise BadArgument(words[1], f"'{words[1]}' is not a range of hours: write quiet 22:00-07:00")
     begin, end = numbers[0] * 60 + numbers[1], numbers[2] * 60 + numbers[3]
     if begin == end:
-        raise BadArgument(words[1], "quiet hours that begin when they end would never let anything through")
+        raise BadArgument(words[1], "quiet hours that start and end at the same time would block every delivery")
     zone = words[2] if len(words) > 2 and "/" in words[2] else "UTC"
     try:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
-        raise BadArgument(zone, f"'{zone}' is no time zone") from None
+        raise BadArgument(zone, f"'{zone}' is not a time zone") from None
     return Quiet(begin, end, zone), 2 if zone == "UTC" else 3
 
 
@@ -110,7 +110,9 @@ def secret(name: str) -> str:
         return os.environ[variable]
     if f"{variable}_FILE" in os.environ:
         return Path(os.environ[f"{variable}_FILE"]).read_text(encoding="utf-8").strip()
-    raise LookupError(f"there is no secret {name}: set {variable}, or {variable}_FILE to the file that holds it")
+    raise LookupError(
+        f"there is no secret {name}: set {variable}, or set {variable}_FILE to the path of a file that contains it"
+    )
 
 
 def with_secrets(text: str) -> str:

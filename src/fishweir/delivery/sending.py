@@ -102,7 +102,7 @@ class Attempt:
         try:
             self.opened.rewind(self.position)
         except Exception as error:
-            logger.warning("what was delivered in part could not be taken back: %s", error)
+            logger.warning("a partial delivery could not be rolled back: %s", error)
             return self.position
         return None
 
@@ -121,7 +121,7 @@ def _applied(path: str, results: list[Result]) -> list[Result]:
     for result, made in zip(results, outputs, strict=True):
         if isinstance(made, BadItem):
             shown = ", ".join(result.documents)
-            logger.warning("a result of %s on %s is not delivered: %s", result.query, shown, made)
+            logger.warning("a result of %s for %s was not delivered: %s", result.query, shown, made)
         else:
             found.append(replace(result, output=made))
     return found

@@ -65,7 +65,7 @@ class Stylesheet:
         except (etree.XSLTApplyError, etree.XSLTError, BadDocument, ValueError) as error:
             raise BadItem(f"the stylesheet {self.path.name} fails: {_reason(error)}") from error
         if root is None:
-            raise BadItem(f"the stylesheet {self.path.name} makes no element of it")
+            raise BadItem(f"the stylesheet {self.path.name} does not produce an element")
         made: bytes = etree.tostring(root, encoding="utf-8", with_tail=False)
         return made
 

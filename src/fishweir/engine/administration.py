@@ -30,7 +30,7 @@ def schedule_of(defaults: str) -> Callable[[float], Schedule]:
 
     clauses = parse_clauses(defaults, "defaults")
     if clauses.actions:
-        raise QueryError("defaults may only be times: start, every, expire")
+        raise QueryError("defaults can only contain start, every and expire")
     return clauses.schedule
 
 
@@ -118,7 +118,7 @@ class Administration(ABC):
         with self.catalog.change() as change:
             if isinstance(what, int):
                 if self._subscription(what).paused:
-                    raise QueryError(f"the subscription {what} is paused already")
+                    raise QueryError(f"the subscription {what} is already paused")
                 change.subscribers.pause(what)
             else:
                 pause(change, what)

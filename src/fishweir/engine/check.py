@@ -53,7 +53,7 @@ Step = tuple[Path, Callable[[], object], str]
 """A file, what verifies it, and how it would be rebuilt."""
 
 REPAIR = "`fishweir repair` rebuilds it"
-ANEW = "the next run makes it anew; `fishweir repair` sets it aside"
+ANEW = "the next run rebuilds it; `fishweir repair` sets it aside"
 
 
 def check(home: Path | str, on_progress: OnProgress | None = None) -> Report:
@@ -231,7 +231,7 @@ def _arrays(path: Path) -> None:
     from fishweir.evaluate.arrays import PREFIX, arrays_seal, read_arrays
 
     if arrays_seal(path) != seal_of(path, PREFIX):
-        raise HomeError(f"{path} is damaged (its checksum is another): restore it from a backup")
+        raise HomeError(f"{path} is damaged (checksum mismatch): restore it from a backup")
     read_arrays(path)  # the length of its header is before what the checksum covers
 
 

@@ -47,7 +47,7 @@ def check_noted(catalog: Catalog, noted: CatalogNote) -> None:
         behind = f"change {now:,} of {noted.version:,}, run {runs:,} of {noted.generation:,}"
         raise HomeError(
             f"the catalog {catalog.place} is older than its home ({behind}): {RESTORE}. If there is none, `fishweir "
-            "repair --accept-older-catalog` goes on without what was registered and delivered since"
+            "repair --accept-older-catalog` continues without the changes and deliveries made since then"
         )
 
 

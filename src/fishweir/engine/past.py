@@ -224,7 +224,7 @@ class PastRuns:
         assert self._batches is not None, "it is called for micro-batches"
         job = self._batches.event_time
         time = SideTime(self.home, self.table, job.began, job.idle_after)
-        logger.info("%d queries start in the past: evaluating what arrived since then", len(queries))
+        logger.info("%d queries start in the past: evaluating documents that have arrived since then", len(queries))
         return SideRun(
             self.home, self.table.sets, id, folder, tuple(queries), version, begin, live, shown, follows, reports, time
         )

@@ -376,7 +376,7 @@ class Registration:
         if not is_url(name):
             return False
         if (shown := without_credentials(name)) != name:
-            reason = f"the URL {shown} has a password, and would be the name of the feed"
+            reason = f"the URL {shown} contains a password and would become the name of the feed"
             raise FeedError(f"{reason}; write: register feed URL as NAME", name)
         stream = StreamDefinition(name, path=name, format="feed")
         self._add_stream(CreateStream(stream, text=f"register feed '{name}' as '{name}'"))

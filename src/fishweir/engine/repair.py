@@ -85,7 +85,7 @@ def _identity(home: Home) -> Iterator[str]:
     if about.exists():
         yield _aside(home, about)
     write_json(about, {"format": FORMAT, "id": id})
-    yield f"{about} is written anew from the catalog"
+    yield f"{about} was rebuilt from the catalog"
 
 
 def _streams(home: Home) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _streams(home: Home) -> Iterator[str]:
             yield _aside(home, path)
         if not path.exists():
             home.add_stream(id, stream)
-            yield f"{path} is written anew from the catalog"
+            yield f"{path} was rebuilt from the catalog"
     catalog.close()
 
 
@@ -132,20 +132,20 @@ def _lists(home: Home) -> Iterator[str]:
             if (folder / LIST).exists():
                 yield _aside(home, folder / LIST)
             write_list(folder, listed | found)
-            yield f"{folder / LIST} is written anew from the segments"
+            yield f"{folder / LIST} was rebuilt from the segments"
 
 
 def _counters(home: Home) -> Iterator[str]:
     for path in rebuilt_by_the_job(home):
         if path.exists() and not _is_whole(path):
-            yield f"{_aside(home, path)}; the next run makes it anew"
+            yield f"{_aside(home, path)}; the next run rebuilds it"
 
 
 def _plan(home: Home) -> Iterator[str]:
     """Without its list the planner makes the plan anew from the catalog; old segments stay for old results."""
     path = home.plan / "current.json"
     if path.exists() and not _is_whole(path):
-        yield f"{_aside(home, path)}; the next run makes the plan anew from the catalog"
+        yield f"{_aside(home, path)}; the next run rebuilds the plan from the catalog"
 
 
 def _newest(home: Home) -> Iterator[str]:
@@ -164,7 +164,7 @@ def _newest(home: Home) -> Iterator[str]:
     before = chain[kept - 1] if kept else None
     gone = [s["name"] for s in (before.states if before else []) if not (home.state / s["name"]).exists()]
     if gone:
-        yield f"{names[-1]} stays: {home.state / gone[0]}, which the commit before it needs, is gone"
+        yield f"{names[-1]} stays: {home.state / gone[0]}, which the previous commit needs, is missing"
         return
     for path in names[kept:]:
         yield f"{_aside(home, path)}; the next run evaluates its documents again"

@@ -22,7 +22,9 @@ def change_actions(registration: Registration, name: str, clauses: str) -> None:
     change, given = registration.change, parse_clauses(clauses, f"query {name}")
     shape = _standing(registration, name)
     if given.start is not None:
-        raise QueryError(f"query {name}: when it starts cannot be changed; replace it, or drop it and create it again")
+        raise QueryError(
+            f"query {name}: the start cannot be changed; replace the query, or drop it and create it again"
+        )
     schedule = registration.scheduled(given.schedule(change.subscribers.now))
     statement = CreateQuery(shape, (), name, given.actions, schedule, clauses)
     actions = tuple(registration.resolved(statement, action) for action in given.actions)
@@ -50,7 +52,7 @@ def replace_query(registration: Registration, statements: Sequence[Statement]) -
 def replace_subscription(registration: Registration, id: int, statements: Sequence[Statement]) -> str:
     """Another subscription in place of one; what the old one still has is delivered at once."""
     if len(statements) != 1 or not isinstance(statements[0], Subscribe):
-        raise QueryError(f"subscription {id} can be replaced by one statement 'subscribe to ...' only")
+        raise QueryError(f"subscription {id} can only be replaced by a single 'subscribe to ...' statement")
     change = registration.change
     change.subscribers.expire(subscriptions.c.id == id, change.take(1), change.subscribers.now)
     change.connection.execute(sa.update(subscriptions).where(subscriptions.c.id == id).values(paused=False))

@@ -233,7 +233,7 @@ class StreamLog:
         with writing(aside):
             self._path(first).rename(aside)
         shown = f"{self._path(first)} was not written completely when the machine stopped"
-        logger.warning("%s: it is set aside as %s, and the log goes on behind entry %d", shown, aside.name, first - 1)
+        logger.warning("%s: it is set aside as %s, and the log continues after entry %d", shown, aside.name, first - 1)
 
     def _list(self, first: int, rows: int, seal: str) -> None:
         with (self.folder / LIST).open("ab", buffering=0) as file:
@@ -252,7 +252,7 @@ class StreamLog:
         for line in text.decode(errors="replace").splitlines():
             parsed = parse_listed(line)
             if parsed is None:
-                logger.warning("%s has a damaged line; `fishweir repair` writes the list anew", path)
+                logger.warning("%s has a damaged line; `fishweir repair` rebuilds the list", path)
             else:
                 self._listed[parsed[0]] = parsed[1:]
 

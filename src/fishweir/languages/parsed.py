@@ -63,7 +63,7 @@ def to_statement(query: AnyParsed, name: str | None, text: str, line: int, now: 
     schedule = query.clauses.schedule(now)
     own = query.clauses.publish
     if own is not None and name not in (None, own):
-        raise Rejected(f"the query is named {name} and published as {own}: it has one name", 0)
+        raise Rejected(f"the query is named {name} and published as {own}: it can have only one name", 0)
     name = name or own
     return CreateQuery(
         query.shape,

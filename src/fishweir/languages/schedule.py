@@ -168,7 +168,7 @@ def _path(key: Token) -> tuple[Step, ...]:
     """`link`, `author/name`, `author.name` or `enclosure/@url`."""
     *inner, last = re.split(r"[/.]", key)
     if any(name.startswith("@") for name in inner):
-        raise Rejected(f"'{key}' goes on behind an attribute: write title, author/name or enclosure/@url", _start(key))
+        raise Rejected(f"'{key}' continues after an attribute: write title, author/name or enclosure/@url", _start(key))
     steps = [Step(name.rpartition(":")[2]) for name in inner]
     is_attribute = last.startswith("@")
     return (*steps, Step(last.lstrip("@").rpartition(":")[2], "attribute" if is_attribute else "child"))

@@ -48,11 +48,11 @@ def parse_interval(text: str) -> float:
     """Seconds of `5`, `5 minutes`, `minute` or `hourly`; BadTime where it is none or negative."""
     match = _AMOUNT.fullmatch(text)
     if match is None or not (match[1] or match[2]):
-        raise BadTime(f"'{text}' is no interval: write a number and a unit, such as 10 minutes")
+        raise BadTime(f"'{text}' is not an interval: write a number and a unit, such as 10 minutes")
     number, unit = float(match[1] or 1), (match[2] or "s").lower()
     if unit not in UNITS:
         choices = "ms, seconds, minutes, hours, days, weeks, months or years"
-        raise BadTime(f"'{match[2]}' is no unit of time: write {choices}")
+        raise BadTime(f"'{match[2]}' is not a unit of time: write {choices}")
     if number < 0:
         raise BadTime(f"the interval '{text}' is negative")
     if not math.isfinite(number * UNITS[unit]):
@@ -79,4 +79,4 @@ def parse_time(text: str) -> Moment:
     if match and match[1] and match[2]:
         return Moment(parse_interval(text), from_now=True)
     choices = "2026-05-01T12:00, seconds since 1970, 3 months (from now) or now"
-    raise BadTime(f"'{text}' is no time: write {choices}")
+    raise BadTime(f"'{text}' is not a time: write {choices}")

@@ -310,7 +310,7 @@ class MicroBatches:
         if size > self.state_limit and not self._warned:
             self._warned = True
             most = f"{self.state_limit / 2**20:,.0f} MiB"
-            logger.warning("joins keep more than the limit of %s: windows and declared lateness need it", most)
+            logger.warning("the join state exceeds the limit of %s: windows and declared lateness require it", most)
         for one in needed.values():
             self.event_time.drop_by(one.used)
         whole = states.bytes > max(self.state_limit, WORTH_REWRITING * size)

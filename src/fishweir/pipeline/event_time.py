@@ -85,7 +85,7 @@ class EventTime:
             if lateness.missed and id not in self._warned:
                 self._warned.add(id)
                 name = open_log(self.home.streams, id).stream.name
-                logger.warning("stream %s: items come later than allowed; joins may miss results with them", name)
+                logger.warning("stream %s: items arrive later than allowed; joins may miss results with them", name)
 
     def watermarks(
         self,

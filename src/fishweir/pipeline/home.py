@@ -37,7 +37,7 @@ checksums."""
 UPGRADED = (1,)
 """Formats that are upgraded when a home is opened."""
 OLDER = (
-    "either somebody deleted it (`fishweir repair` writes it anew), or the home was written before homes had a format: "
+    "either it was deleted (`fishweir repair` rebuilds it), or the home was written before homes had a format: "
     "open it with the version that wrote it, or run its script on a new home"
 )
 OTHER = "open it with the version that wrote it, or run its script on a new home"

@@ -173,12 +173,12 @@ class Shedder:
 
     def _tell(self, found: Mapping[int, StreamShed], waiting: int) -> None:
         if not self.overload.shedding:
-            logger.warning("shedding ends: %d entries wait", waiting)
+            logger.warning("shedding ends: %d entries are waiting", waiting)
         elif found:
             names = ", ".join(f"{one} of {open_log(self.home.streams, id).stream.name}" for id, one in found.items())
-            logger.warning("shedding begins: %d entries wait, leaving out %s", waiting, names)
+            logger.warning("shedding starts: %d entries are waiting, leaving out %s", waiting, names)
         else:
-            logger.warning("overload: %d entries wait, and no stream may be shed", waiting)
+            logger.warning("overload: %d entries are waiting, and no stream allows shedding", waiting)
 
 
 def levels_in(log: StreamLog, after: int, upto: int, shed: StreamShed | None) -> dict[int, frozenset[int]]:

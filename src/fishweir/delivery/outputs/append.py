@@ -25,7 +25,7 @@ class FileTarget:
         if "://" in path:
             raise BadArgument(path, f"'{path}' is a URL, not the path of a file")
         if not path.strip() or path.endswith(("/", os.sep)) or "\0" in path:
-            raise BadArgument(path, f"'{path}' is no path of a file")
+            raise BadArgument(path, f"'{path}' is not a file path")
 
     @staticmethod
     def resolved(arguments: Sequence[str], base: Path) -> tuple[str, ...]:
@@ -67,9 +67,9 @@ def _check_folder(above: str, written: str) -> None:
     while not os.path.exists(above) and above != os.path.dirname(above):
         above = os.path.dirname(above)
     if not os.path.isdir(above):
-        raise BadArgument(written, f"'{written}' cannot be written: {above} is no folder")
+        raise BadArgument(written, f"'{written}' cannot be written: {above} is not a folder")
     if not os.access(above, os.W_OK | os.X_OK):
-        raise BadArgument(written, f"'{written}' cannot be written: there is no right to write to {above}")
+        raise BadArgument(written, f"'{written}' cannot be written: no permission to write to {above}")
 
 
 class Append(FileTarget):

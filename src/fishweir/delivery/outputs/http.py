@@ -114,16 +114,16 @@ def check_url(url: str) -> None:
         parts = urlsplit(shown)
         port_is_good = parts.port is None or 0 < parts.port < 65536
     except ValueError:
-        raise BadArgument(url, f"'{url}' is no URL of a web server") from None
+        raise BadArgument(url, f"'{url}' is not an HTTP URL") from None
     if (
         parts.scheme.lower() not in ("http", "https")
         or not parts.hostname
         or not port_is_good
         or re.search(r"\s", shown)
     ):
-        raise BadArgument(url, f"'{url}' is no URL of a web server")
+        raise BadArgument(url, f"'{url}' is not an HTTP URL")
     if parts.password is not None and "{secret" not in url:
-        raise BadArgument(url, "the URL has a password; write {secret NAME} in its place")
+        raise BadArgument(url, "the URL contains a password; use {secret NAME} instead")
 
 
 def host_of(url: str) -> str:

@@ -43,7 +43,7 @@ class Mail(Forward):
     def check(arguments: Sequence[str]) -> None:
         address = arguments[0].removeprefix("mailto:")
         if not _ADDRESS.fullmatch(address) or address.startswith(".") or ".." in address:
-            raise BadArgument(arguments[0], f"'{arguments[0]}' is no mail address")
+            raise BadArgument(arguments[0], f"'{arguments[0]}' is not a mail address")
 
     @staticmethod
     def place(arguments: Sequence[str]) -> tuple[str, str]:
@@ -68,7 +68,7 @@ class Server:
         url = os.environ.get("FISHWEIR_SMTP", "")
         parts = urlsplit(url)
         if parts.scheme not in ("smtp", "smtps") or not parts.hostname:
-            shown = "is not set" if not url else "is no address of a mail server"
+            shown = "is not set" if not url else "is not the address of a mail server"
             raise NotDelivered(f"FISHWEIR_SMTP {shown}: write smtp[s]://[user:password@]host:port")
         self.secure, self.host = parts.scheme == "smtps", parts.hostname
         self.port = parts.port or (465 if self.secure else 25)
@@ -102,7 +102,7 @@ class Server:
                 encrypted = True
             if self.user:
                 if not encrypted and self.host not in LOCAL:
-                    raise smtplib.SMTPException("the server offers no encryption: the password is not sent")
+                    raise smtplib.SMTPException("the server does not support encryption, so the password was not sent")
                 connection.login(self.user, self.password)
         except BaseException:
             connection.close()

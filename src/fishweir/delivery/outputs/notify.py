@@ -30,7 +30,7 @@ class Notify(Forward):
         if "{secret" in arguments[0]:
             return  # what the URL will be is not known here
         if apprise.Apprise.instantiate(arguments[0], suppress_exceptions=True) is None:
-            raise BadArgument(arguments[0], f"'{without_secrets(arguments[0])}' is no URL that Apprise knows")
+            raise BadArgument(arguments[0], f"'{without_secrets(arguments[0])}' is not a URL that Apprise supports")
 
     @staticmethod
     def place(arguments: Sequence[str]) -> tuple[str, str]:
@@ -42,9 +42,9 @@ class Notify(Forward):
 
         service = apprise.Apprise.instantiate(self.url, suppress_exceptions=True)
         if service is None:
-            raise NotDelivered("the URL is none that Apprise knows", never=True)
+            raise NotDelivered("Apprise does not support this URL", never=True)
         entries = [entry_of(result, results.media) for result in results[:MOST]]
         lines = [f"{entry.title} {entry.link or ''}".strip() for entry in entries]
         lines += [f"and {len(results) - MOST:,} more"] if len(results) > MOST else []
         if not service.notify(body="\n".join(lines), title=", ".join(results.feeds)):
-            raise NotDelivered("the service did not take it")
+            raise NotDelivered("the service rejected the notification")

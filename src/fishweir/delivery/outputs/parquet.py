@@ -24,7 +24,7 @@ class Parquet(Forward):
     @staticmethod
     def check(arguments: Sequence[str]) -> None:
         if "://" in arguments[0] or not arguments[0].strip() or "\0" in arguments[0]:
-            raise BadArgument(arguments[0], f"'{arguments[0]}' is no path of a folder")
+            raise BadArgument(arguments[0], f"'{arguments[0]}' is not a folder path")
 
     @staticmethod
     def resolved(arguments: Sequence[str], base: Path) -> tuple[str, ...]:

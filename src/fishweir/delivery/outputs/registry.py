@@ -107,7 +107,7 @@ class Outputs:
         if not self.guard.on or name in self._own or not arguments:
             return
         if name == "call":
-            raise BadArgument(name, "the guard is on: functions are not called")
+            raise BadArgument(name, "the guard is on: functions cannot be called")
         place = f"http://{host.rpartition(':')[2]}" if name == "notify" else arguments[0]
         try:
             if name not in ("mail", "mailto"):

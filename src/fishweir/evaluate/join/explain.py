@@ -45,8 +45,8 @@ def _results(template: JoinTemplate) -> str:
 
 HOW = {
     "edge-sets": "by the set of equal values of a pair, looked up once per set",
-    "shapes": "by a hash join of its shape, over all its equalities at once",
-    "rows": "row by row: constants, comparisons or columns beside the equalities",
+    "shapes": "by a hash join of its shape, over all its equalities together",
+    "rows": "row by row: constants, comparisons or columns in addition to the equalities",
     "mjoin": "side by side from each new document: equal values first, else what leaves fewest",
 }
 
@@ -111,7 +111,7 @@ def _by_shape(placed: Placed, table: JoinTable, statistics: Statistics) -> str:
     )
     cost = shape_costs(shared, statistics)
     why = f"{cost.by_shape:,.0f} per shape, {cost.by_sets:,.0f} per set" if cost else "not counted"
-    return f"    chosen    all edges are looked up at once (steps a document, by statistics: {why})"
+    return f"    chosen    all edges are looked up together (steps per document, by statistics: {why})"
 
 
 def _anchor(table: JoinTable, statistics: Statistics) -> str:

@@ -170,7 +170,7 @@ class Planner:
             ids = tuple(piece.id for piece in done.work.pieces)
             self._failed[ids] = self._failed.get(ids, 0) + 1
             self._looked_at |= {(ids[0], place): 0 for place in done.work.replanned}
-            logger.error("segments %s could not be written anew: %s", ", ".join(ids), done.failed)
+            logger.error("segments %s could not be rewritten: %s", ", ".join(ids), done.failed)
             return
         if done.made.piece != done.work.pieces[0]:
             self._replace(done.work.pieces, done.made.piece)

@@ -40,12 +40,12 @@ def _inflated(body: bytes, window: int, limit: int) -> bytes:
             stream = zlib.decompressobj(window)
             found += stream.decompress(body, limit + 1 - len(found))
             if len(found) > limit:
-                raise TooLarge(f"it has more than {limit:,} bytes")
+                raise TooLarge(f"it is larger than {limit:,} bytes")
             if not stream.eof:
-                raise ValueError("it is compressed and cut off")
+                raise ValueError("the compressed data is truncated")
             body = stream.unused_data
     except zlib.error as error:
-        raise ValueError(f"it is compressed and broken: {error}") from None
+        raise ValueError(f"the compressed data is invalid: {error}") from None
     return bytes(found)
 
 
@@ -57,10 +57,10 @@ def _unbrotlied(body: bytes, limit: int) -> bytes:
         while len(found) <= limit and not stream.is_finished():
             more = stream.process(b"", output_buffer_limit=limit + 1)
             if not more:
-                raise ValueError("it is compressed and cut off")
+                raise ValueError("the compressed data is truncated")
             found += more
     except brotli.error as error:
-        raise ValueError(f"it is compressed and broken: {error}") from None
+        raise ValueError(f"the compressed data is invalid: {error}") from None
     if len(found) > limit:
-        raise TooLarge(f"it has more than {limit:,} bytes")
+        raise TooLarge(f"it is larger than {limit:,} bytes")
     return bytes(found)

@@ -92,7 +92,7 @@ def _read(path: str, version: dict[str, str]) -> Response:
             return Response(None, version)
         body = file.read(LARGEST + 1)
     if len(body) > LARGEST:
-        raise FetchError(f"it has more than {LARGEST:,} bytes")
+        raise FetchError(f"it is larger than {LARGEST:,} bytes")
     try:
         return Response(decoded(body, "", LARGEST), now, path)
     except ValueError as error:
@@ -148,13 +148,13 @@ async def _response(response: httpx.Response, version: dict[str, str]) -> Respon
     if status == 304:
         return Response(None, version, url)
     if not response.is_success:
-        reason = f"the server answers {status} {response.reason_phrase}".rstrip()
+        reason = f"the server answered {status} {response.reason_phrase}".rstrip()
         raise FetchError(reason, _wait(response.headers), status)
     body = bytearray()
     async for part in response.aiter_raw():
         body += part
         if len(body) > LARGEST:
-            raise FetchError(f"it has more than {LARGEST:,} bytes")
+            raise FetchError(f"it is larger than {LARGEST:,} bytes")
     try:
         content = decoded(bytes(body), response.headers.get("content-encoding", ""), LARGEST)
     except ValueError as error:

@@ -155,7 +155,7 @@ class FetchedSource:
         self._plan_next(items, new, now)
         before = self.known
         if fetched.address != before.address and fetched.address is not None:
-            logger.warning("%s %s is read at %s from now on", self.what, self.stream.name, fetched.address)
+            logger.warning("%s %s has moved permanently to %s", self.what, self.stream.name, fetched.address)
         self.known = replace(
             before,
             version=fetched.version,
@@ -203,13 +203,13 @@ class FetchedSource:
         self._due = now + max(min(every * 2.0 ** (self._failures - 1), LONGEST), min(wait, LONGEST))
         trouble = self._in_words(reason)
         if trouble != self.trouble:
-            logger.warning("%s; it is tried again", trouble)
+            logger.warning("%s; it will be retried", trouble)
         self.trouble = trouble
 
     def _gone(self, reason: str) -> None:
-        """It stays gone over restarts; to fetch it again, drop it and register it anew."""
+        """It stays gone over restarts; to fetch it again, drop it and register it again."""
         self._due = float("inf")
-        self.known = replace(self.known, gone=f"{reason}: it is gone for good and is not fetched any more")
+        self.known = replace(self.known, gone=f"{reason}: it will not be fetched again")
         self.log.replace_cursor(self._cursor())
         self.trouble = self._in_words(str(self.known.gone))
         self.refresh.forget(self.stream.name)

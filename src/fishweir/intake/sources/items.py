@@ -125,7 +125,7 @@ def _from_xml(body: bytes, url: str, content_type: str) -> tuple[list[Item], dic
         raise NoFeed("it is not a feed" if harmless else f"it is not a feed: {reason}")
     written: list[Any] = written_entries(body, parsed.get("encoding"))
     if written and not parsed.entries:
-        raise NoFeed(f"it is not a feed: its {len(written)} entries are in a namespace of no feed format")
+        raise NoFeed(f"it is not a feed: its {len(written)} entries are in a namespace that no feed format uses")
     if len(written) != len(parsed.entries):  # broken beyond comparison
         written = [None] * len(parsed.entries)
     channel = dict(parsed.get("feed", {}))

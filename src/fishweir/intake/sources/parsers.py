@@ -78,16 +78,16 @@ async def parse(body: bytes, url: str, content_type: str) -> Feed:
         try:
             parser = _taken() or await Parser.start()
         except OSError as error:
-            raise FetchError(f"no process to parse it can be started: {error.strerror or error}") from None
+            raise FetchError(f"the parser process cannot be started: {error.strerror or error}") from None
         try:
             async with asyncio.timeout(LONGEST):
                 found = await parser.ask(body, url, content_type)
         except TimeoutError:
             await parser.end()
-            raise FetchError(f"it takes more than {LONGEST:g} s to parse") from None
+            raise FetchError(f"parsing takes longer than {LONGEST:g} s") from None
         except (OSError, EOFError):
             await parser.end()
-            raise FetchError("the process that parses it has ended") from None
+            raise FetchError("the parser process has crashed") from None
         except BaseException:
             await parser.end()
             raise

@@ -72,14 +72,14 @@ def _seconds(stream: StreamDefinition, value: Any) -> float | None:
     seconds = to_timestamp(text)
     if seconds is None:
         raise QueryError(
-            f"stream {stream.name}: the timestamp {shown(value)} is no number of seconds, ISO 8601 or RFC 822"
+            f"stream {stream.name}: {shown(value)} is not a timestamp: expected seconds, ISO 8601 or RFC 822"
         )
     return seconds
 
 
 def _texts(stream: StreamDefinition, items: Any, given: dict[str, Any], now: float) -> pa.RecordBatch:
     if wrong := _unlike(items, (str, bytes, Mapping)):
-        raise QueryError(f"stream {stream.name} takes XML as str or bytes, and objects as dicts, not {wrong}")
+        raise QueryError(f"stream {stream.name} accepts XML as str or bytes, and objects as dicts, not {wrong}")
     problems: list[str | None] = [None] * len(items)
     bodies: list[bytes] = []
     for row, item in enumerate(items):
@@ -95,7 +95,7 @@ def _texts(stream: StreamDefinition, items: Any, given: dict[str, Any], now: flo
             problems[row] = f"the text is not Unicode: {error.reason} at position {error.start}"
             bodies.append(item.encode("utf-8", "backslashreplace"))
         except ValueError as error:
-            problems[row] = f"the object is no document: {error}"
+            problems[row] = f"the object cannot be converted to a document: {error}"
             bodies.append(_json(item))
     return log_batch(stream, len(items), now, {"body": bodies, "problem": problems, **given})
 
@@ -161,7 +161,7 @@ def _column(items: Sequence[Any], name: str) -> list[Any]:
 
 def _from_dicts(stream: StreamDefinition, items: Sequence[Any]) -> tuple[list[pa.Array], Bad]:
     if wrong := _unlike(items, (Mapping,)):
-        raise QueryError(f"stream {stream.name} takes tuples as dicts, not {wrong}")
+        raise QueryError(f"stream {stream.name} accepts tuples as dicts, not {wrong}")
     arrays, bad = side_by_side([(name, convert_list(_column(items, name), kind)) for name, kind in stream.columns])
     declared = {name for name, _ in stream.columns}
     if set().union(*items) - declared:

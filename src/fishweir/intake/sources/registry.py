@@ -150,7 +150,9 @@ def _check_definition(stream: StreamDefinition) -> None:
         return
     if stream.format is not None and stream.format not in (*FILES, "kafka"):
         known = ", ".join((*FILES, "feed", *_ADDED))
-        raise SourceError(f"{start} unknown format {stream.format}: known are {known}; others must be registered first")
+        raise SourceError(
+            f"{start} unknown format {stream.format}: expected {known}; other formats must be registered first"
+        )
     if is_url(stream.path or "") and stream.is_tuples:
         raise SourceError(f"{start} only XML and feeds are read from the web")
     if ("://" in (stream.path or "") and not is_url(stream.path or "")) or stream.format == "kafka":
@@ -158,7 +160,7 @@ def _check_definition(stream: StreamDefinition) -> None:
     if stream.format == "json" and stream.rows is None and stream.split is None:
         return
     if stream.format is not None and stream.is_tuples != (stream.format != "xml"):
-        what = "columns, which XML has not" if stream.is_tuples else "no columns"
+        what = "columns, which XML does not have" if stream.is_tuples else "no columns"
         raise SourceError(f"{start} format {stream.format}, but the stream declares {what}")
     _check_paths(stream, start)
 
@@ -170,7 +172,7 @@ def _check_paths(stream: StreamDefinition, start: str) -> None:
         if text is not None and parse_path(text).steps[-1].axis == "attribute":
             raise SourceError(f"{start} {what} {text} must lead to elements")
     if (stream.rows is None) != (stream.key is None):
-        raise SourceError(f"{start} rows and key belong together")
+        raise SourceError(f"{start} rows and key must be used together")
     if stream.rows is not None and is_glob(stream.path or ""):
         raise SourceError(f"{start} rows ... key ... needs one file, not a glob")
     if stream.key is not None:

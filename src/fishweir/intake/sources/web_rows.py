@@ -77,7 +77,7 @@ class WebRows(ChangingSource):
         self._address = None
         again = min(min(self.every, SOON) * 2.0 ** (self._failures - 1), LONGEST)
         self._due = float("inf") if error.status == GONE else now + max(again, min(error.wait, LONGEST))
-        then = "it is gone for good and is not fetched any more" if error.status == GONE else "it is tried again"
+        then = "it will not be fetched again" if error.status == GONE else "it will be retried"
         trouble = f"stream {self.stream.name}: {self.shown}: {error}"
         if trouble != self.trouble:
             logger.warning("%s; %s", trouble, then)

@@ -216,7 +216,7 @@ def _window(window: WindowSyntax) -> FeedWindow:
     if unit is not None and unit.lower() in ("item", "items"):
         items = 1.0 if amount is None else float(amount)
         if items < 1 or not items.is_integer():
-            raise Rejected(f"a window holds whole items, at least one, not {amount}", start_of(window.first))
+            raise Rejected(f"a window contains at least one whole item, not {amount}", start_of(window.first))
         return FeedWindow(None, int(items))
     try:
         seconds = parse_interval(" ".join(str(word) for word in (amount, unit) if word is not None))
@@ -239,7 +239,7 @@ def _condition(token: Token, share: Token | None) -> Condition:
     condition = condition_written(token)
     assert condition is not None, "the grammar knows the registry's keywords only"
     if share is not None and condition.share is None:
-        raise Rejected(f"'{token}' takes no share of words: expected quoted text", start_of(share))
+        raise Rejected(f"'{token}' does not take a share of words: expected quoted text", start_of(share))
     return condition
 
 

@@ -101,18 +101,18 @@ READERS: dict[Kind, Callable[[str], Constant | None]] = {
 }  # fmt: skip
 REFUSALS: dict[Kind, str] = {
     "quoted": "expected quoted text, found {}",
-    "number": "{} is no number, or too large a one",
-    "time": "{} is no date: write it as 2026-05-01 or 2026-05-01T12:00Z",
+    "number": "{} is not a number, or it is too large",
+    "time": "{} is not a date: write it as 2026-05-01 or 2026-05-01T12:00Z",
     "untimed": "expected quoted text, found {}",
-    "words": "{} has no word to look for",
-    "link": "{} is no URL and no host",
-    "share": "{} is no share of words: expected a number above 0, at most 1",
+    "words": "{} does not contain a word",
+    "link": "{} is neither a URL nor a host",
+    "share": "{} is not a share of words: expected a number above 0, at most 1",
     "string": "expected quoted text, found {}",
-    "date": "{} is no date: write it as '2026-05-01' or '2026-05-01T12:00Z'",
+    "date": "{} is not a date: write it as '2026-05-01' or '2026-05-01T12:00Z'",
     "keyword": "expected true or false, found {}",
-    "count": "'{}' is no number of rows: expected a whole number above 0",
-    "string words": "{} has no word to look for",
-    "string link": "{} is no URL and no host",
+    "count": "'{}' is not a number of rows: expected a whole number above 0",
+    "string words": "{} does not contain a word",
+    "string link": "{} is neither a URL nor a host",
 }
 KINDS: dict[ConstantKind, Kind] = {"text": "quoted", "words": "words", "link": "link"}
 """How the constant of a condition on texts is read from its literal."""

@@ -25,7 +25,7 @@ _TIMES = {exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.DATETIME, exp.DType.TIM
 _BOOLEANS = (TokenType.TRUE, TokenType.FALSE)
 _UNKNOWN: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.AggFunc,), AGGREGATES),
-    ((exp.Connector, exp.Not), "a condition stands where a column or a constant is expected"),
+    ((exp.Connector, exp.Not), "found a condition where a column or a constant is expected"),
     ((exp.Escape,), "'escape' is not supported by this version"),
     ((exp.NullSafeEQ, exp.NullSafeNEQ), "this comparison is not supported: expected = != < <= > or >="),
     ((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg), "arithmetic is not supported by this version"),
@@ -145,7 +145,7 @@ class Conditions:
 
     def _share(self, token: Token, condition: Condition) -> Slot:
         if condition.share is None:
-            raise Rejected(f"'{condition.written}' takes no share of words: expected quoted text", token.start)
+            raise Rejected(f"'{condition.written}' does not take a share of words: expected quoted text", token.start)
         return self._constants.slot(self._scope.query.at(token.start, token.end), token.start, "share")
 
     def _compare(self, left: Side, op: Operator, right: Side, positive: bool, at: exp.Expr) -> Formula:

@@ -190,7 +190,9 @@ def _check_url(stream: StreamDefinition, syntax: StreamSyntax) -> None:
 def _check_feed(stream: StreamDefinition, syntax: StreamSyntax) -> None:
     for clause in ("columns", "split", "rows"):
         if clause in syntax.at:
-            raise Rejected(f"a feed has items of a fixed form: '{clause}' cannot be used with it", syntax.at[clause])
+            raise Rejected(
+                f"the items of a feed have a fixed format: '{clause}' cannot be used with it", syntax.at[clause]
+            )
 
 
 def bad_place(place: str) -> str | None:
@@ -199,14 +201,14 @@ def bad_place(place: str) -> str | None:
         url = urlsplit(place)
         url.port  # noqa: B018 (it raises)
     except ValueError as error:
-        return f"'{place}' is no URL: {error}"
+        return f"'{place}' is not a URL: {error}"
     if "://" not in place or (url.scheme == "file" and url.netloc in ("", "localhost")):
         return None
     if url.scheme not in ("http", "https"):
         return f"'{place}' cannot be fetched: expected http, https or file"
     if any(character.isspace() for character in place):
-        return f"'{place}' is no URL: it has white space"
-    return None if url.hostname else f"'{place}' names no host"
+        return f"'{place}' is not a URL: it contains white space"
+    return None if url.hostname else f"'{place}' does not name a host"
 
 
 def _check_rows(stream: StreamDefinition, syntax: StreamSyntax) -> None:
@@ -224,7 +226,7 @@ def _check_rows(stream: StreamDefinition, syntax: StreamSyntax) -> None:
     if stream.path is None:
         raise Rejected("'rows' needs 'from': it watches a file that changes", syntax.at["rows"])
     if stream.split is not None:
-        raise Rejected("'split on' and 'rows' exclude each other: rows are split already", syntax.at["split"])
+        raise Rejected("'split on' and 'rows' cannot be combined: 'rows' already splits the file", syntax.at["split"])
 
 
 def _check_timestamp(stream: StreamDefinition, syntax: StreamSyntax) -> None:

@@ -248,7 +248,7 @@ def _operator(op: str) -> str:
 
 def _step(step: StepSyntax) -> Step:
     if step.step is None:
-        raise Rejected("text() stands at the end of a path that is returned or compared", step.at)
+        raise Rejected("text() is only allowed at the end of a path that is returned or compared", step.at)
     return step.step
 
 

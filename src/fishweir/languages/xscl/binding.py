@@ -148,7 +148,7 @@ class Binder:
         """Grows the pattern by a path; the node at its end."""
         for step in steps:
             if node.step.is_attribute:
-                raise Rejected("an attribute has nothing below it", at(step.name))
+                raise Rejected("an attribute has no children", at(step.name))
             below = Node(_step(step))
             node.children.append(below)
             node = below

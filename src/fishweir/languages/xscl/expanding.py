@@ -147,7 +147,7 @@ def _here(route: Route, step: StepSyntax) -> list[Route]:
     if found is None:
         return []
     if route.is_document and step.conditions:
-        raise Rejected("a document has no conditions of its own: put them on its element", _at(step.name))
+        raise Rejected("a document cannot have conditions: put them on its element", _at(step.name))
     if index == CONTEXT and step.variables:
         raise Rejected("a variable is bound to a step down: put it there", _at(step.variables[0]))
     return _with_all(found.bound(index, step.variables), index, step.conditions)

@@ -203,12 +203,10 @@ class JoinBinder(Binder):
         (operand,) = operands
         name = self._bound(operand.start)
         if name in self._texts and operand.steps:
-            raise Rejected("an attribute has nothing below it", at(operand.steps[0].name))
+            raise Rejected("an attribute has no children", at(operand.steps[0].name))
         node, self._side = self._nodes[name], self._sides[name]
         if operand.conditions:
-            raise Rejected(
-                "a variable inside not(...) has no predicate of its own: put it on the block", at(operand.start)
-            )
+            raise Rejected("a variable inside not(...) cannot have a predicate: put it on the block", at(operand.start))
         self._absence(node, negation)
         return None
 
@@ -231,7 +229,7 @@ class JoinBinder(Binder):
         """The variable at the end of an operand and the side that it is on."""
         name = self._bound(operand.start)
         if name in self._texts and operand.steps:
-            raise Rejected("an attribute has nothing below it", at(operand.steps[0].name))
+            raise Rejected("an attribute has no children", at(operand.steps[0].name))
         node, self._side = self._nodes[name], self._sides[name]
         for condition in operand.conditions:
             self._condition(node, condition)

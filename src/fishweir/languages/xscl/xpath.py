@@ -98,7 +98,7 @@ def to_step(test: NodeTest, deep: bool, marks: tuple[Token | ConditionSyntax | P
     return StepSyntax(name, deep, axis, kind, variables, conditions, position)
 
 
-ALONE = "expected a comparison: a position stands alone, in the first predicate of a step"
+ALONE = "expected a comparison: a position must be the only condition in the first predicate of a step"
 
 
 def compared(condition: Any, reason: str = ALONE) -> Any:

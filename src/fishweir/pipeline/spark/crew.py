@@ -38,7 +38,7 @@ LEAVING = 2.0
 
 
 class CrewLost(Exception):
-    """A task died, or the crew was sent home."""
+    """A task died, or the worker pool was shut down."""
 
 
 class Crew:
@@ -143,7 +143,7 @@ class _Shift:
             while not self._lines and not self._over:
                 self._changed.wait()
             if self._over:
-                raise CrewLost(str(self._failure or "the crew was sent home")) from self._failure
+                raise CrewLost(str(self._failure or "the worker pool was shut down")) from self._failure
             return [line for line in self._lines if line not in busy]
 
     def _hold(self, post: Post) -> None:

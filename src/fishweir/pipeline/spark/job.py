@@ -149,5 +149,5 @@ class SparkJob:
                     return False
                 if attempt == ATTEMPTS - 1:
                     raise
-                logger.warning("a task of the job died, starting others: %s", str(lost).partition("\n")[0])
+                logger.warning("a task of the job died, starting new tasks: %s", str(lost).partition("\n")[0])
         return False

@@ -73,7 +73,9 @@ class _Parser:
             if found is None:
                 at += len(self.text[at:]) - len(self.text[at:].lstrip())
                 quote = self.text[at] in "\"'"
-                raise self._error("this text has no closing quote" if quote else "no such sign in a path", at)
+                raise self._error(
+                    "this string has no closing quote" if quote else "this character is not allowed in a path", at
+                )
             kind = str(found.lastgroup)
             tokens.append(Token(kind, found[kind], found.start(kind)))
             at = found.end()
@@ -114,7 +116,7 @@ class _Parser:
             deep = self.tokens[self.next].text == "//"
             self.next += 1
             if steps and steps[-1].attribute:
-                raise self._error("an attribute has nothing below it", self.tokens[self.next - 1].at)
+                raise self._error("an attribute has no children", self.tokens[self.next - 1].at)
             steps = self._step(steps, deep)
         return steps
 
@@ -151,7 +153,7 @@ class _Parser:
             if not self._take("]"):
                 raise self._expected("']', 'and', 'or' or a comparison")
             if step.attribute and any(p.steps for p in patterns_in(predicate)):
-                raise self._error("an attribute has nothing below it", at)
+                raise self._error("an attribute has no children", at)
             found.append(predicate)
         return replace(step, predicate=conjunction(found)) if found else step
 
@@ -194,7 +196,7 @@ class _Parser:
 
     def _compare(self, pattern: Pattern, op: Operator, constant: Constant, at: int) -> Predicate:
         if isinstance(constant, str) and op not in ("=", "!="):
-            raise self._error("a text compares by '=' or '!=' only", self.tokens[at].at)
+            raise self._error("a string can be compared with '=' or '!=' only", self.tokens[at].at)
         return Compare(pattern, op, constant)
 
     def _operator(self) -> Operator | None:
@@ -206,7 +208,7 @@ class _Parser:
     def _constant(self) -> Constant:
         token = self.tokens[self.next]
         if token.kind not in ("text", "number"):
-            raise self._expected("a text in quotes or a number")
+            raise self._expected("a quoted string or a number")
         self.next += 1
         return token.text[1:-1] if token.kind == "text" else float(token.text)
 
