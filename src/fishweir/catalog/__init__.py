@@ -1,1 +1,1 @@
-"""What is registered, durable: streams, queries, subscriptions, and the version that counts changes."""
+"""The durable catalog: streams, queries, subscriptions, and the version number that counts changes."""

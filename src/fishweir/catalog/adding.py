@@ -1,7 +1,7 @@
-"""Queries added to the catalog in columns: names and numbers given, shapes stored once, all rows by one insertion.
+"""Bulk insertion of queries: assigns names and numbers, stores each shape once, and inserts all rows together.
 
-In: bound queries, those that differ in names and constants only together. A query that is already registered word for
-word is passed over; another definition under a taken name is an error.
+In: bound queries, grouped by those that differ in names and constants only. A query that is already registered verbatim
+is skipped; a different definition under an existing name is an error.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Adding:
         self.on_added: Callable[[Sequence[Added]], None] | None = None
         """Called with queries once they are stored."""
         self.replaced: dict[str, tuple[int, bool]] = {}
-        """Of queries that are replaced, by name: the number so far, and whether somebody had named them."""
+        """For replaced queries, by name: the current number, and whether the user named them."""
         self._shapes: dict[int, tuple[Shape | Selection, int]] = {}
         self._number = self._shape_number = -1
         self._unnamed: dict[str, str] | None = None
@@ -72,7 +72,7 @@ class Adding:
         self._used.add(name)
 
     def add(self, given: Sequence[Alike]) -> list[str]:
-        """Stores queries; the names of all, also of those that are there already."""
+        """Stores queries and returns the names of all of them, including those that already existed."""
         self.take(0)
         if self._number < 0:
             self._number = int(self.connection.scalar(sa.select(sa.func.max(queries.c.number))) or 0)
@@ -138,7 +138,7 @@ class Adding:
         return zip(*(columns.get(name) or repeat(same[name], size) for name in COLUMNS), strict=True)
 
     def _actions(self, some: Alike, change: int) -> list[dict[str, Any]]:
-        """What the queries do with their results; one that replaces another goes on with what that did."""
+        """Stores the actions of the queries; a query that replaces another keeps the actions of that one."""
         going = [place for place, name in enumerate(some.names) if name not in self.replaced]
         names = [str(some.names[place]) for place in going]
         rows: list[dict[str, Any]] = []
@@ -169,7 +169,7 @@ class Adding:
         return Alike(some.like, [known[text] for text in some.texts], some.texts, some.constants, some.lines)
 
     def _names_given(self) -> tuple[dict[str, str], set[str | None]]:
-        """Names of the living unnamed queries by text, and all names that look like theirs, of streams too; read
+        """Names of the active unnamed queries by text, and all names of the same form, including those of streams; read
         once."""
         mine = sa.select(queries.c.text, queries.c.name).where(queries.c.unnamed, queries.c.dropped.is_(None))
         known = {row.text: row.name for row in self.connection.execute(mine)}
@@ -177,7 +177,7 @@ class Adding:
         return known, set(self.connection.scalars(alike))
 
     def _texts(self, names: Sequence[str | None]) -> dict[str | None, str]:
-        """The texts of the living queries with these names."""
+        """The texts of the active queries with these names."""
         found: dict[str | None, str] = {}
         there = queries.c.dropped.is_(None) | queries.c.paused
         for i in range(0, len(names), 5_000):

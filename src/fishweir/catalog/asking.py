@@ -1,7 +1,7 @@
-"""Questions that are asked with every micro-batch and every publication, and mostly have the answer they had before.
+"""Fast single-value lookups for every micro-batch and every publication.
 
-SQLAlchemy takes ten times as long for them as SQLite itself: 0.1 to 0.5 ms, some twenty times a micro-batch. So they
-are texts, asked on one connection that stays open. Databases other than SQLite are asked through SQLAlchemy.
+SQLAlchemy takes ten times as long for them as SQLite itself: 0.1 to 0.5 ms, about twenty times per micro-batch. They
+are therefore plain SQL texts, executed on one open connection. Other databases are queried through SQLAlchemy.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ PATIENCE = 60.0
 
 
 class Asking:
-    """Safe for several threads; its connection ends with those of the engine. Where something is wrong SQLAlchemy is
-    asked, which says whose fault it is."""
+    """Thread-safe; its connection is closed with those of the engine. On an error, the query is repeated through
+    SQLAlchemy, which classifies the error."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine, self._lock = engine, threading.Lock()

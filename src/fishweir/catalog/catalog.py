@@ -1,8 +1,8 @@
 """The catalog: one database, many processes.
 
-Every change runs in one transaction that first takes its numbers from the version counter; that
-write also keeps other writers out until it commits, so names are checked and rows added in peace.
-A change number belongs to one row: the version says how many changes there have been.
+Every change runs in one transaction that first takes its numbers from the version counter. This write also locks out
+other writers until the commit, so names can be checked and rows added without races. Each change number belongs to one
+row; the version is the number of changes so far.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _DUE = (
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A registered query, as it is stored."""
+    """A registered query, as stored."""
 
     number: int
     name: str
@@ -124,7 +124,7 @@ class Catalog:
             return connection.scalar(sa.select(home_table.c.id))
 
     def _create(self, home: str) -> None:
-        """Makes the tables, all in one transaction: several processes may open a new home at once."""
+        """Creates all tables in one transaction, since several processes may open a new home at the same time."""
         with self.engine.begin() as connection:
             if self.engine.dialect.name == "sqlite":
                 connection.exec_driver_sql("begin immediate")
@@ -140,7 +140,7 @@ class Catalog:
         return int(self._asking.first(f"select value from {counters.name}") or 0)
 
     def generation(self) -> int:
-        """How many runs of the job have begun and ended."""
+        """The number of job runs that have started and ended."""
         with self.engine.connect() as connection:
             return int(connection.scalar(sa.select(facts.c.value).where(facts.c.name == GENERATION)) or 0)
 
@@ -157,7 +157,7 @@ class Catalog:
 
     @contextmanager
     def change(self) -> Iterator[Change]:
-        """All or nothing: what happens inside is committed at the end, or not at all."""
+        """Atomic: all changes inside are committed at the end, or none."""
         with self.engine.begin() as connection:
             yield Change(connection)
 
@@ -181,7 +181,7 @@ class Catalog:
             return {row.id: row.name for row in connection.execute(sa.select(streams.c.id, streams.c.name))}
 
     def stream_versions(self) -> dict[int, int]:
-        """The change that added each living stream."""
+        """The change that added each active stream."""
         chosen = sa.select(streams.c.id, streams.c.added).where(streams.c.dropped.is_(None))
         with self.engine.connect() as connection:
             return {row.id: row.added for row in connection.execute(chosen)}
@@ -190,7 +190,7 @@ class Catalog:
         return _shape(self.engine, id)
 
     def living(self, after: int, upto: int) -> int:
-        """How many living queries have change numbers in (after, upto]."""
+        """The number of active queries with change numbers in (after, upto]."""
         with self.engine.connect() as connection:
             chosen = queries.c.added.between(after + 1, upto) & queries.c.dropped.is_(None)
             return int(connection.scalar(sa.select(sa.func.count()).select_from(queries).where(chosen)) or 0)
@@ -234,7 +234,7 @@ class Catalog:
             return [(row.after, row.upto, row.size, row.plan, row.asked) for row in rows]
 
     def query(self, name: str) -> Query | None:
-        """The living query of that name, else the one dropped last."""
+        """The active query of that name, or else the one that was dropped last."""
         newest = queries.c.dropped.is_(None).desc(), queries.c.number.desc()
         with self.engine.connect() as connection:
             chosen = sa.select(queries, whole(queries)).where(queries.c.name == name)

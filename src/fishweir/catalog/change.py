@@ -1,7 +1,7 @@
-"""One transaction of changes: streams and queries added, queries dropped, numbers given.
+"""One transaction of changes: adds streams and queries, drops queries, assigns numbers.
 
-In: bound statements. Out: the names of the queries. A statement that is already registered word for
-word is passed over; another definition under a taken name is an error, and nothing is changed.
+In: bound statements. Out: the names of the queries. A statement that is already registered verbatim is skipped; a
+different definition under an existing name is an error, and nothing is changed.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Change:
         self.connection.execute(dropped.values(dropped=self.take(1)))
 
     def reading(self, stream: str) -> list[str]:
-        """The living queries of any language that read a stream."""
+        """The active queries, in any language, that read a stream."""
         used = sa.select(queries.c.shape).where(queries.c.dropped.is_(None)).distinct()
         rows = self.connection.execute(sa.select(shapes.c.id, shapes.c.shape).where(shapes.c.id.in_(used)))
         over = [row.id for row in rows if _reads(from_json(json.loads(row.shape)), stream)]
@@ -84,13 +84,13 @@ class Change:
         return list(self.connection.scalars(sa.select(queries.c.name).where(chosen).limit(6))) if over else []
 
     def publishes(self, name: str) -> bool:
-        """Whether a living query that is no feed publishes its output under this name."""
+        """Whether an active query that is not a feed publishes its output under this name."""
         chosen = queries.c.published & (queries.c.name == name) & queries.c.dropped.is_(None)
         found = sa.select(queries.c.number).where(chosen & queries.c.publication.is_(None))
         return self.connection.scalar(found) is not None
 
     def sources(self, name: str) -> list[str]:
-        """The streams and feeds that a living query reads."""
+        """The streams and feeds that an active query reads."""
         over = sa.select(queries.c.publication).where(_living(name))
         feeds = self.connection.scalars(sa.select(reads.c.feed).where(reads.c.publication.in_(over)))
         shape = self.shape(name)
@@ -98,11 +98,11 @@ class Change:
         return list(dict.fromkeys([*own, *feeds]))
 
     def has(self, name: str) -> bool:
-        """Whether there is a living query of that name."""
+        """Whether there is an active query of that name."""
         return self.connection.scalar(_HAS, {"own": name}) is not None
 
     def shape(self, name: str) -> Shape | Selection | None:
-        """The shape of a living query."""
+        """The shape of an active query."""
         shape = self.connection.scalar(sa.select(shapes.c.shape).join(queries).where(_living(name)))
         return None if shape is None else from_json(json.loads(shape))  # type: ignore[no-any-return]
 
@@ -111,7 +111,7 @@ class Change:
         return self.connection.scalar(paused) is not None
 
     def replace_queries(self, given: Sequence[Alike]) -> list[str]:
-        """Other definitions under living names: the results so far stay theirs."""
+        """Replaces the definitions of active queries; earlier results are kept."""
         self.take(0)
         replaced = [str(name) for some in given for name in some.names]
         for i in range(0, len(replaced), 5_000):
@@ -160,7 +160,7 @@ class Change:
             self.subscribers.end(subscriptions.c.query.in_(sa.select(queries.c.name).where(some)), change)
 
     def living(self, names: Sequence[str]) -> dict[str, Living]:
-        """The living queries of some names."""
+        """The active queries with these names."""
         found: dict[str, Living] = {}
         for i in range(0, len(names), 10_000):
             chosen = queries.c.name.in_(names[i : i + 10_000]) & queries.c.dropped.is_(None)
@@ -169,7 +169,7 @@ class Change:
         return found
 
     def names_like(self, pattern: str) -> list[str]:
-        """The names of living queries that match a pattern, the newest first; upper and lower case differ."""
+        """The names of active queries that match a pattern, newest first; case-sensitive."""
         like = [_WILD.get(part, re.escape(part[-1])) for part in re.findall(r"\\.|.", pattern, re.DOTALL)]
         wanted = re.compile("".join(like), re.DOTALL)
         prefix = re.split(r"[%_\\]", pattern, maxsplit=1)[0]

@@ -1,4 +1,4 @@
-"""Channels, found or made many at a time: the ways that results go, with their targets and timers.
+"""Channels, found or made many at a time: delivery routes with their targets and timers.
 
 In: ways, each an action with an interval and a stylesheet. Out: the numbers of their channels. What there is already is
 looked up by one statement for thousands of ways, and the rest is stored by one insertion for each table.
@@ -53,7 +53,7 @@ class Channels:
         return [self._known[key] for key in keys]
 
     def forget(self) -> None:
-        """Timers may have ended: whoever asks for their channels sets them again."""
+        """Timers may have ended; they are set again when their channels are requested."""
         self._known.clear()
 
     def _anchor(self, schedule: Schedule) -> float | None:

@@ -1,7 +1,7 @@
-"""What only grows in the catalog, kept per process: each look reads what is new since the last one.
+"""A per-process cache of append-only catalog data: each refresh reads only what is new since the last one.
 
-Rows are never deleted and change numbers are given in the order of commits, so a process that remembers how far it has
-read never reads a row twice. What comes out are arrays: a million dropped queries cost 24 MB and no time.
+Rows are never deleted, and change numbers are assigned in commit order, so a process that remembers its position never
+reads a row twice. The data is kept in arrays: a million dropped queries take 24 MB and no time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many rows by one insertion, and many values looked up by one statement."""
+"""Bulk inserts, and lookups of many values with one statement."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 AT_ONCE = 5_000
-"""Values that are asked for by one statement."""
+"""Values per lookup statement."""
 
 
 def insert_tuples(

@@ -1,7 +1,7 @@
-"""Queries over feeds as they were written: found by name, and by the feeds that they read.
+"""Queries over feeds in their original form, found by name and by the feeds that they read.
 
-What a query names is in its shape, so queries that differ only in constants share one row of
-`publications` and its rows of `reads`: who reads a feed is answered by shape, however many queries there are.
+The shape of a query contains the feeds that it names, so queries that differ only in constants share one row of
+`publications` and its rows of `reads`. Finding the readers of a feed costs time per shape, not per query.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ class Publications:
         self._queries: dict[int, FeedQuery] = {}
 
     def id_of(self, query: FeedQuery) -> int:
-        """The row of a shape, made where there is none; queries of one kind come with the same object."""
+        """The row of a shape, created if it does not exist; queries of one shape pass the same object."""
         known = self._ids.get(id(query))
         if known is None:
             known = self._ids[id(query)] = (query, self._store(query))
         return known[1]
 
     def published(self, name: str) -> CreateQuery | None:
-        """The living feed of that name, as it was written."""
+        """The active feed of that name, in its original form."""
         chosen = queries.c.published & (queries.c.name == name) & queries.c.dropped.is_(None)
         chosen &= queries.c.publication.is_not(None)
         row = self.connection.execute(sa.select(*_COLUMNS).where(chosen)).first()
         return self._statement(row) if row else None
 
     def readers(self, name: str) -> Iterator[CreateQuery]:
-        """The living queries that name this feed, published or not."""
+        """The active queries that name this feed, published or not."""
         for row in self.connection.execute(sa.select(*_COLUMNS).where(_reading(name))).all():
             yield self._statement(row)
 
     def read_names(self) -> set[str]:
-        """All names that some query, living or not, names as a feed: few, whatever the number of queries."""
+        """All names that any query, active or dropped, uses as a feed: few, regardless of the number of queries."""
         return set(self.connection.scalars(sa.select(reads.c.feed).distinct()))
 
     def reader_names(self, name: str, most: int = 6) -> list[str]:

@@ -1,4 +1,4 @@
-"""The queries that stand, as an administrator sees them: listed, paused, resumed, with other actions."""
+"""Administration of registered queries: list, pause, resume, change actions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Standing:
 
 
 def matches(pattern: str | None, name: str, text: str) -> bool:
-    """A pattern with `*` or `?` is one of names; other words are looked for in names and texts."""
+    """A pattern with `*` or `?` is matched against names; any other word is searched in names and texts."""
     if pattern is None:
         return True
     if any(mark in pattern for mark in "*?["):
@@ -62,8 +62,8 @@ def pause(change: Change, name: str) -> None:
 
 
 def resume(change: Change, name: str) -> None:
-    """The query goes on as a new row: it sees what comes from now on, or from its start on if that is to come, and its
-    earlier results stay."""
+    """The query continues as a new row: it sees documents from now on, or from its start if that is in the future, and
+    its earlier results are kept."""
     chosen = (queries.c.name == name) & queries.c.paused
     row = change.connection.execute(sa.select(queries).where(chosen)).mappings().first()
     if row is None:

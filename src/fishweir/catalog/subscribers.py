@@ -1,4 +1,4 @@
-"""Subscriptions as they are stored: which query's results go where, in which form, how often.
+"""Stored subscriptions: which query's results go where, in which form, and how often.
 
 `do ACTION` of a query and `subscribe to F output ...` are the same thing here. Rows of this module are written within a
 change of the catalog; what is delivered by them is in `delivery/`.
@@ -55,7 +55,7 @@ class Subscription:
 
 
 class Wish(NamedTuple):
-    """A subscription that is to be stored: of the results of `query`, which was asked for by the name `feed`."""
+    """A subscription to store: to the results of `query`, requested under the name `feed`."""
 
     query: str
     feed: str
@@ -99,7 +99,7 @@ class Subscribers:
         ]
 
     def add(self, wishes: Sequence[Wish]) -> None:
-        """Stores subscriptions; those that stand word for word are passed over."""
+        """Stores subscriptions; those that already exist verbatim are skipped."""
         self.take(0)
         there = self._there([wish.text for wish in wishes])
         new = {(wish.query, wish.text): wish for wish in wishes if (wish.query, wish.text) not in there}
@@ -108,7 +108,7 @@ class Subscribers:
         insert_rows(self.connection, subscriptions, [{**row, "added": first + i} for i, row in enumerate(rows)])
 
     def _there(self, texts: Sequence[str]) -> set[tuple[str, str]]:
-        """Which of some texts stand already, with the queries that they are about."""
+        """Which of these texts already exist, with their queries."""
         found: set[tuple[str, str]] = set()
         living = (subscriptions.c.dropped.is_(None) | subscriptions.c.paused) & ~subscriptions.c.by_query
         wanted = sa.select(subscriptions.c.query, subscriptions.c.text).where(living)
@@ -121,12 +121,12 @@ class Subscribers:
         return standing(self.connection, subscriptions.c.query == query)
 
     def feeds(self) -> set[str]:
-        """The names of what somebody subscribes to, beside the actions of the queries themselves."""
+        """The names with subscriptions, apart from the actions of the queries themselves."""
         living = (subscriptions.c.dropped.is_(None) | subscriptions.c.paused) & ~subscriptions.c.by_query
         return set(self.connection.scalars(sa.select(subscriptions.c.query).where(living).distinct()))
 
     def end(self, chosen: sa.ColumnElement[bool], change: int | None = None) -> int:
-        """Ends subscriptions, and the timers that nobody waits for any more; how many there were."""
+        """Ends subscriptions, and timers that no longer have subscriptions; returns how many there were."""
         living = chosen & (subscriptions.c.dropped.is_(None) | subscriptions.c.paused)
         ended = [
             row.channel for row in self.connection.execute(sa.select(subscriptions.c.channel).where(living).distinct())
@@ -183,7 +183,7 @@ class Subscribers:
         self.connection.execute(sa.update(subscriptions).where(chosen).values(**values))
 
     def resume(self, id: int) -> None:
-        """What came meanwhile is not delivered: the subscription goes on as a new row."""
+        """Results from the pause are not delivered: the subscription continues as a new row."""
         chosen = (subscriptions.c.id == id) & subscriptions.c.paused
         row = self.connection.execute(sa.select(subscriptions).where(chosen)).mappings().first()
         if row is None:
@@ -197,7 +197,7 @@ class Subscribers:
 
 
 def standing(connection: sa.Connection, chosen: Any = None) -> list[Subscription]:
-    """The subscriptions that stand, paused ones too, the oldest first."""
+    """The current subscriptions, including paused ones, oldest first."""
     living: Any = subscriptions.c.dropped.is_(None) | subscriptions.c.paused
     own = (subscriptions.c[name] for name in ("id", "query", "feed"))
     way = (channels.c[name] for name in ("output", "arguments", "stylesheet", "every"))

@@ -1,8 +1,8 @@
-"""Checksums of the catalog's rows: SQLite notices damage of its structure, but not a flipped bit in a value.
+"""Checksums of the catalog's rows: SQLite detects damage to its structure, but not a flipped bit in a value.
 
-Each table has a column `sum`, which SQLite computes from the other columns whenever a row is written: no writer knows
-of it. Whoever reads what results depend on compares it; the start of the job and `fishweir check` compare all rows.
-Other databases have checksums of their own pages, so `sum` is 0 there.
+Each table has a generated column `sum`, which SQLite computes from the other columns on every write, so writers do not
+have to handle it. Reads that results depend on verify it; the start of the job and `fishweir check` verify all rows.
+Other databases have page checksums, so `sum` is 0 there.
 """
 
 from __future__ import annotations

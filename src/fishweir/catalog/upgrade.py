@@ -1,4 +1,4 @@
-"""Brings the tables of a catalog that an older version wrote to those of this one: rows stay, `sum` is computed."""
+"""Upgrades the tables of a catalog that an older version wrote: rows are kept, `sum` is computed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fishweir.catalog.sums import SUM
 
 
 def upgrade_catalog(url: str | Path) -> None:
-    """All tables in one transaction; what has been upgraded is left alone."""
+    """Upgrades all tables in one transaction; tables that are already upgraded are skipped."""
     catalog = Catalog(url, is_new=False)
     try:
         with catalog.engine.connect() as connection:

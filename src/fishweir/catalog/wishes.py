@@ -1,4 +1,4 @@
-"""What the living queries prefer, counted by shape: the shedder weighs preferences, not single queries."""
+"""Preferences of the active queries, counted by shape: the shedder weighs preferences, not individual queries."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ FEW = 500
 def preferences(
     engine: sa.Engine, read: Collection[str] = ()
 ) -> list[tuple[Shape, Preference | None, int, bool, bool]]:
-    """Each shape with each preference that queries of it have, their subscribers, whether there are subscriptions, and
-    whether some of the queries are among those that are `read`. A query counts as one, or by its subscriptions if it
-    has several."""
+    """For each shape and preference of its queries: the number of subscribers, whether there are subscriptions, and
+    whether some of the queries are in `read`. A query counts as one, or by its subscriptions if it has several."""
     delivered = sa.func.count(subscriptions.c.id)
     passed_on = queries.c.name.in_(list(read)) if len(read) <= FEW else sa.true()
     counted = (

@@ -1,4 +1,4 @@
-"""The command line: one file a command, put together here. A command imports what it needs when it runs."""
+"""The command line, one file per command. A command imports what it needs when it runs."""
 
 from __future__ import annotations
 

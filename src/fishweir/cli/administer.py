@@ -1,4 +1,4 @@
-"""What an administrator does: list, pause, resume, replace, drop; look after what was not delivered."""
+"""Administration: list, pause, resume, replace, drop, and manage undelivered results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pause(what: What, home: Home = DEFAULT_HOME) -> None:
 
 
 def resume(what: What, home: Home = DEFAULT_HOME) -> None:
-    """Let a query or a subscription go on that was paused."""
+    """Resume a paused query or subscription."""
     with opened(home, must_exist=True) as weir:
         weir.resume(int(what) if what.isdecimal() else what)
 

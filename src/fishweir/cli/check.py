@@ -1,4 +1,4 @@
-"""`fishweir check` and `fishweir repair`: whether a home is whole, and what can be rebuilt."""
+"""`fishweir check` and `fishweir repair`: verify a home and rebuild what can be rebuilt."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def repair(
         typer.Option(help="Go on with a catalog that has lost its newest changes, as after a power cut."),
     ] = False,
 ) -> None:
-    """Rebuild what can be rebuilt and print what is lost for good. Nothing is deleted."""
+    """Rebuild what can be rebuilt and print what cannot be recovered. Nothing is deleted."""
     from fishweir.engine.repair import repair as rebuild
 
     with _bar("verifying") as progress:

@@ -1,4 +1,4 @@
-"""What the commands share: where a home is, how errors look, the progress bar."""
+"""Shared parts of the commands: the home option, error output, the progress bar."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEFAULT_HOME = Path("fishweir-home")
 
 @cache
 def output() -> Console:
-    """What is asked for goes there, if it is more than plain text."""
+    """The console for formatted output."""
     return _console(stderr=False)
 
 
@@ -46,7 +46,7 @@ def _console(stderr: bool) -> Console:
 
 
 class LateHandler(logging.Handler):
-    """Shows log records; what it shows them with is loaded with the first one."""
+    """Shows log records; the rich handler is loaded with the first record."""
 
     def emit(self, record: logging.LogRecord) -> None:
         _rich_handler().emit(record)
@@ -99,7 +99,7 @@ def _parsed(strategies: Sequence[str]) -> dict[str, str]:
 
 
 class RunBar:
-    """Documents evaluated of those that have arrived, the rate, and how many queries watch them."""
+    """Shows the evaluated and arrived documents, the rate, and the number of queries."""
 
     def __init__(self) -> None:
         from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn

@@ -1,7 +1,7 @@
 """`fishweir demo`: the main job on embedded Spark and SQLite, from nothing to results.
 
-A quotes file that changes in place, a folder of orders as CSV, and 10,000 people with questions
-about them: registered in bulk, evaluated by one Spark job, delivered to a file.
+A quotes file that changes in place, a folder of CSV orders, and 10,000 queries over them: registered in bulk, evaluated
+by one Spark job, delivered to a file.
 """
 
 from __future__ import annotations

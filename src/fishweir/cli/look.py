@@ -1,4 +1,4 @@
-"""`fishweir explain`, `status` and `results`: look, change nothing, start no Spark."""
+"""`fishweir explain`, `status` and `results`: read-only commands that do not start Spark."""
 
 from __future__ import annotations
 

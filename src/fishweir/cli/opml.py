@@ -1,4 +1,4 @@
-"""`fishweir opml import FILE` and `fishweir opml export [FILE]`: lists of feeds, as other feed readers have them."""
+"""`fishweir opml import FILE` and `fishweir opml export [FILE]`: feed lists in the format of other feed readers."""
 
 from __future__ import annotations
 
