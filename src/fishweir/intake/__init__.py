@@ -1,6 +1,6 @@
-"""Arrivals of every kind into the durable logs of their streams, which the job reads by offsets.
+"""Intake: appends arrivals of every kind to the durable logs of their streams, which the job reads by offsets.
 
-The names below are loaded when they are first used: who declares a stream reads no file.
+The names below are loaded lazily: declaring a stream does not need the code that reads files.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,8 +1,8 @@
-"""Values to the declared types of columns: one definition for single values, a fast way for whole columns.
+"""Converts values to the declared column types: one definition for single values, and a fast path for whole columns.
 
-`to_kind` says what a value becomes. `convert` gives the same for an Arrow column by Arrow's casts; where a
-cast refuses, the column is cut into pieces until only the neighbourhood of the refused value is left for
-`to_kind`. So good rows cost no Python time, and a bad value has a reason of its own.
+`to_kind` defines the conversion of a value. `convert` does the same for an Arrow column with Arrow's casts; if a cast
+fails, the column is split until only the neighbourhood of the failing value is left for `to_kind`. Valid rows therefore
+cost no Python time, and each invalid value gets its own error message.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ _SINGLE = {
 
 
 def convert_values(values: Iterable[Any], kind: str) -> tuple[pa.Array, Bad]:
-    """Python values one by one: the column, NULL where a value is bad, and the reasons."""
+    """Converts Python values one by one. Returns the column, with NULL for invalid values, and the error messages."""
     converted: list[Any] = []
     bad: Bad = {}
     for row, value in enumerate(values):
@@ -124,7 +124,7 @@ def convert_values(values: Iterable[Any], kind: str) -> tuple[pa.Array, Bad]:
 
 
 def convert_list(values: Sequence[Any], kind: str) -> tuple[pa.Array, Bad]:
-    """Python values as one column where Arrow sees one type in them, else one by one."""
+    """Converts Python values as one column if Arrow infers a single type, otherwise one by one."""
     try:
         column = pa.array(values)
     except REFUSED:
@@ -133,7 +133,8 @@ def convert_list(values: Sequence[Any], kind: str) -> tuple[pa.Array, Bad]:
 
 
 def convert(column: pa.Array | pa.ChunkedArray, kind: str) -> tuple[pa.Array, Bad]:
-    """An Arrow column as the declared type: NULL where a value does not convert, with the reason by row."""
+    """Converts an Arrow column to the declared type: NULL if a value cannot be converted, with an error message per
+    row."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pt.is_dictionary(column.type):
@@ -175,7 +176,7 @@ def _python_values(column: pa.Array) -> list[Any]:
 
 
 def _cast(column: pa.Array, kind: str) -> pa.Array:
-    """Arrow's cast where it means the same as `to_kind`, else an exception."""
+    """Arrow's cast if it has the semantics of `to_kind`; raises otherwise."""
     given, target = column.type, KINDS[kind]
     if pt.is_null(given):
         return pa.nulls(len(column), target)

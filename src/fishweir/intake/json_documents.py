@@ -1,4 +1,4 @@
-"""JSON objects as documents: in comes an object, out comes XML that paths, columns and patterns read.
+"""Converts JSON objects to XML documents that paths, columns and patterns can read.
 
 An object is an element with a child for each member; an array is one child for each of its values, and an array in an
 array an element with children `item`. Numbers and truth values are written as in tuples; null is left out. Names that
@@ -27,7 +27,7 @@ _UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def json_document(value: Any, name: str) -> bytes:
-    """The XML of an object; ValueError where it is no object, or nested too deeply."""
+    """The XML of an object. Raises ValueError if the value is not an object or is nested too deeply."""
     if not isinstance(value, Mapping):
         raise ValueError(f"expected an object, found {type(value).__name__}")
     root = etree.Element(xml_name(name))
@@ -53,7 +53,7 @@ def _fill(element: Any, value: Any, depth: int) -> None:
 
 
 def json_document_batches(stream: StreamDefinition, path: Path, now: float) -> Iterator[pa.RecordBatch]:
-    """The objects of a file as documents; what is none is a problem entry at its place."""
+    """The objects of a file as documents; anything else becomes a problem entry in its place."""
     with path.open("rb") as file:
         first = file.readline(MAX_DOCUMENT)
         rest = file.read(1)

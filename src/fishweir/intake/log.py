@@ -42,8 +42,8 @@ logger = logging.getLogger("fishweir.home")
 LIST = "segments.list"
 
 OPEN_SEGMENTS = 128
-"""Segments that a process keeps open, of all logs together: with more than 1,024 open files py4j, which calls `select`,
-hears no callback of Spark any more."""
+"""The number of segments that a process keeps open over all logs: with more than 1,024 open files, py4j, which calls
+`select`, no longer receives Spark's callbacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Entry:
 
 
 class StreamLog:
-    """A stream's log in a folder of its own; safe for several processes and threads, and picklable."""
+    """The log of a stream in its own folder; safe for several processes and threads, and picklable."""
 
     def __init__(self, folder: Path, stream: StreamDefinition) -> None:
         self.folder, self.stream = Path(folder), stream
@@ -127,7 +127,7 @@ class StreamLog:
     def read(self, after: int, upto: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Entries with after < number <= upto in order: the number of a batch's first row, the batch.
 
-        Batches are views of memory-mapped files: bodies that nobody looks at are not read.
+        Batches are views of memory-mapped files: bodies that are not accessed are not read.
         """
         if upto > self._head and upto > self.head():
             raise damaged(self.folder, f"ends at entry {self._head:,}, but it had {upto:,}")
@@ -145,7 +145,7 @@ class StreamLog:
             position += 1
 
     def arrivals(self, after: int) -> Iterator[tuple[float, int]]:
-        """Of the segments that have entries behind a number: when they arrived, and their last number."""
+        """For each segment with entries after a number: the arrival time and the last number."""
         self.head()
         for first in self._firsts[max(bisect_right(self._firsts, after + 1) - 1, 0) :]:
             last = self._end(first)
@@ -153,7 +153,7 @@ class StreamLog:
                 yield self._segment(first).get_batch(0).column("arrival")[0].as_py(), last
 
     def entry(self, number: int) -> Entry:
-        """One entry by its number; IndexError where there is none."""
+        """One entry by its number; raises IndexError if it does not exist."""
         if not (0 < number <= self._head or 0 < number <= self.head()):
             raise IndexError(f"stream {self.stream.name} has no entry {number}")
         _, found = next(self.read(number - 1, number))
@@ -167,14 +167,14 @@ class StreamLog:
         return Entry(number, given or f"{self.stream.name}-{number}", values=values if good else None, **row)
 
     def replace_cursor(self, cursor: dict[str, Any]) -> None:
-        """Commit progress without entries, in place of any that was committed behind the newest entry before."""
+        """Commits progress without entries, replacing any progress that was committed after the newest entry."""
         before = [path for head, _, path in self._idle() if head == self.head()]
         self._append_cursor(cursor)
         for path in before:
             path.unlink(missing_ok=True)
 
     def cursors(self, after: int = 0) -> Iterator[dict[str, Any]]:
-        """The cursors committed with or behind entries whose number is greater than `after`, oldest first."""
+        """The cursors committed with or after entries whose number is greater than `after`, oldest first."""
         for head, path in self._committed():
             cursor = None if head < after else self._cursor(head, path)
             if cursor is not None:
@@ -195,7 +195,7 @@ class StreamLog:
         return [(head, path) for head, _, path in sorted(self._idle() + segments)]
 
     def _idle(self) -> list[tuple[int, float, Path]]:
-        """The files of progress without entries: the newest entry before each, its place behind it."""
+        """The files of progress without entries: the newest entry before each, and its position after that entry."""
         return [(int(p.name[:15]), int(p.stem[16:]), p) for p in self.folder.glob("*.cursor")]
 
     def _cursor(self, head: int, path: Path) -> dict[str, Any] | None:
@@ -241,7 +241,7 @@ class StreamLog:
         self._listed[first] = rows, seal
 
     def _read_list(self) -> None:
-        """Takes up what has been listed since; a line that is damaged lists nothing."""
+        """Reads the lines added since the last call; a damaged line is ignored."""
         path = self.folder / LIST
         if not path.exists():
             return
@@ -308,7 +308,7 @@ def listed_segments(folder: Path) -> tuple[dict[int, tuple[int, str]], int]:
 
 
 def write_list(folder: Path, listed: dict[int, tuple[int, str]]) -> None:
-    """Writes the list of a log anew."""
+    """Rebuilds the list of a log."""
     temporary = folder / f".{LIST}.tmp"
     with writing(folder / LIST, temporary):
         temporary.write_bytes(b"".join(_listed_line(first, *listed[first]) for first in sorted(listed)))
@@ -342,7 +342,7 @@ def parse_listed(line: str) -> tuple[int, int, str] | None:
 
 @lru_cache(OPEN_SEGMENTS)
 def _open_segment(_owner: object, path: Path, _stamp: Stamp) -> pa.RecordBatchFileReader:
-    """A segment, mapped into memory, by the log that asks: a log made anew in the same place has other segments."""
+    """A memory-mapped segment, cached per log: a log recreated in the same place has other segments."""
     import pyarrow as pa
 
     with reading(path):

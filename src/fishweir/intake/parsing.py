@@ -1,7 +1,7 @@
-"""Blocks of CSV and of JSON Lines to typed columns, each block by Arrow at once.
+"""Parses blocks of CSV and JSON Lines into typed columns with Arrow.
 
-A block that Arrow refuses is cut into pieces until only the neighbourhood of the broken row is left for
-Python. A bad row keeps its place: NULL in all columns, and a reason.
+A block that Arrow rejects is split until only the neighbourhood of the invalid row is left for Python. An invalid row
+keeps its position: NULL in all columns, and an error message.
 """
 
 from __future__ import annotations

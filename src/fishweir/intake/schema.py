@@ -1,9 +1,9 @@
-"""What one entry of a stream's log looks like, and how batches of entries are built.
+"""The schema of log entries, and how batches of entries are built.
 
-An entry that is known bad at intake has its reason in `problem` and its raw bytes in `body`; it still
-takes a number. A stream with declared columns has one typed column `c_<name>` for each of them. A stream of published
-results has `origin`, which document it is that was passed on, and `since`: of the results of a chain's first joins, the
-version of the catalog when the earliest of their documents arrived.
+An entry that is known to be invalid at intake has the reason in `problem` and its raw bytes in `body`; it still gets a
+number. A stream with declared columns has one typed column `c_<name>` for each of them. A stream of published results
+has `origin`, which document it is that was passed on, and `since`: of the results of a chain's first joins, the version
+of the catalog when the earliest of their documents arrived.
 """
 
 from __future__ import annotations

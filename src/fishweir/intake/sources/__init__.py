@@ -1,1 +1,1 @@
-"""Sources of streams: files, changing files, feeds, what is pushed."""
+"""Sources of streams: files, changing files, feeds, pushed documents."""

@@ -1,4 +1,4 @@
-"""Where a feed is: on the web, or in a file. A URL may have a user and a password, which nobody else is shown."""
+"""The address of a feed: a URL or a file. A URL may contain a user name and a password, which are never shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def is_url(place: str) -> bool:
 
 
 def file_of(place: str) -> str:
-    """The path of a file URL, or the path as it is."""
+    """The path of a file URL, or the unchanged path."""
     return unquote(urlsplit(place).path) if place.lower().startswith("file:") else place
 
 

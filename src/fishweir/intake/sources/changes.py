@@ -1,4 +1,4 @@
-"""What happened to the rows of a file that changes in place: for each change a document with the row as it is and was.
+"""The change stream of a file that changes in place: for each change, a document with the new and the old row.
 
 In: the log of the rows. Out: entries in the log of `NAME.changes`. The document is the row with three more children:
 `change` (inserted, updated or deleted), `old` with what the row was before, and `ratio` with the new value divided by

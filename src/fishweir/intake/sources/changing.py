@@ -1,9 +1,9 @@
 """An XML file that changes in place: the differences between its versions are the arrivals.
 
-State is, for each key, the digest of its row's canonical form and the number of the log entry that holds
-the row. The log itself is the truth: a snapshot of the state is tagged with the head it reflects, and the
-entries behind it are replayed. A version is always compared with that state, so whatever happens between
-an append and a snapshot, no change is lost and none comes twice.
+State is, for each key, the digest of its row's canonical form and the number of the log entry that holds the row. The
+log is authoritative: a snapshot of the state is tagged with the head it reflects, and later entries are replayed. A
+version is always compared with that state, so whatever happens between an append and a snapshot, no change is lost and
+none comes twice.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ChangingSource:
     def poll(self, now: float) -> Iterator[int]:
         """Append what changed since the last poll, yielding the number of entries after each segment.
 
-        It may be left after any segment; the next poll goes on there.
+        The caller may stop after any segment; the next poll continues there.
         """
         try:
             yield from self._append_left(now)
@@ -80,7 +80,7 @@ class ChangingSource:
             self.trouble = trouble
 
     def _look(self) -> None:
-        """If there is a new version, note what it changes; one that is being written can wait."""
+        """Records the changes of a new version, unless the file is still being written."""
         before = os.stat(self.path)
         version = before.st_mtime_ns, before.st_size
         if version == self._seen:

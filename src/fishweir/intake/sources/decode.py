@@ -1,7 +1,7 @@
-"""Bodies as servers send them to bytes: content codings and compressed files, with a limit on what comes out.
+"""Decodes response bodies: content codings and compressed files, with a limit on the decompressed size.
 
-In: the bytes of a body and the codings that its server names. A coding that the bytes do not have is left out: servers
-name some by mistake. A body that is a gzip file itself (`feed.xml.gz`) is unpacked as well.
+In: the bytes of a body and the codings that its server names. A coding that the bytes do not have is ignored, since
+some servers name one by mistake. A body that is itself a gzip file (`feed.xml.gz`) is decompressed as well.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import brotli
 
 CODINGS = "gzip, deflate, br"
-"""What is asked for (Accept-Encoding)."""
+"""The value of Accept-Encoding."""
 GZIP = b"\x1f\x8b"
 
 
@@ -33,7 +33,7 @@ def decoded(body: bytes, codings: str, limit: int) -> bytes:
 
 
 def _inflated(body: bytes, window: int, limit: int) -> bytes:
-    """A gzip file may have several members, one behind the other, and something else behind the last."""
+    """A gzip file may have several consecutive members, and other data after the last one."""
     found = bytearray()
     try:
         while body and (not found or body.startswith(GZIP)):

@@ -1,8 +1,8 @@
-"""Fetching: one event loop in a thread of its own gets all URLs, so that a slow server holds up nobody.
+"""Fetching: one event loop in a separate thread fetches all URLs, so a slow server delays no other source.
 
-In: a URL and what is known of its last version. Out: a future of a Response; an error is a FetchError
-that says what is wrong in words. Time, redirects, size (also of what is unpacked) and the rate of requests to a host
-are limited. A user and a password in the URL are sent to its server only; a Response and an error do not have them.
+In: a URL and what is known of its last version. Out: a future of a Response; errors are raised as FetchError with a
+readable message. Time, redirects, size (before and after decompression) and the request rate per host are limited. A
+user and a password in the URL are sent to its server only; a Response and an error do not have them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ T = TypeVar("T")
 
 
 class FetchError(Exception):
-    """A URL that could not be read; `wait` are the seconds that its server asks for, `status` is what it answered."""
+    """A URL that could not be read; `wait` is the delay in seconds that the server requests, `status` the status
+    code."""
 
     def __init__(self, reason: str, wait: float = 0.0, status: int = 0) -> None:
         super().__init__(reason)
@@ -58,7 +59,8 @@ class FetchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """`body` None means: as before. `version` is what tells the next fetch so; `moved` is where it is for good."""
+    """`body` None means unchanged. `version` is the validator for the next request; `moved` is the target of a
+    permanent redirect."""
 
     body: bytes | None
     version: dict[str, str] = field(default_factory=dict)
@@ -106,7 +108,7 @@ def _check_kind(found: os.stat_result) -> None:
 
 
 async def _get(url: str, version: dict[str, str], timeout: float, guard: Guard) -> Response:
-    """Follows redirects by itself: which of them are permanent matters, and each hop has a host of its own."""
+    """Follows redirects explicitly: permanent ones must be recognized, and each hop has its own host."""
     here, moved = without_credentials(url), None
     permanent = True
     for _ in range(REDIRECTS + 1):
@@ -165,7 +167,7 @@ async def _response(response: httpx.Response, version: dict[str, str]) -> Respon
 
 
 def _wait(headers: httpx.Headers) -> float:
-    """The seconds that Retry-After asks for, as a number or as a date by the server's clock."""
+    """The delay in seconds from Retry-After, given as a number or as a date according to the server's clock."""
     given = headers.get("retry-after", "").strip()
     if given.isdecimal():
         return float(given)

@@ -1,4 +1,4 @@
-"""A place that is fetched again and again, on the web or in a file: its new items are the arrivals.
+"""A URL or file that is fetched repeatedly: its new items are the arrivals.
 
 What has been seen is kept by the keys of the items: those there now, and a bounded history of others. They are
 committed in the segment that holds the items, with the version (ETag, time of change) that the place had: after a crash
@@ -27,7 +27,7 @@ SOON, LONGEST = 30.0, 86_400.0
 """Seconds before the first new trial, and between trials at most."""
 
 HISTORY = 1_000
-"""Keys that are remembered beside those of the items that are there now."""
+"""Keys that are remembered in addition to those of the current items."""
 
 Read = Callable[[bytes, str, str], Awaitable[Feed]]
 """From a body, its address and its content type to items."""
@@ -35,10 +35,10 @@ Read = Callable[[bytes, str, str], Awaitable[Feed]]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a place, as the log's cursor has it.
+    """The state of a source, as stored in the cursor of the log.
 
-    `seen` maps the keys of items to their guids. `address` is where the place is now, if it has moved for good or names
-    another one; `gone` is why it is not fetched any more.
+    `seen` maps the keys of items to their guids. `address` is the current URL after a permanent redirect or
+    autodiscovery; `gone` is the reason why it is no longer fetched.
     """
 
     version: dict[str, str] = field(default_factory=dict)
@@ -58,9 +58,8 @@ class Fetched:
 
 
 async def fetch_items(place: str, known: Known, read: Read, guard: Guard) -> Fetched:
-    """Fetches a place, or where it has moved to, or the feed that it names; FetchError where there is none.
-
-    What cannot be read at its new address is looked for at the old one.
+    """Fetches a URL, the target of its permanent redirect, or the feed that its page names; raises FetchError
+    otherwise. If the new address cannot be read, the old one is tried.
     """
     if known.address is None:
         return await _fetch_from(place, known.version, None, read, guard)

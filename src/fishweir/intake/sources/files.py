@@ -1,8 +1,8 @@
 """A stream from a file, a folder or a glob: every file is taken once, in order of time and name.
 
-What is taken is remembered by the cursors in the log, so that a restart goes on where it stopped, also
-in the middle of a file: the file is read again and what is in the log already is skipped. Small files are
-packed together into a segment, large ones are cut.
+What is taken is remembered by the cursors in the log, so a restart continues where it stopped, even in the middle of a
+file: the file is read again, and entries that are already in the log are skipped. Small files are packed together into
+a segment, large ones are split.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Reading = tuple[Mark, Iterator[pa.RecordBatch]]
 """A file that is open: how far its batches are taken, and those to come."""
 
 UNFORESEEN = (pa.ArrowException, ValueError, LookupError, TypeError, RecursionError)
-"""What a reader should have turned into a problem entry itself; the stream goes on all the same."""
+"""Errors that a reader should have turned into problem entries; the stream continues anyway."""
 
 
 @dataclass
@@ -93,7 +93,7 @@ class FileSource:
     def poll(self, now: float) -> Iterator[int]:
         """Append what is new, yielding the number of entries after each segment.
 
-        It may be left after any segment; the next poll goes on there. `trouble` tells what was wrong.
+        The caller may stop after any segment; the next poll continues there. `trouble` describes the error.
         """
         self._old_trouble, self.trouble = self.trouble, None
         try:
@@ -113,7 +113,7 @@ class FileSource:
             logger.warning(self.trouble)
 
     def _waiting(self) -> list[Mark]:
-        """Marks of the files that are not finished: those begun first, then by time of change and name."""
+        """Marks of the unfinished files: those already started first, then by modification time and name."""
         waiting = [mark for mark in map(self._known, self._present()) if not mark.done]
         return sorted(waiting, key=lambda mark: (mark.taken == 0, mark.mtime_ns, mark.name))
 
@@ -126,7 +126,7 @@ class FileSource:
             yield Mark(self._name(path), status.st_size, status.st_mtime_ns)
 
     def _name(self, path: str) -> str:
-        """Relative where it can be, so that a folder may move with its home."""
+        """Relative if possible, so that a folder can be moved together with its home."""
         inside = path.startswith(os.path.join(self.base, ""))
         return os.path.relpath(path, self.base) if inside else path
 
@@ -197,7 +197,7 @@ class FileSource:
         return self._packing.rows >= rows or self._packing.size >= size
 
     def _flush(self) -> Iterator[int]:
-        """Commit what is packed. Nothing is packed when it yields: leaving the poll there loses nothing."""
+        """Commits the packed entries. Nothing is pending when it yields, so stopping the poll there loses nothing."""
         packing = self._packing
         if not packing.marks:
             return

@@ -1,7 +1,7 @@
-"""A polite rate for each host: a few requests at once, then one after the other.
+"""A rate limit per host: a burst of requests, then a fixed rate.
 
-A host is given as many requests as a bucket has that holds BURST and is filled with RATE a second (GCRA: one number a
-host, the time by which its requests so far are paid for). All methods run in the thread that fetches.
+Each host has a token bucket of size BURST that is refilled with RATE tokens per second (GCRA: one number per host, the
+theoretical arrival time). All methods run in the fetching thread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Feeds as they really are to items: RSS of all versions, RSS 1.0/RDF, Atom, JSON Feed, malformed ones too.
+"""Converts real-world feeds to items: RSS of all versions, RSS 1.0/RDF, Atom, JSON Feed, including malformed ones.
 
 In: the bytes of a feed. Out: its entries in order of time, each one flat document `<item>` with the
 common attributes of RSS and Atom under RSS's names, plain text, and whatever else the feed says in simple
@@ -93,7 +93,7 @@ def parse_feed(body: bytes, url: str = "", content_type: str = "") -> Feed:
         about = About(*(_fit(_text(channel, name) or "") for name in ("title", "link", "subtitle")))
     except NoFeed as error:
         return Feed((), str(error), elsewhere=find_feed(body, url))
-    except Exception as error:  # a parser of anything that people write: what it trips over is the feed's fault
+    except Exception as error:  # a lenient parser: any exception is the feed's fault
         return Feed((), f"it cannot be read: {type(error).__name__}: {error}")
     late = float("inf")
     entries.reverse()  # feeds list the newest first
@@ -116,7 +116,7 @@ def _from_json(body: bytes, url: str) -> tuple[list[Item], dict[str, Any]]:
 def _from_xml(body: bytes, url: str, content_type: str) -> tuple[list[Item], dict[str, Any]]:
     headers = {"content-location": url} | ({"content-type": content_type} if content_type else {})
     parsed = feedparser.parse(io.BytesIO(body), response_headers=headers)
-    if not parsed.entries and (prefix := _PREFIXED.search(body)):  # of a namespace that nobody knows
+    if not parsed.entries and (prefix := _PREFIXED.search(body)):  # of an unknown namespace
         body = re.sub(rb"(</?)" + prefix[1] + rb":", rb"\1", body)
         parsed = feedparser.parse(io.BytesIO(body), response_headers=headers)
     if not parsed.entries and not parsed.get("version"):
@@ -165,7 +165,7 @@ def updated(body: bytes) -> bytes:
 
 
 def corrected(entry: dict[str, Any], own: Written) -> dict[str, Any]:
-    """The entry with its own title only, its guid as it is written, and without a link made of a guid that is none."""
+    """The entry with only its own title, its verbatim guid, and without a link derived from a guid that is not one."""
     wrong = set() if own.has_title else {"title"}
     if (
         not own.link
@@ -232,7 +232,7 @@ def _plain(detail: Mapping[str, Any]) -> str:
 
 
 def html_to_text(html: str) -> str:
-    """The words of an HTML text in one line, each link's address behind what it is on."""
+    """The words of an HTML text on one line, with the address of each link after its text."""
     if "<" not in html and "&" not in html:
         return _SPACE.sub(" ", html).strip()
     root = etree.HTML(_fit(html) or " ", HTML)

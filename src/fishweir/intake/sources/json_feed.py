@@ -1,7 +1,8 @@
-"""JSON Feed (jsonfeed.org, versions 1 and 1.1) to what feedparser makes of other feeds, so that items are made once.
+"""JSON Feed (jsonfeed.org, versions 1 and 1.1) in feedparser's representation, so that items are built by the same
+code.
 
-In: the bytes of a feed. Out: the entries and the feed's own attributes under feedparser's names; ValueError where it is
-no JSON Feed. Values of a wrong type are left out: what is wrong with one item is not the feed's end.
+In: the bytes of a feed. Out: the entries and the feed's own attributes under feedparser's names; raises ValueError if
+it is not a JSON Feed. Values of a wrong type are ignored: one invalid item does not invalidate the feed.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def line_blocks(file: BinaryIO, quoted: bool, size: int = BLOCK) -> Iterator[tup
 
 
 def _last_break(data: bytes, quoted: bool) -> int:
-    """Where the last whole row ends, 0 for none; a monstrous row is cut as it is."""
+    """The end of the last complete row, or 0; an oversized row is split."""
     cut = data.rfind(b"\n") + 1
     whole = cut
     if quoted and data.count(b'"', 0, cut) % 2:

@@ -26,7 +26,7 @@ def packed(message: Any) -> bytes:
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # keeps output of libraries out of the answers
     requests: SimpleQueue[tuple[bytes, str, str]] = SimpleQueue()
     threading.Thread(target=_receive, args=(sys.stdin.buffer, requests), daemon=True).start()
     while True:

@@ -1,7 +1,7 @@
-"""Parsing feeds in processes of their own: it is slow Python code, and a thread of it would hold up all others.
+"""Parses feeds in separate processes: parsing is slow Python code, and in a thread it would delay all others.
 
-In: the body of a feed. Out: its items. Processes are started when they are needed, used again, and ended when they
-have had nothing to do for a while. One that takes too long is killed. All functions run in the thread that fetches.
+In: the body of a feed. Out: its items. Processes are started on demand, reused, and stopped after an idle time. A
+process that takes too long is killed. All functions run in the fetching thread.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Parser:
 
     @classmethod
     async def start(cls) -> Parser:
-        """In a session of its own: it is not interrupted from the keyboard."""
+        """In its own session, so that it is not interrupted from the keyboard."""
         paths = os.pathsep.join(map(os.path.abspath, sys.path))
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
@@ -56,7 +56,7 @@ class Parser:
         return found
 
     def keep(self) -> None:
-        """It has work again, or has ended: no time of idleness runs."""
+        """Cancels the idle timeout, because the process has work again or has ended."""
         if self.retiring is not None:
             self.retiring.cancel()
 

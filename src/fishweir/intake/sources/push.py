@@ -1,4 +1,4 @@
-"""Pushed arrivals: XML texts, or tuples as dicts, Arrow tables and pandas DataFrames, to log entries."""
+"""Converts pushed arrivals to log entries: XML texts, or tuples as dicts, Arrow tables and pandas DataFrames."""
 
 from __future__ import annotations
 

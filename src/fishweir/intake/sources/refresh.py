@@ -1,4 +1,4 @@
-"""Which feeds to fetch next under a budget of requests: those that publish much, and those about to lose items.
+"""Chooses the feeds to fetch next under a request budget: those that publish many items, and those about to drop items.
 
 RoSeS (section 2, acquisition) asks for a refresh strategy under limited bandwidth that knows saturation: a feed shows
 only its last k items, and what has been pushed out before it is fetched is lost. Here a feed that publishes r items a
@@ -142,7 +142,7 @@ class Refresh:
         return True
 
     def _allot(self, now: float) -> None:
-        """At most once a second, whoever asks."""
+        """At most once a second, regardless of the caller."""
         if now < self._allotted + 1.0:
             return
         count = len(self._places)

@@ -1,4 +1,4 @@
-"""From a stream's definition to the source that fills its log. Formats are open: a program may add its own."""
+"""Opens the source of a stream from its definition. Programs can register their own formats."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Source(Protocol):
     def poll(self, now: float) -> Iterator[int]:
         """Append what is new, yielding the number of entries after each segment.
 
-        The caller may stop after any of them; the next poll goes on there. It never raises for bad
-        input: that becomes problem entries, and `trouble` if nothing can be read at all.
+        The caller may stop after any of them; the next poll continues there. It never raises for invalid input, which
+        becomes problem entries, or `trouble` if nothing can be read at all.
         """
 
 
@@ -82,10 +82,8 @@ def remove_format(name: str) -> None:
 def open_source(
     stream: StreamDefinition, log: StreamLog, base: Path, guard: Guard = UNGUARDED, refresh: Refresh | None = None
 ) -> Source | None:
-    """The source of a stream, going on where the log's cursors say; None where the stream is pushed.
-
-    Relative paths are relative to `base`. SourceError where the definition itself makes no sense. `refresh` decides
-    when those are fetched that have no interval of their own.
+    """The source of a stream, continuing at the log's cursors; None for a pushed stream. Relative paths are relative to
+    `base`. Raises SourceError for an invalid definition. `refresh` schedules the sources that have no interval.
     """
     if stream.path is None:
         return None
@@ -104,7 +102,7 @@ def open_source(
         from fishweir.intake.sources.changing import ChangingSource
 
         return ChangingSource(stream, log, base)
-    from fishweir.intake.sources.files import FileSource  # late: who declares a stream reads no file
+    from fishweir.intake.sources.files import FileSource  # imported late: declaring a stream does not read files
 
     return FileSource(stream, log, base)
 
@@ -122,7 +120,7 @@ def _open_xml(stream: StreamDefinition, log: StreamLog, base: Path, guard: Guard
 
 
 def check_source(stream: StreamDefinition, base: Path, guard: Guard = UNGUARDED) -> None:
-    """SourceError, naming stream and path, where a stream could never be read as it is declared."""
+    """Raises SourceError, naming stream and path, if a stream can never be read as declared."""
     if stream.path is None:
         return
     try:

@@ -27,7 +27,7 @@ INSERTED, UPDATED, DELETED = "inserted", "updated", "deleted"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row as it stands in the file. Equal digests mean equal rows; a row without a key is bad."""
+    """A row of the file. Equal digests mean equal rows; a row without a key is invalid."""
 
     key: str | None
     digest: str
@@ -56,7 +56,7 @@ class RowReader:
         return Row(self.key_of(own), digest(own), serialise(element), context_of(element), line)
 
     def key_of(self, row: Element) -> str | None:
-        """The key of a row that stands alone."""
+        """The key of a single row."""
         key = first_value(row, self.key) if self.key_anywhere else key_value(row, self.key)
         return (key or "").strip() or None
 

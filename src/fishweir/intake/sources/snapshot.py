@@ -1,4 +1,4 @@
-"""The last version of a changing file, kept beside the log: keys, digests and where the rows are."""
+"""A snapshot of a changing file, stored next to the log: keys, digests and the positions of rows."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def load_snapshot(path: Path) -> Snapshot:
 
 
 def save_snapshot(snapshot: Snapshot, path: Path) -> None:
-    """Replaces the saved state at once: a reader sees the old one or the new one."""
+    """Replaces the saved state atomically: a reader sees either the old or the new one."""
     write_json(path, {"head": snapshot.head, "version": snapshot.version, "rows": snapshot.rows})
 
 
 def replay(snapshot: Snapshot, log: StreamLog, reader: RowReader) -> int:
-    """Bring a saved state up to the log's head; the number of changes that were behind."""
+    """Replays the log onto a saved state; returns the number of replayed changes."""
     changes = 0
     for cursor in log.cursors(snapshot.head):
         snapshot.version = tuple(cursor["version"])

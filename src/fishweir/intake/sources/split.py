@@ -1,4 +1,4 @@
-"""XML files to documents: a file as it is, or each outermost element at a path.
+"""Reads XML files as documents: the whole file, or each outermost element at a path.
 
 A split file is parsed in chunks. After each chunk everything left of the open elements is dropped, so
 memory holds a chunk and the open document, whatever the size of the file.
@@ -35,7 +35,7 @@ UNREADABLE = (etree.XMLSyntaxError, BadDocument, LookupError, ValueError)
 
 
 def is_outermost(element: Element, path: SimplePath) -> bool:
-    """Whether an element stands at the path and none of its ancestors does."""
+    """Whether an element is at the path and none of its ancestors is."""
     return at_path(element, path) and not any(at_path(above, path) for above in element.iterancestors())
 
 
@@ -49,7 +49,7 @@ def context_of(element: Element) -> str:
 
 
 def serialise(element: Element) -> bytes:
-    """An element as a document of its own: with the namespaces in scope, without its tail."""
+    """An element as a separate document: with the namespaces in scope, without its tail."""
     return bytes(etree.tostring(element, encoding="UTF-8", with_tail=False))
 
 
@@ -77,7 +77,7 @@ class _Batch:
 
 
 def xml_batches(stream: StreamDefinition, path: Path, now: float) -> Iterator[pa.RecordBatch]:
-    """The documents of an XML file in order; what cannot be read is one problem entry at the end."""
+    """The documents of an XML file in order; whatever cannot be read becomes one problem entry at the end."""
     size = path.stat().st_size
     if size == 0:
         yield file_problem(stream, path, "the file is empty", now)
@@ -108,7 +108,7 @@ def _split_batches(stream: StreamDefinition, path: Path, split: SimplePath, now:
 def split_elements(path: Path, split: SimplePath) -> Iterator[tuple[Element, str]]:
     """The outermost elements at a path, each with its context; one of UNREADABLE where the file breaks.
 
-    An element is only good until the next one is asked for.
+    An element is only valid until the next one is requested.
     """
     root = _document_element_tag(path)
     parser = _pull_parser(("start", "end"), ["{*}" + split.last, *([root] if root else [])])
@@ -143,7 +143,7 @@ def _pull_parser(events: tuple[str, ...], tags: list[str] | None = None) -> Any:
 
 
 def _document_element_tag(path: Path) -> str | None:
-    """The first tag of a file, None where there is none to be found: parsing will say why."""
+    """The first tag of a file, or None; parsing will report the error."""
     parser = _pull_parser(("start",))
     with path.open("rb") as file:
         try:
@@ -158,7 +158,7 @@ def _document_element_tag(path: Path) -> str | None:
 
 
 class _OpenTree:
-    """The tree as far as it is parsed: which documents are complete, and what may be dropped."""
+    """The partially parsed tree: which documents are complete, and what can be dropped."""
 
     def __init__(self, split: SimplePath) -> None:
         self.split, self.held = split, 0

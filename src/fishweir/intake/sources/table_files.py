@@ -1,7 +1,7 @@
 """Rows of CSV, JSON Lines and Parquet files as tuples, in batches of bounded size.
 
-A bad row becomes a problem entry at its place in the order: its reason names file, line and column, and
-its raw text is kept. Extra columns of a file are ignored, missing ones are NULL.
+An invalid row becomes a problem entry in its place: the reason names file, line and column, and the raw text is kept.
+Extra columns of a file are ignored, missing ones are NULL.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _csv_fields(stream: StreamDefinition, block: bytes) -> tuple[list[str], int]
 
 
 def parquet_batches(stream: StreamDefinition, path: Path, now: float) -> Iterator[pa.RecordBatch]:
-    """Rows of a Parquet file; what cannot be read on is one problem entry at the end."""
+    """Rows of a Parquet file; an unreadable remainder becomes one problem entry at the end."""
     done = 0
     with path.open("rb") as file:
         try:

@@ -1,7 +1,7 @@
 """An XML document on the web that changes: the differences between its versions are the arrivals.
 
-It is a changing file whose text is fetched, outside of the caller's thread. After a restart it is fetched whole and
-compared with what the log has.
+It is a changing file whose text is fetched, outside the caller's thread. After a restart it is fetched completely and
+compared with the log.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def whole(body: bytes) -> Feed:
 
 
 def parts(body: bytes, split: str) -> Feed:
-    """The outermost elements at a path; equal ones are told apart by their number."""
+    """The outermost elements at a path; equal ones are distinguished by a number."""
     try:
         root = parse_document(body, comments=True)
     except BadDocument as error:

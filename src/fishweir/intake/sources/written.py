@@ -1,7 +1,7 @@
-"""What the entries of a feed have of their own, as it is written.
+"""The verbatim guid, title and description of feed entries.
 
-feedparser resolves a guid like a link, and takes the title or description of an image or of a source inside an entry
-for the entry's. Here the children of each entry are read once more. In: the bytes of a feed. Out: one `Written` per
+feedparser resolves a guid like a link, and confuses the title or description of an image or source inside an entry with
+those of the entry. This module reads the children of each entry again. In: the bytes of a feed. Out: one `Written` per
 entry, in the order of the feed.
 """
 
@@ -15,14 +15,14 @@ from lxml import etree
 from fishweir.algebra.documents import local_name
 
 OTHERS = frozenset(("image", "source", "textinput"))
-"""Elements of an entry that have a description of their own."""
+"""Elements of an entry that have their own description."""
 HOLDERS = frozenset(("channel", "rss", "rdf", "feed"))
 TITLES = (
     "http://purl.org/dc/elements/1.1/",
     "http://search.yahoo.com/mrss/",
     "http://search.yahoo.com/mrss",
 )
-"""Namespaces beside the entry's own whose `title` is the title of the entry that it is a child of."""
+"""Other namespaces whose `title` counts as the title of the parent entry."""
 ABOUT = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about"
 
 
