@@ -181,7 +181,7 @@ def test_a_home_says_which_condition_it_misses(tmp_path: Path) -> None:
     fishweir.unregister_condition("begins")
     with testing.open(tmp_path / "home") as weir:
         weir.publish("S", ["<item><title>ab</title></item>"])
-        with pytest.raises(QueryError, match="the condition 'begins' is not known: register it"):
+        with pytest.raises(QueryError, match="the condition 'begins' is not registered"):
             weir.step()
 
 
@@ -190,7 +190,7 @@ def test_a_home_says_which_condition_it_misses(tmp_path: Path) -> None:
     [
         (Condition("like", begins_with), "'like' is built in"),
         (Condition("=", begins_with, keyword="same"), "'=' is built in"),
-        (Condition("mine", begins_with, keyword="contains"), "the keyword of the condition 'contains' already"),
+        (Condition("mine", begins_with, keyword="contains"), "is already the keyword of the condition 'contains'"),
         (Condition("mine", begins_with, keyword="and"), "cannot be the keyword"),
         (Condition("mine", begins_with, keyword="two words"), "cannot be the keyword"),
     ],

@@ -45,7 +45,7 @@ def test_major_version(version: str, major: int) -> None:
 
 
 def test_no_version_is_refused() -> None:
-    with pytest.raises(java.JavaError, match="no Java version"):
+    with pytest.raises(java.JavaError, match="not a Java version"):
         java.major_version("GraalVM")
 
 

@@ -174,7 +174,7 @@ def test_wrong_tuples(weir, tmp_path):
         """
     )
     weir.publish("P", [{"n": "x"}, {"n": 1.5}, {"n": 2**63}, {"n": 1, "ok": "maybe"}, {"m": 1}, {"n": "7"}, {}])
-    with pytest.raises(fishweir.QueryError, match="stream P takes tuples as dicts, not str"):
+    with pytest.raises(fishweir.QueryError, match="stream P accepts tuples as dicts, not str"):
         weir.publish("P", ["<a/>"])
     with pytest.raises(fishweir.QueryError, match="stream P has no column m; it has n, ok"):
         weir.publish("P", pa.table({"m": [1]}))
@@ -281,5 +281,5 @@ def test_a_source_that_cannot_be_read_is_refused_with_its_place(weir: Weir) -> N
         weir.execute("create stream A;\ncreate stream M from 'missing.xml' format xml;")
     assert isinstance(caught.value, QueryError)
     assert (caught.value.line, caught.value.column) == (2, 22)
-    with pytest.raises(QueryError, match="it has white space"):
+    with pytest.raises(QueryError, match="it contains white space"):
         weir.execute("register feed 'https://example.org/a b' as F")

@@ -184,7 +184,7 @@ def test_state_is_bounded_by_the_interval(weir: testing.Weir, tmp_path: Path) ->
     ("statement", "at", "says"),
     [
         ("create feed F from A distinct on link", (1, 38), "expected ',' or 'within'"),
-        ("create feed F from A distinct on link within 7 fortnights", (1, 46), "no unit of time"),
+        ("create feed F from A distinct on link within 7 fortnights", (1, 46), "not a unit of time"),
         ("create feed F from A distinct on within 7 days", (1, 41), "expected"),
         ("create query q as select x from R distinct on y within 1 day", (1, 47), "the columns of R are x"),
         (

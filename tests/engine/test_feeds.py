@@ -94,7 +94,7 @@ def test_a_fifo_among_feeds(weir, caplog):
 def test_a_password_is_in_no_result(weir, caplog):
     with serving() as server:
         server.pages["/a"], url = rss("a"), server.url("/a").replace("http://", "http://ann:secret@")
-        with pytest.raises(QueryError, match="has a password, and would be the name of the feed"):
+        with pytest.raises(QueryError, match="contains a password and would become the name of the feed"):
             weir.execute(f"create feed Direct from '{url}'")
         weir.execute(f"register feed {url} as Web; register feed {url}/gone as Gone")
         weir.execute("create feed All from (Web | Gone)")
@@ -279,7 +279,7 @@ def test_many_feeds_in_bulk(weir):
 ERRORS = [
     # statement, the word it points to, words of the message
     ("register feed ftp://h.org/x as N", "ftp", "expected http, https or file"),
-    ("register feed http:///x as N", "http", "names no host"),
+    ("register feed http:///x as N", "http", "does not name a host"),
     ("register feed nowhere/x.xml as N", "nowhere/x.xml", "does not exist"),
     ("register feed nowhere as N", "nowhere", "neither a feed nor a file 'nowhere'"),
     ("register feed nowhere apply 't.xsl' as N", "nowhere", "there is no feed 'nowhere'"),
@@ -299,7 +299,7 @@ ERRORS = [
     ("create or replace query F from G", "query", "expected 'feed'"),
     ("subscribe to Nowhere output file 'x'", "Nowhere", "no feed 'Nowhere' to subscribe to"),
     ("subscribe to F output pigeon 'x'", "pigeon", "there are: append, atom, call, file, http, jsonfeed, jsonl, mail"),
-    ("subscribe to F output mail 'x'", "'x'", "no mail address"),
+    ("subscribe to F output mail 'x'", "'x'", "not a mail address"),
     ("subscribe to F apply 'none.xsl' output file 'x'", "none.xsl", "cannot be read"),
     ("drop feed S", "", "not registered as a feed"),
     ("drop feed Nowhere", "", "there is no feed Nowhere"),

@@ -197,7 +197,7 @@ def test_state_stays_within_its_limit(tmp_path, clock, caplog):
     assert counts[""][1]
     assert counts[" late by 10 days"][0] > 80_000
     assert counts[" late by 10 days"][1] == {}
-    assert "joins keep more than the limit of 0 MiB" in caplog.text
+    assert "the join state exceeds the limit of 0 MiB" in caplog.text
 
 
 def test_versions_of_rows_are_forgotten(tmp_path, clock):

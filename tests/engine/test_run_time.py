@@ -139,7 +139,7 @@ def test_many_queries_while_running(weir):
     many = [{"name": f"m{i}", "low": i} for i in range(20_000)]
     statement = 'create query $name as where <a>$v</> in "S", $v > $low construct $v'
     assert weir.register_many(statement, many) == 20_000
-    assert weir.register_many(statement, many) == 20_000, "passed over"
+    assert weir.register_many(statement, many) == 20_000, "already registered"
     weir.publish("S", ["<a>3</a>", "<a>-1</a>", "<a>20000</a>"])
     weir.wait_idle()
     weir.drop("m1")

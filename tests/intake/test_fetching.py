@@ -145,7 +145,7 @@ def test_compressed_files_and_broken_ones(tmp_path: Path, server: FeedServer) ->
     (tmp_path / "feed.xml.gz").write_bytes(gzip.compress(BODY))
     _, source = opened(tmp_path, stream(path="feed.xml.gz", format="feed"))
     assert fetched(source, 0) == 2
-    for body, words in ((gzip.compress(BODY)[:-20], "cut off"), (b"\x1f\x8b" + b"x" * 50, "broken")):
+    for body, words in ((gzip.compress(BODY)[:-20], "truncated"), (b"\x1f\x8b" + b"x" * 50, "broken")):
         server.pages["/feed"] = (200, {"Content-Encoding": "gzip"}, body)
         _, source = opened(tmp_path / words[:3], definition(server))
         assert fetched(source, 0) == 0

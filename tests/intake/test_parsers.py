@@ -67,7 +67,7 @@ def test_a_parser_that_takes_too_long_is_killed(tmp_path: Path, monkeypatch: pyt
     file.write_bytes(rss("a", "b"))
     monkeypatch.setattr(parsers, "LONGEST", 0.1)
     assert fetched(source, 1) == 0
-    assert source.trouble == f"feed S: {file}: it takes more than 0.1 s to parse"
+    assert source.trouble == f"feed S: {file}: parsing takes longer than 0.1 s"
     assert not is_there(pid)
     monkeypatch.undo()
     assert fetched(source, 100) == 1

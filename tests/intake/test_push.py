@@ -51,8 +51,8 @@ def test_timestamps_in_words() -> None:
         (["<a/>"], {"timestamps": [1.0, 2.0]}, "stream S: 1 items but 2 timestamps"),
         (["<a/>"], {"ids": []}, "stream S: 1 items but 0 ids"),
         (["<a/>"], {"ids": [5]}, "stream S: the id 5 is not a string"),
-        (["<a/>"], {"timestamps": ["soon"]}, "stream S: the timestamp 'soon'"),
-        ([5], {}, "stream S takes XML as str or bytes, and objects as dicts, not int"),
+        (["<a/>"], {"timestamps": ["soon"]}, "stream S: 'soon' is not a timestamp"),
+        ([5], {}, "stream S accepts XML as str or bytes, and objects as dicts, not int"),
     ],
 )
 def test_refused(items: Any, options: Any, message: str) -> None:

@@ -76,7 +76,7 @@ def test_statements(tmp_path: Path, server: FeedServer, monkeypatch: pytest.Monk
         for statement, words in (
             ("create stream x (a int) from 'https://h.org/x.csv';", "only XML and feeds are read from the web"),
             ("create stream x from 'ftp://h.org/x.xml';", "expected http, https or file"),
-            ("create stream x from 'https:///x.xml' every 1 minute;", "names no host"),
+            ("create stream x from 'https:///x.xml' every 1 minute;", "does not name a host"),
             ("create stream x from 'x.xml' every 1 minute;", "'every' needs"),
         ):
             with pytest.raises(FishweirError, match=words):

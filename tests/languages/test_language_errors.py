@@ -45,7 +45,7 @@ CASES = [
     ("for $a in stream('S')/b where $a/c > 5 or $a/d = 1 return $a", "or", QuerySyntaxError, "found 'or'"),
     ("for $a in stream('S')/b where $a/c > 5", "", QuerySyntaxError, "found the end of the statement"),
     ("for $a in stream('S')/b return $a/c[d > 5]", "c[d", QueryError, "write for $x in ... where ... return $x"),
-    ("for $a in stream('S')/text()/b return $a", "text()", QueryError, "text() stands at the end of a path"),
+    ("for $a in stream('S')/text()/b return $a", "text()", QueryError, "text() is only allowed at the end of a path"),
     ("for $a in stream('S')/b return <x>{$a}</y>", "y>", QuerySyntaxError, "expected '</x>' to close '<x>'"),
     ("for $a in stream('S')/b return <x a='1' a='2'/>", "a='1'", QueryError, "given twice"),
     ("for $a in stream('S')/b return <x a='n {$a/@n} m'/>", "'n {", QueryError, "expected one path in braces"),

@@ -75,8 +75,8 @@ REFUSED = [
     ("select * from R every 5 s publish P", "publish", QuerySyntaxError, "found 'publish'"),
     ("where <a>$x</> in s construct $x publish", "", QuerySyntaxError, "expected a name or quoted text"),
     ("where <a>$x</> in s construct $x every 5 s publish P", "publish", QuerySyntaxError, "found 'publish'"),
-    ("create N where <a>$x</> in s construct $x publish P", "where", QueryError, "the query is named N and published as P: it has one name"),
-    ("create query N as select * from R publish P", "select", QueryError, "the query is named N and published as P: it has one name"),
+    ("create N where <a>$x</> in s construct $x publish P", "where", QueryError, "the query is named N and published as P: it can have only one name"),
+    ("create query N as select * from R publish P", "select", QueryError, "the query is named N and published as P: it can have only one name"),
 ]  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def test_a_process_that_does_not_start(tmp_path: Path) -> None:
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert mark.exists()
-    assert "starting others" in ran.stderr
+    assert "starting new tasks" in ran.stderr
     found = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
     assert [row["documents"] for row in found] == [["S-1"], ["S-2"]]
 
@@ -60,5 +60,5 @@ def test_a_process_that_dies_in_the_middle(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert mark.exists()
-    assert "starting others" in ran.stderr
+    assert "starting new tasks" in ran.stderr
     assert ran.stdout.strip() == "[['R-1'], ['R-3']]"

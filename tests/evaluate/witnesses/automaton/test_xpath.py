@@ -71,7 +71,7 @@ def test_other_definitions_are_other_patterns(text: str) -> None:
         ("/x:a", 2, "prefix 'x'"),
         ("/a|/b", 3, "register each path"),
         ("/a[b = 'x]", 8, "no closing quote"),
-        ("/a[b ~ 1]", 6, "no such sign"),
+        ("/a[b ~ 1]", 6, "not allowed in a path"),
     ],
 )
 def test_errors_name_the_place(text: str, column: int, message: str) -> None:
