@@ -1,10 +1,9 @@
 """Many statements from one text and rows of values, for `register_many`.
 
-In come a text with `$column` placeholders and rows, out come the texts of the statements. A
-placeholder becomes, inside quotes, the value's text with the quote doubled; in the place of a
-name, the bare name; directly behind a source, a path; elsewhere a number or a quotation. No value can end the quotation
-it is in, and no path the place it is in: outside its brackets it has steps alone.
-A `$x` that is not a column stays as it is: a variable of XML-QL.
+In: a text with `$column` placeholders, and rows. Out: the texts of the statements. A placeholder becomes, inside
+quotes, the value's text with the quote doubled; in place of a name, the bare name; directly after a source, a path;
+elsewhere a number or a quoted string. No value can end the quotation it is in, and no path the place it is in: outside
+its brackets it has steps alone. A `$x` that is not a column stays as it is: a variable of XML-QL.
 """
 
 from __future__ import annotations
@@ -143,8 +142,8 @@ def _name_part(token: str, known: set[str]) -> Part:
 
 
 def _bare_parts(text: str, match: re.Match[str], known: set[str]) -> list[str | Part]:
-    """A literal; a space keeps its quotation apart from a neighbour that would run into it. Or a path: no literal
-    stands directly behind a source."""
+    """A literal; a space separates its quotes from a neighbour that would run into it. Directly after a source, a path:
+    no literal is possible there."""
     column = match["bare"]
     before, after = text[: match.start()], text[match.end() :]
     if _SOURCE.search(before):

@@ -1,4 +1,4 @@
-"""Conditions under and, or, not as the languages of patterns write them, and their disjunctive normal form.
+"""Conditions with and, or, not in the pattern languages, and their disjunctive normal form.
 
 In: a condition over whatever a language compares, its leaves. Out: the conjunctions of which one must hold. Negation
 moves inward to the leaves; what a leaf gives, negated or not, is the language's own.
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class NotSyntax(Generic[Leaf]):
-    """`not(...)`; `word` is where it stands."""
+    """`not(...)`; `word` is its position."""
 
     word: Token
     part: Condition[Leaf]
@@ -45,7 +45,7 @@ CONNECTIVES = (NotSyntax, AndSyntax, OrSyntax)
 
 
 def combined(kind: type[AndSyntax[Leaf] | OrSyntax[Leaf]], parts: Sequence[Condition[Leaf] | Token]) -> Condition[Leaf]:
-    """The parts under one connective, which the tokens are; a single part stands for itself."""
+    """The parts under one connective, given by the tokens; a single part is returned unchanged."""
     conditions = tuple(part for part in parts if not isinstance(part, Token))
     return conditions[0] if len(conditions) == 1 else kind(conditions)
 

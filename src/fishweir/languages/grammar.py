@@ -1,7 +1,7 @@
-"""Running a lark grammar over a piece of a script, with errors in readable words.
+"""Runs a lark grammar over a piece of a script and produces readable errors.
 
-In comes a piece, out comes what the transformer makes of it; a text that does not parse becomes a
-QuerySyntaxError that says what was expected and what was found, without lark's terminal names.
+In: a piece. Out: the result of the transformer. A text that does not parse raises a QuerySyntaxError that says what was
+expected and what was found, without lark's terminal names.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Grammar:
 
 @lru_cache(maxsize=16)
 def _build(file: str, words: tuple[str, ...]) -> Lark:
-    """The parser of a grammar with these conditions: analysed once, then kept beside the modules' compiled code."""
+    """The parser of a grammar with these conditions: analysed once, then cached next to the compiled modules."""
     kept = HERE / "__pycache__" / f"{Path(file).stem}.{_digest(file, words)}.grammar"
     try:
         with kept.open("rb") as stored:

@@ -1,8 +1,8 @@
-"""What all languages agree on: quoted text, names, numbers, comparisons, comments.
+"""The lexical elements of all languages: quoted text, names, numbers, comparisons, comments.
 
-The same patterns stand in `terminals.lark` for the grammars; a test holds the two together. Quotes are
-`"…"`, `'…'` and typographic `“…”` (the NiagaraCQ paper also opens with `”`); a doubled closing quote
-stands for one. An apostrophe right after a letter or digit (`Day's_range`) opens no quotation.
+`terminals.lark` contains the same patterns for the grammars; a test keeps the two in sync. Quotes are `"…"`, `'…'` and
+typographic `“…”` (the NiagaraCQ paper also opens with `”`); a doubled closing quote stands for one. An apostrophe right
+after a letter or digit (`Day's_range`) does not open a quotation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TEXT = r"(?:[^\s<>\"“”'$#;-]|-(?!-))(?:[^<>\"“”'$#;-]|-(?!-)|(?<=\w)')*+
 
 COMMENT = r"--[^\n]*+|\#[^\n]*+|<!--(?s:.*?)-->"
 GAP = rf"(?:\s|{COMMENT})"
-"""One space or comment, as it may stand between any two words."""
+"""One space or comment, as allowed between any two words."""
 
 OPENING_QUOTES = "\"'“”"
 _NAME = re.compile(NAME)

@@ -1,6 +1,6 @@
 """The queries of `register_many`: one text, many rows, parsed once.
 
-In come a text with placeholders and rows, out come queries, those that differ in name and constants only together
+In: a text with placeholders, and rows. Out: queries, grouped by those that differ in name and constants only
 (algebra/alike.py). The first row is rendered and parsed as any statement. The skeleton cache then knows which literals
 are constants; where each placeholder is the name or lies within a literal, the other rows differ in nothing else, and
 their constants are read from the columns. That is right because the values of a placeholder are literals of one kind,
@@ -70,7 +70,7 @@ def parse_rows(text: str, rows: Iterable[Row], now: float) -> Iterator[Alike]:
 def _with_paths(
     text: str, columns: Sequence[str], parts: Sequence[str | Part], rows: Sequence[Row], before: int, now: float
 ) -> Iterator[CreateQuery]:
-    """The queries of rows one by one; of `create query $name as S$path` only what is the row's own is read."""
+    """The queries of rows one by one; for `create query $name as S$path`, only the row's own part is parsed."""
     match parts:
         case [str(head), Part(kind="name"), str(between), Part(kind="path"), *rest] if all(map(_is_fixed, rest)):
             own = _CREATE.fullmatch(head) and _AS_SOURCE.fullmatch(between)
@@ -90,7 +90,7 @@ def _with_paths(
             whole = f"{head}{name}{between}{path}{behind}"
             created = to_statement(with_distinct(query), name, whole, 1, now) if query else None
         except (KeyError, TypeError, Missing, Rejected):
-            created = None  # what is wrong is said below
+            created = None  # the error is reported below
         if created is not None:
             yield created
         else:
@@ -112,7 +112,7 @@ def _one_by_one(
 
 
 def _alike(parts: Sequence[str | Part], rows: Sequence[Row], now: float) -> Alike | None:
-    """The queries of some rows in columns; None where they are not alike, or not known to be."""
+    """The queries of some rows in columns; None if they are not known to be alike."""
     try:
         outs: Outs = [part if isinstance(part, str) else part.all(rows) for part in parts]
     except (KeyError, TypeError, Missing):

@@ -1,4 +1,4 @@
-"""What a language makes of the text of one query: the shape, its constants and where they stood."""
+"""A parsed query: the shape, its constants and their positions in the text."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ LiteralKind = Literal["quoted", "number", "text", "interval", "keyword", "words"
 
 @dataclass(frozen=True, slots=True)
 class ConstantPlace:
-    """Where the constant of a slot stands in the text, and how it is written there; of an interval the seconds
-    of its unit, which stands beside it."""
+    """The position of a slot's constant in the text, and how it is written; for an interval, also the seconds of its
+    unit."""
 
     start: int
     end: int

@@ -1,7 +1,6 @@
-"""A script cut into statements, and errors that know their place in the whole script.
+"""Splits a script into statements, with errors that refer to positions in the whole script.
 
-In comes the text of a script, out come pieces: the statements without their `;` and without the
-spaces and comments around them.
+In: the text of a script. Out: pieces, the statements without their `;` and without surrounding spaces and comments.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def line_and_column(script: str, offset: int) -> tuple[int, int]:
 
 
 def split_script(script: str) -> Iterator[Piece]:
-    """The statements of a script in order; empty ones are passed over."""
+    """The statements of a script in order; empty ones are skipped."""
     position = len("\ufeff") if script.startswith("\ufeff") else 0
     while position < len(script):
         match = _STATEMENT.match(script, position)

@@ -1,4 +1,4 @@
-"""The clauses `distinct on`, `publish`, `pref`, `do`, `start`, `every`, `expire` of a query of any language.
+"""The clauses `distinct on`, `publish`, `pref`, `do`, `start`, `every`, `expire` of queries in all languages.
 
 A grammar imports the rules of `schedule.lark` and its transformer inherits ScheduleTransformer; out
 come Clauses. Times relative to now stay unresolved until `Clauses.schedule(now)`, so that a parsed
@@ -23,8 +23,8 @@ from fishweir.languages.times import BadTime, Moment, parse_interval, parse_time
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """What follows a query; `publish` is the name of its output stream, `expire_at` and `distinct_at` are where these
-    clauses stand, for errors."""
+    """The clauses after a query; `publish` is the name of its output stream, `expire_at` and `distinct_at` are the
+    positions of these clauses, for errors."""
 
     actions: tuple[Action, ...] = ()
     start: Moment | None = None
@@ -155,7 +155,7 @@ def _value_condition(below: tuple[str, ...], path: Token, op: Token, literal: To
 
 
 def _names(path: Token) -> tuple[str, ...]:
-    """The names of a path; where it begins is left out, since a pattern is named by the end of its path."""
+    """The names of a path, without its start, since a pattern is identified by the end of its path."""
     steps = [step for step in path.split("/") if step]
     return tuple(step.rpartition(":")[2] for step in steps if not step.startswith("$"))
 

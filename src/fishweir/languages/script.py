@@ -1,7 +1,7 @@
-"""Scripts of statements in any language: split, recognise by the first words, parse.
+"""Scripts of statements in any language: splits them, recognises the language by the first words, and parses.
 
-In comes the text of a script, out come statements. A new language adds one row to LANGUAGES (how its
-queries begin and who parses them) and, where it has statements of its own, one to STATEMENTS.
+In: the text of a script. Out: statements. A new language adds one row to LANGUAGES (how its queries start, and their
+parser) and, if it has other statements, one to STATEMENTS.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _XSCL = (
     rf"|{_OPEN}(?!(?:select|from|where|with|for|let)\b){_SOURCE}(?:{GAP}++as\s+\S+)?{GAP}*+"
     rf"(?:\Z|[/\[]|(?:as|join|not|followed|distinct|publish|pref|do|start|every|expire)\b)"
 )
-"""A stream's name with a path, a variable or a join behind it, or nothing: all its documents. In SQL no `/` follows the
+"""A stream's name, followed by a path, a variable or a join, or alone: all its documents. In SQL no `/` follows the
 name of a relation; a select list over a stream without a path is SQL's, unless it is the variable of the whole
 document."""
 
@@ -83,7 +83,7 @@ LANGUAGES: tuple[Language, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What parsing a statement needs beside its text."""
+    """What parsing a statement needs in addition to its text."""
 
     line: int
     now: float

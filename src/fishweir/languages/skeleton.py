@@ -1,11 +1,10 @@
 """Parse once per shape: statements that differ only in constants and name share one parse.
 
-One pattern cuts a statement into its skeleton and its literals. The first full parse of a skeleton
-tells which literals fill the slots of the query's conditions; the others (sources, output texts,
-action arguments, times) are *structural* and stay in the key by their values. A later statement
-of the same key takes the parsed shape and its own constants. That is right because literals are
-cut exactly as the grammar cuts them and one literal of a kind may stand where another stood. In
-all other cases the answer is None and the caller parses in full, with good error messages.
+One pattern splits a statement into its skeleton and its literals. The first full parse of a skeleton shows which
+literals fill the slots of the query's conditions; the others (sources, output texts, action arguments, times) are
+*structural* and stay in the key by their values. A later statement of the same key takes the parsed shape and its own
+constants. That is right because literals are cut exactly as the grammar cuts them and one literal of a kind may stand
+where another stood. In all other cases the answer is None and the caller parses in full, with good error messages.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses.literals import READERS
 from fishweir.languages.times import BadTime, parse_window
 
-# Each alternative begins with a character of its own, so that the search skips quickly to the next one.
+# Each alternative starts with a distinct character, so that the search skips quickly to the next one.
 # Numbers are those of lexical.NUMBER that stand free: the look-behind spans the character before them.
 _FREE = r"(?<![\w.$@:/-].)"
 _NUMBER = (
@@ -119,7 +118,8 @@ class _Template:
 
 @dataclass(slots=True)
 class _Family:
-    """All queries of one skeleton: where the constants are, and a template per structural literals."""
+    """All queries of one skeleton: the positions of the constants, and a template per combination of structural
+    literals."""
 
     slots: tuple[tuple[int, Reader], ...]
     structural: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Clauses on their own, without a query: an administrator's defaults, other actions for a query that stands."""
+"""Parses clauses without a query: an administrator's defaults, or new actions for a registered query."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Parse once per shape, for subscriptions: those that differ in targets and intervals only share one parse.
 
-A statement is cut into its skeleton and its literals (skeleton.py). What each literal of the first statement of a
-skeleton stands for is found by trying: the statement is parsed once more with another literal in its place, and what
-has changed is an argument of the output, the interval, or something else, which is then part of the key. A later
-statement takes its own literals. Whatever is in doubt is parsed in full, which gives the good error messages.
+A statement is split into its skeleton and its literals (skeleton.py). The role of each literal in the first statement
+of a skeleton is found by trial: the statement is parsed again with another literal in its place, and what has changed
+is an argument of the output, the interval, or something else, which is then part of the key. A later statement takes
+its own literals. Whatever is in doubt is parsed in full, which gives the good error messages.
 """
 
 from __future__ import annotations

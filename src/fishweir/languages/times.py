@@ -1,7 +1,7 @@
 """Times and intervals as people write them: `3 months`, `daily`, `2026-05-01T12:00Z`, `now`.
 
-Shared by all languages. Intervals become seconds; times become moments, which are seconds since
-1970 or a distance from now that is resolved anew at each registration.
+Shared by all languages. Intervals become seconds; times become moments, which are seconds since 1970 or an offset from
+now that is resolved at each registration.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class _Binder:
         return slot
 
     def _literal(self, predicate: PredicateSyntax, positive: bool) -> list[Conjunction]:
-        """A condition, or that it does not hold: the opposite comparison where that means the same, else an absence."""
+        """A condition or its negation: the opposite comparison if that is equivalent, otherwise an absence."""
         comparison = self._predicate(predicate)
         if positive:
             return [(comparison,)]
@@ -210,7 +210,7 @@ class _Binder:
 
 
 def _narrowed(shape: Shape, conditions: list[Comparison | Absence]) -> Shape:
-    """The query with more conditions; absences stand at the nodes of the variables that they compare."""
+    """The query with additional conditions; absences are attached to the nodes of the variables that they compare."""
     absent = [condition for condition in conditions if isinstance(condition, Absence)]
     compared = [condition for condition in conditions if isinstance(condition, Comparison)]
     blocks = tuple(replace(block, pattern=_without(block.pattern, absent)) for block in shape.blocks)

@@ -1,7 +1,7 @@
 """NiagaraCQ's command language: XML-QL with an action and times (the paper's section 2).
 
-In comes the text of a query from `where` on, out comes a ParsedQuery. The transformer makes syntax
-nodes that still know their tokens; `niagaracq_binding` turns them into algebra.
+In: the text of a query from `where` on. Out: a ParsedQuery. The transformer creates syntax nodes that keep their
+tokens; `binding` turns them into algebra.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`$old.p` in XML-QL: what $p was in the row before it changed.
+"""`$old.p` in XML-QL: the value of $p before the row changed.
 
 In: a query in which $p stands in an element or attribute of the row. Out: the same query with `<old>` beside that
 element, as the documents of changes have it, which binds `$old.p`. `$p < 0.95 * $old.p` compares `<ratio>`, the new

@@ -1,4 +1,4 @@
-"""Syntax nodes of XML-QL: what the transformer makes and the binder reads; they keep their tokens."""
+"""Syntax nodes of XML-QL: created by the transformer and read by the binder; they keep their tokens."""
 
 from __future__ import annotations
 

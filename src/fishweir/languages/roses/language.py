@@ -1,8 +1,7 @@
 """RoSeS' language: publication, registration and subscription of feeds (the paper's section 3.1).
 
-In comes a statement, out comes one of the algebra's; a publication (`from ... join ... where ...`) also
-stands alone as a query. The transformer makes syntax nodes that still know their tokens;
-`roses_binding` turns them into algebra.
+In: a statement. Out: a statement of the algebra; a publication (`from ... join ... where ...`) can also be a query by
+itself. The transformer creates syntax nodes that keep their tokens; `binding` turns them into algebra.
 """
 
 from __future__ import annotations

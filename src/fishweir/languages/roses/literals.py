@@ -1,9 +1,7 @@
-"""Constants of conditions: how each is read from its literal, and the slots they fill.
-
-Used by RoSeS and SQL. A literal's *kind* says which texts may stand in its place without changing the
-query's shape; its reader gives the constant, or None for a text that only a full parse can judge. The
-binders read constants by the same readers, so a statement found in the SkeletonCache is the one that a
-full parse gives.
+"""Constants of conditions: how each is read from its literal, and which slot it fills. Used by RoSeS and SQL. A
+literal's *kind* defines which texts can replace it without changing the query's shape; its reader returns the constant,
+or None for a text that needs a full parse. The binders read constants by the same readers, so a statement found in the
+SkeletonCache is the one that a full parse gives.
 """
 
 from __future__ import annotations
@@ -67,7 +65,7 @@ def _share(literal: str) -> float | None:
 
 
 def _string(literal: str) -> str | None:
-    """SQL's: in double quotes stands a name."""
+    """For SQL: double quotes enclose a name."""
     return None if literal.startswith('"') else _quoted(literal)
 
 
@@ -134,8 +132,7 @@ def to_seconds(text: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class LiteralPlace:
-    """Where the constant of a slot stands in the text, and of which kind it is; of an interval the seconds of its
-    unit, which stands beside it."""
+    """The position of a slot's constant in the text, and its kind; for an interval, also the seconds of its unit."""
 
     start: int
     end: int
@@ -148,7 +145,7 @@ class LiteralPlace:
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[ShapeType]):
-    """One query: its shape, constants, where they stood, and what follows it; see parsed.ParsedQuery."""
+    """One query: its shape, its constants and their positions, and the clauses after it; see parsed.ParsedQuery."""
 
     shape: ShapeType
     constants: tuple[Constant, ...]

@@ -1,4 +1,4 @@
-"""Syntax nodes of RoSeS: what the transformer makes and the binder reads; they keep their tokens."""
+"""Syntax nodes of RoSeS: created by the transformer and read by the binder; they keep their tokens."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class PublicationSyntax:
     where: tuple[WhereSyntax, ...]
 
 
-# Statements; a publication without a name is a query of its own.
+# Statements; a publication without a name is a query.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Columns and sources of SQL: names, `book.author`, quoted paths `"a/b/@c"`, and the select list.
 
-A column's qualifier is dropped where it is the source's name or alias; what is left is the path of an
-element below the document element. Whether a stream has such a column is known when it is registered.
+A column's qualifier is dropped if it is the name or alias of the source; the rest is the path of an element below the
+document element. Registration checks whether the stream has such a column.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Conditions of SQL to formulas that are true exactly where SQL's three-valued logic says true.
+"""Converts SQL conditions to formulas that are true exactly when SQL's three-valued logic yields true.
 
-A formula's Not makes an unknown atom true, SQL's does not. So negation moves inward here, by De Morgan's
-laws, which hold for three values, and ends in the opposite comparison: `not (x > 5)` is `x <= 5`, false
-on NULL as both atoms are. Where there is no opposite (conditions on texts), the value must exist.
+A formula's Not makes an unknown atom true, SQL's does not. So negation moves inward here, by De Morgan's laws, which
+hold for three values, and ends in the opposite comparison: `not (x > 5)` is `x <= 5`, false on NULL as both atoms are.
+If there is no opposite (conditions on texts), the value must exist.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNKNOWN: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.Func,), "functions are not supported by this version"),
 )
 _UNDERSTOOD = {"this", "expression", "expressions", "low", "high", "negate"}
-"""Arguments of sqlglot's nodes that are read here; one with any other (`between symmetric`) is refused."""
+"""Supported arguments of sqlglot's nodes; nodes with any other argument (`between symmetric`) are rejected."""
 
 _CONDITION = "a condition, such as x > 5"
 Side = RelativePath | Slot | None
@@ -47,7 +47,7 @@ class Conditions:
         self._booleans = iter([token for token in scope.query.tokens if token.token_type in _BOOLEANS])
 
     def bind(self, node: exp.Expr, positive: bool = True) -> Formula:
-        """The formula that is true where the condition is true, or, negated, where it is false."""
+        """The formula that is true if the condition is true or, if negated, false."""
         if {key for key, value in node.args.items() if value} - _UNDERSTOOD:
             raise self._unknown(node, _CONDITION)
         positive = positive != bool(node.args.get("negate"))
@@ -86,7 +86,7 @@ class Conditions:
         return _joined([self._compare(a, op, b, positive, at) for a, op, b, at in pairs], positive)
 
     def _scaled(self, operands: list[exp.Expr], op: Operator) -> tuple[Side, Operator, Side] | None:
-        """`price < 0.95 * old.price` asks for the ratio of the two, which the changes of rows have."""
+        """`price < 0.95 * old.price` compares the ratio of the two, which change documents contain."""
         for one, other, written in ((operands[0], operands[1], op), (operands[1], operands[0], MIRRORED[op])):
             product = other.unnest()
             if not isinstance(product, exp.Mul) or not is_column(one):
@@ -196,7 +196,7 @@ class Conditions:
         return self._constants.slot(sign + number, start, "number")
 
     def _boolean(self) -> Slot:
-        """sqlglot does not say where `true` and `false` stand, but they are met in the order of the text."""
+        """sqlglot does not record the positions of `true` and `false`, but they are visited in text order."""
         token = next(self._booleans)
         return self._constants.slot(token.text.lower(), token.start, "keyword")
 

@@ -1,9 +1,9 @@
 """Infix conditions of SQL: `title contains 'rock'`, for every keyword of the registry (algebra/operators.py).
 
-sqlglot does not know them. A registered word between a column and a quoted text becomes the token of an infix operator
-that it does know and that SQL here has no use for; which condition was meant is found again by the place of the text.
-A column or a number in the place of the text is marked too, so that it can be refused there.
-A share as in `similar(0.8) 'x'` is taken out of the tokens and kept beside it.
+sqlglot does not support them. A registered word between a column and a quoted text becomes the token of an infix
+operator that it does know and that SQL here has no use for; which condition was meant is found again by the place of
+the text. A column or a number in the place of the text is marked too, so that it can be refused there. A share as in
+`similar(0.8) 'x'` is taken out of the tokens and kept beside it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def marked(tokens: list[Token]) -> tuple[list[Token], dict[int, Infix]]:
 
 
 def _condition(tokens: list[Token], at: int) -> Condition | None:
-    """The condition of the word at a place, where it stands between an operand and a text."""
+    """The condition of the word at a position between an operand and a text."""
     kind, before = tokens[at].token_type, tokens[at - 1].token_type if at else TokenType.SELECT
     if kind in (*_ENDS, *_OWN) or before in _LEADS:
         return None

@@ -1,8 +1,8 @@
-"""Joins by SQL: `from R [range 10 seconds], S [rows 100] where ...`, or `R [...] join S [...] on ...`, of any number.
+"""SQL joins: `from R [range 10 seconds], S [rows 100] where ...`, or `R [...] join S [...] on ...`, of any number.
 
-In: the tree of a query with several streams and the windows that stood in brackets behind their names. Out: a Shape
-with a block for each, one formula over the columns of all, the windows and the select list. `[range t]` keeps a tuple
-for t seconds, `[rows n]` while it is among the newest n of its stream, `[range unbounded]` for ever (as in CQL).
+In: the tree of a query with several streams, and the windows in brackets after their names. Out: a Shape with a block
+for each, one formula over the columns of all, the windows and the select list. `[range t]` keeps a tuple for t seconds,
+`[rows n]` while it is among the newest n of its stream, `[range unbounded]` for ever (as in CQL).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Shown = ColumnOutput | AllColumnsOutput
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One stream of a from clause: what it is called there, where it stands, its window in brackets."""
+    """One stream of a from clause: its name there, its position, and its window in brackets."""
 
     source: Source
     name: str

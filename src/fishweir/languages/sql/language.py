@@ -1,7 +1,7 @@
 """SQL over one stream or several: `select columns from R where ...` (Spatial Join CQ, sections 2 and 6).
 
-In comes the text of a query, out comes a Selection, or the Shape of a join, with its constants. sqlglot parses;
-`sql_text` prepares the text and refuses what is not built yet, `sql_columns`, `sql_conditions` and `sql_joins` bind.
+In: the text of a query. Out: a Selection, or the Shape of a join, with its constants. sqlglot parses; `text` prepares
+the text and rejects unsupported features; `columns`, `conditions` and `joins` bind.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _parse(query: SqlText) -> exp.Select:
 
 
 def _source(select: exp.Select, query: SqlText) -> exp.Expr:
-    """The query's first source; everything but columns, source and condition has been refused before."""
+    """The query's first source; everything but columns, source and condition has already been rejected."""
     unknown = {key for key, value in select.args.items() if value} - _KNOWN
     if unknown:
         raise Rejected(f"'{min(unknown)}' is not supported by this version", 0)

@@ -1,10 +1,10 @@
-"""The text of a SQL query before sqlglot sees it: comments, strings and windows masked, later features refused.
+"""The text of a SQL query before sqlglot sees it: comments, strings and windows masked, unsupported features rejected.
 
-sqlglot knows other quotes and comments than our scripts do, so it gets a text of the same length in which
-comments are blank, strings have harmless content and `.5` is one token; binders read the real text at a token's place.
-A window in brackets, `[range 10 seconds]`, becomes blank and is read by `joins`. Conditions on texts, `x contains 'a'`,
-become an infix operator that sqlglot knows (`infix`). Outer joins, subqueries, grouping and the like are refused by
-their keywords, each with its place.
+sqlglot uses other quotes and comments than our scripts, so it gets a text of the same length in which comments are
+blank, strings have harmless content and `.5` is one token; binders read the real text at a token's place. A window in
+brackets, `[range 10 seconds]`, becomes blank and is read by `joins`. Conditions on texts, `x contains 'a'`, become an
+infix operator that sqlglot knows (`infix`). Outer joins, subqueries, grouping and the like are refused by their
+keywords, each with its place.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Tokenizer(Tokenizer):
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """`[...]` behind a stream's name: the places of its brackets."""
+    """`[...]` after a stream's name: the positions of its brackets."""
 
     start: int
     end: int
@@ -76,7 +76,8 @@ class Bracket:
 
 @dataclass(frozen=True, slots=True)
 class SqlText:
-    """A query's text as written, masked for sqlglot, its tokens, where the clauses after it begin, its windows."""
+    """A query's text as written and masked for sqlglot, its tokens, the start of the clauses after it, and its
+    windows."""
 
     text: str
     masked: str
@@ -87,7 +88,7 @@ class SqlText:
     """Conditions on texts, by the places of their constants."""
 
     def at(self, start: int, end: int) -> str:
-        """What stands at a token's place, as written."""
+        """The original text at a token's position."""
         return self.text[start : end + 1]
 
     def name(self, start: int, end: int) -> str:

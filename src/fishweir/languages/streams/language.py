@@ -1,4 +1,4 @@
-"""`create stream`: in comes the statement's text, out comes a StreamDefinition that makes sense."""
+"""`create stream`: parses the statement's text into a valid StreamDefinition."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _EXTENSIONS = {".jsonl": "json", ".ndjson": "json", ".rss": "feed", ".atom": "fe
 
 @dataclass(slots=True)
 class StreamSyntax:
-    """The parts of a statement as written; `at` says where each stands."""
+    """The parts of a statement as written; `at` contains their positions."""
 
     name: Token
     values: dict[str, Any] = field(default_factory=dict)

@@ -1,9 +1,9 @@
 """Binding of XQuery: syntax nodes to the algebra's shape.
 
-The variables of the outermost `for` and the paths of its `where` are the tree pattern: without them a document gives no
+The variables of the outermost `for` and the paths of its `where` are the tree pattern: without them a document has no
 result (context and selection patterns). Paths of return clauses are optional and are looked up below the variables when
-an output is constructed; see `algebra/returns.py`. Constants of the outermost `where` are slots, so queries that
-differ in them share one shape; those of an inner one are part of the output.
+an output is constructed; see `algebra/returns.py`. Constants of the outermost `where` are slots, so queries that differ
+in them share one shape; those of an inner one are part of the output.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class _Binder:
         self._conditions.append(Comparison(place.variables[0], _operator(predicate.op), slot))
 
     def _returned(self, parts: tuple[Output, ...]) -> tuple[Output, ...]:
-        """A query that returns its only variable passes it on as it is."""
+        """A query that returns its only variable passes it on unchanged."""
         names = tuple(self._places)
         if parts == (PathOutput(names[0], ()),) and len(names) == 1:
             return (VariableOutput(names[0]),)
@@ -210,7 +210,7 @@ class _Binder:
         return PathOutput(name, tuple(_step(step) for step in path.steps[: -1 if text else None]), text)
 
     def _inner(self, fwr: FwrSyntax) -> Output:
-        """Variables of an inner `for` are nested, outermost first; its conditions stand at the last one."""
+        """Variables of an inner `for` are nested, outermost first; its conditions are attached to the last one."""
         overs: list[tuple[str, PathOutput]] = []
         for binding in fwr.bindings:
             over = self._path(binding.path)
@@ -241,7 +241,7 @@ def _content(content: tuple[ItemSyntax, ...]) -> list[ItemSyntax]:
 
 
 def _operator(op: str) -> str:
-    """A comparison, or the name of the condition on texts that a keyword stands for."""
+    """A comparison, or the name of the condition on texts for a keyword."""
     written = condition_written(op)
     return op if written is None else written.name
 

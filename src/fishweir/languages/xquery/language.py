@@ -1,6 +1,6 @@
 """XQuery over one stream: `for $a in stream('S')/... where ... return ...` (utility-driven shedding, section 2.1).
 
-In comes the text of a query, out comes a ParsedQuery. The transformer makes syntax nodes; `binding` makes algebra.
+In: the text of a query. Out: a ParsedQuery. The transformer creates syntax nodes; `binding` turns them into algebra.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Syntax nodes of XQuery: what the transformer makes and the binder reads; they keep their tokens."""
+"""Syntax nodes of XQuery: created by the transformer and read by the binder; they keep their tokens."""
 
 from __future__ import annotations
 
