@@ -1,7 +1,7 @@
-"""Which queries of a micro-batch have subscribers, and through which channels their results go.
+"""Routing: which queries of a micro-batch have subscribers, and through which channels their results go.
 
-The cost is that of what fired: the numbers of the queries with results are looked up, never the subscriptions that
-there are. Where only a few queries have subscribers, only those are looked for among the results.
+The cost depends on what fired: the queries with results are looked up, not the subscriptions. If only a few queries
+have subscribers, the results are searched for these only.
 """
 
 from __future__ import annotations

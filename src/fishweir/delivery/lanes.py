@@ -1,8 +1,8 @@
-"""Lanes: deliveries that were claimed and wait for a sender, by host.
+"""Queues of claimed deliveries that are waiting for a sender, by host.
 
-More are claimed for a host that answers than are sent to it at a time, so that the next ones begin without the
-dispatcher, which meanwhile writes down many outcomes by one transaction. Once a delivery fails, those that wait behind
-it are given back: they were not tried.
+For a responsive host, more deliveries are claimed than are in flight, so that the next ones start without the
+dispatcher, which in the meantime records many outcomes in one transaction. When a delivery fails, those queued behind
+it are released untried.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Lanes:
 
     @property
     def sending(self) -> int:
-        """Groups that a sender has, or may take."""
+        """The number of groups that a sender has or may take."""
         with self._lock:
             return sum(self._sending.values())
 
@@ -40,7 +40,7 @@ class Lanes:
         self._ready.put(group)
 
     def take(self) -> Group | None:
-        """The next group that may be sent; None for the end."""
+        """The next group to send; None to stop."""
         return self._ready.get()
 
     def end(self, senders: int) -> None:
@@ -48,7 +48,7 @@ class Lanes:
             self._ready.put(None)
 
     def done(self, host: str, good: bool) -> tuple[list[Group], bool]:
-        """A group has been sent. Where that failed, the groups behind it, which will not be; and whether so few are
+        """Called when a group has been sent. Returns the groups queued behind it if it failed, and whether so few are
         left that more should be claimed."""
         with self._lock:
             waiting = self._waiting.get(host)

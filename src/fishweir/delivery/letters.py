@@ -1,4 +1,4 @@
-"""What has not been delivered: listed, and sent again."""
+"""Undelivered results: lists them and resends dead letters."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from fishweir.catalog.deliveries import channels, outbox, subscriptions, targets
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A delivery that waits (`due` says when it is tried next) or was given up (`dead`): why, and after how many
-    attempts. `feeds` are some of the names whose results it has, of the micro-batches (after, upto]."""
+    """A delivery that is waiting (`due` is the time of the next attempt) or was given up (`dead`), with the last error
+    and the number of attempts. `feeds` are some of the subscribed names; the results are those of the micro-batches
+    (after, upto]."""
 
     id: int
     feeds: tuple[str, ...]
@@ -36,7 +37,7 @@ class Letter:
 
 
 def letters(connection: sa.Connection, dead: bool | None = None, most: int = 1_000) -> list[Letter]:
-    """The oldest deliveries that were not acknowledged; only those given up, only those that wait, or both."""
+    """The oldest unacknowledged deliveries: only dead ones, only waiting ones, or both."""
     columns = ("id", "after", "upto", "sent", "attempts", "dead", "error", "made")
     wanted = sa.select(
         *(outbox.c[name] for name in columns), channels.c.output, channels.c.arguments, targets.c.due,
@@ -57,7 +58,8 @@ def _letter(connection: sa.Connection, row: Any) -> Letter:
 
 
 def resend(connection: sa.Connection, now: float, ids: Collection[int] | None = None) -> int:
-    """Lets dead letters be tried again, all or some; how many. They keep their keys and are not merged with others."""
+    """Retries all or some dead letters and returns their number. They keep their keys and are not merged with
+    others."""
     chosen = outbox.c.dead if ids is None else outbox.c.dead & outbox.c.id.in_(list(ids))
     waiting = sa.select(outbox.c.target).where(chosen)
     connection.execute(sa.update(targets).where(targets.c.id.in_(waiting)).values(due=now))

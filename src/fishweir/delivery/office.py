@@ -1,8 +1,8 @@
-"""The post office: collects committed results, fires timers and sends what is due, beside the job.
+"""The delivery service: collects committed results, fires timers and sends what is due, in the background.
 
-Three kinds of threads, all of them daemons: the collector (commits and timers into the outbox), the dispatcher (takes
-due deliveries, records outcomes), and at most `SENDERS` senders. A target that hangs occupies one sender, a host at
-most a few, and the job none. `step` does the same in the calling thread, once and in order, for tests.
+It has three kinds of daemon threads: the collector (adds commits and due timers to the outbox), the dispatcher (claims
+due deliveries, records outcomes), and at most `SENDERS` senders. A hanging target occupies one sender, a host at most a
+few, and the job is never blocked. `step` does the same once, in order, in the calling thread, for tests.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ logger = logging.getLogger("fishweir.delivery")
 
 SENDERS = 128
 CLAIMED = 1024
-"""Deliveries that are taken from the outbox and not settled yet."""
+"""The maximum number of deliveries that are claimed and not settled yet."""
 BEHIND = 0.2
-"""Seconds after which due targets are looked for behind those of hosts that have no room."""
+"""Seconds between searches for due targets that skip the hosts without free capacity."""
 LOOK = 1.0
-"""Seconds after which the threads look again, whatever the clock and other processes did meanwhile."""
+"""Seconds between polls, independent of the clock and of other processes."""
 CLAIM_AFTER = 0.05
-"""Seconds for which nothing more is claimed while there is enough to send. Outcomes are written down at once: what was
-acknowledged is not to be sent again after a crash."""
+"""Seconds between claims while there is enough to send. Outcomes are recorded immediately: what was acknowledged must
+not be sent again after a crash."""
 HOPEFUL = 6
-"""Until idle means: until what fails has been tried so often."""
+"""The number of attempts after which a failing delivery no longer prevents idleness."""
 SOON = 10.0
 
 

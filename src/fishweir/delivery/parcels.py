@@ -1,4 +1,4 @@
-"""What is handed to an output, what an output is, and how it says that it could not deliver."""
+"""The interface of outputs: the payload of a delivery, the protocol of an open output, and its error."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Protocol, overload
 from fishweir.pipeline.result import Result, json_texts
 
 AT_ONCE = 10_000
-"""Results of a delivery that are handed over together, unless an output says otherwise (`at_once`)."""
+"""The maximum number of results in one payload, unless an output sets its own (`at_once`)."""
 
 
 class Parcel(Sequence[Result]):
-    """Results that are delivered together. `key` is the same however often it is tried; `feeds` are the names of
-    what was subscribed to; `token` ends the subscription; `media` is what a stylesheet made: text, html or xml. An
-    output that takes them as JSON (`texts`) does without the results themselves, which are made when they are asked
-    for."""
+    """A lazy sequence of results that are delivered together. `key` is the same on every attempt; `feeds` are the names
+    in the subscriptions; `token` ends the subscription; `media` is the output type of the stylesheet: text, html or
+    xml. An output that uses JSON (`texts`) does not construct the results, which are created on access."""
 
     def __init__(
         self,
@@ -56,21 +55,21 @@ class Parcel(Sequence[Result]):
 
 
 class Deliverer(Protocol):
-    """An output that is open. One that can say where it stands and go back there delivers exactly once, also over a
-    crash; one that cannot (`position` is None) delivers at least once, and `key` tells repetitions."""
+    """An open output. If it can report its position and be rewound, it delivers exactly once, even after a crash;
+    otherwise (`position` is None) it delivers at least once, and `key` identifies repetitions."""
 
     def position(self) -> int | None:
-        """Where the target stands now, or None where it cannot go back."""
+        """The current position of the target, or None if it cannot be rewound."""
 
     def rewind(self, position: int) -> None:
-        """Takes back whatever was delivered after `position`."""
+        """Undoes everything that was delivered after `position`."""
 
     def deliver(self, results: Parcel) -> None:
         """Returns once the target has acknowledged all of them; raises otherwise."""
 
 
 class NotDelivered(Exception):
-    """The reason, and what is known beyond it: how many results came through, when to try again, whether to at all."""
+    """The reason, the number of delivered results, and when to retry, if at all."""
 
     def __init__(self, reason: str, delivered: int = 0, after: float | None = None, never: bool = False) -> None:
         super().__init__(reason)
@@ -78,10 +77,10 @@ class NotDelivered(Exception):
 
 
 class Forward:
-    """Outputs that cannot go back."""
+    """An output that cannot be rewound."""
 
     def position(self) -> None:
         return None
 
     def rewind(self, position: int) -> None:
-        """What was sent cannot be taken back."""
+        """A sent payload cannot be undone."""

@@ -1,6 +1,6 @@
-"""When to try again: growing pauses with jitter, and a circuit breaker per host.
+"""Retries: exponential backoff with jitter, and a circuit breaker per host.
 
-A host that failed several times in a row is left alone for a while; then one delivery tries whether it is back.
+A host that failed several times in a row gets no deliveries for a while; then a single delivery probes it.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ import random
 from dataclasses import dataclass
 
 FIRST, LONGEST = 0.25, 3600.0
-"""Seconds: the pause after the first failure, which doubles each time, and the longest one."""
+"""Seconds: the delay after the first failure, which doubles each time, and the maximum delay."""
 GIVE_UP_AFTER, AT_LEAST = 3 * 86400.0, 10
-"""A delivery becomes a dead letter when it is so old and has been tried so often."""
+"""A delivery becomes a dead letter after this age and this number of attempts."""
 TRIPS = 5
 """Failures in a row that open the breaker of a host."""
 PER_HOST = 8
 """Deliveries to one host at a time."""
 AHEAD = 8
-"""How many times as many are claimed for a host that answers."""
+"""How many times more deliveries are claimed than are in flight, for a responsive host."""
 LOCAL = 4
-"""Senders that are left to this machine's files."""
+"""Senders that are reserved for local files."""
 
 
 def pause(attempts: int, after: float | None = None) -> float:
-    """Seconds until the next attempt; `after` is what the target asked for."""
+    """Seconds until the next attempt; `after` is the delay that the target requested."""
     grown = min(LONGEST, FIRST * 2.0 ** min(attempts - 1, 30))
     return max(grown * random.uniform(0.8, 1.2), min(after or 0.0, 86400.0))
 
@@ -41,7 +41,7 @@ class _Host:
 
     @property
     def at_once(self) -> int:
-        """Deliveries that are sent to it at a time: the more it has failed in a row, the fewer."""
+        """The maximum number of deliveries in flight; it shrinks with each consecutive failure."""
         return max(1, PER_HOST >> self.failures)
 
     @property
@@ -50,22 +50,22 @@ class _Host:
 
 
 class Breaker:
-    """What is known of hosts; the empty name is this machine, which is never left alone."""
+    """The state of hosts; the empty name is the local machine, whose breaker never opens."""
 
     def __init__(self, senders: int) -> None:
         self.senders = senders
         self.hosts: dict[str, _Host] = {}
         self.busy: dict[str, _Host] = {}
-        """Those that something is being sent to."""
+        """The hosts with deliveries in flight."""
 
     def closed_until(self, host: str, now: float) -> float | None:
-        """Until when a host is left alone, or None."""
+        """The time until which a host gets no deliveries, or None."""
         known = self.hosts.get(host)
         return known.until if known is not None and known.until > now else None
 
     def has_room(self, host: str) -> bool:
-        """All hosts together leave some senders to this machine's files, and those that fail leave half of them to the
-        others. Of a host that answers more are claimed than are sent at a time."""
+        """Some senders are reserved for local files, and failing hosts get at most half of the senders. For a
+        responsive host, more deliveries are claimed than are in flight."""
         if not host:
             return True
         known = self.hosts.get(host) or _Host()
@@ -76,7 +76,7 @@ class Breaker:
         return known.answers and known.in_flight < PER_HOST * AHEAD
 
     def full(self) -> list[str]:
-        """The hosts that have no room for more."""
+        """The hosts without free capacity."""
         return [host for host in self.busy if not self.has_room(host)]
 
     def begun(self, host: str) -> None:
@@ -85,7 +85,7 @@ class Breaker:
             known.in_flight += 1
 
     def released(self, host: str) -> None:
-        """A delivery has ended, or was not begun after all."""
+        """A delivery has ended, or was not started after all."""
         if host:
             known = self.hosts[host]
             known.in_flight -= 1

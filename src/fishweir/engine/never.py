@@ -1,8 +1,8 @@
-"""Patterns that can never be there: what a stream's declaration says of its documents, and what a query asks for.
+"""Contradictions between a stream's declaration and a query: patterns that can never occur.
 
-In: a query of tree patterns and the declared streams. Out: why none of its alternatives can hold, or nothing. The
-element of a tuple has the stream's name, its columns are below it, and nothing is below those. Of `split on /a/b` and
-`rows /a/b` the elements down to `b` are known, which patterns may begin at, and no other.
+In: a query of tree patterns and the declared streams. Out: the reason why none of its alternatives can match, or None.
+The element of a tuple has the stream's name, its columns are below it, and nothing is below those. Of `split on /a/b`
+and `rows /a/b` the elements down to `b` are known, which patterns may begin at, and no other.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Declared:
     columns: tuple[str, ...] = ()
 
     def contradiction(self, pattern: PatternNode) -> Contradiction | None:
-        """Why a pattern lies over no document of the stream."""
+        """The reason why a pattern cannot match any document of the stream."""
         step, last = pattern.step, len(self.names) - 1
         if step.is_deep:
             if not self.columns or step.name == "*":

@@ -1,15 +1,15 @@
-"""Queries whose start lies in the past: evaluated over what the logs have since then, beside the job.
+"""Backfill: evaluates queries whose start is in the past over the logs since then, in the background.
 
 In: queries with a `start` that is earlier than the first micro-batch they take part in. Out: their results over the
-documents that arrived since that start, committed between two micro-batches like any others. A thread of low priority
-evaluates them (side_run.py), so nobody waits.
+documents that arrived since that start, committed between two micro-batches like any others. A low-priority thread
+evaluates them (side_run.py), so nothing has to wait.
 
-A query over one document is evaluated by such a run up to its first micro-batch, by the job from there on. What a join
-finds depends on earlier documents, so its run goes on beside the job until no document from before its first
-micro-batch can be joined any more, and then hands over between two micro-batches. Until then the job evaluates the
-query too, which fills the state that it needs then, but its results do not count: each result comes from one of the
-two. Commits say how far a run has come, whether it is over, and whose results do not count; so a restart repeats
-nothing and leaves nothing out.
+A query over one document is evaluated by such a run up to its first micro-batch, by the job from there on. The results
+of a join depend on earlier documents, so its run continues in parallel with the job until no document from before its
+first micro-batch can be joined any more, and then hands over between two micro-batches. Until then the job evaluates
+the query as well, which builds up the required state, but its results are hidden: each result comes from exactly one of
+the two. Commits record the progress of a run, whether it is over, and whose results are hidden, so a restart neither
+repeats nor misses anything.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from fishweir.pipeline.summary import Summary
 logger = logging.getLogger("fishweir.past")
 
 SIDE = "past"
-"""The folder of what is not committed yet."""
+"""The folder of uncommitted results."""
 NICE = 10
 STATELESS = ("selections", "filters")
 """The kinds of groups whose results depend on one document."""

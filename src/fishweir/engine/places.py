@@ -1,4 +1,4 @@
-"""Errors of statements that are found only when they are bound: placed at a word of the statement's text."""
+"""Errors that are found when statements are bound, with a position in the statement's text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Placed(Protocol):
 def refused(
     statement: Placed, reason: str, word: str = "", after: str = "", kind: type[QueryError] = QueryError
 ) -> QueryError:
-    """An error with line, column and caret where the word stands in the text, behind the word `after`."""
+    """An error with line, column and caret at the position of the word in the text, after the word `after`."""
     text = statement.text
     begin = _find(text, after, 0) if after else 0
     at = _find(text, word, max(begin, 0)) if word else -1
@@ -30,11 +30,11 @@ def refused(
 
 
 def quoted(statement: Placed, word: str) -> str:
-    """The word with the quotes that it has in the text, if any."""
+    """The word with its quotes in the text, if any."""
     return next((text for text in (f"'{word}'", f'"{word}"', f"“{word}”") if text in statement.text), word)
 
 
 def _find(text: str, word: str, start: int) -> int:
-    """The word on its own, else wherever it is; -1 for nowhere."""
+    """The position of the word as a whole word, otherwise anywhere; -1 if it is not found."""
     whole = re.compile(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])", re.IGNORECASE).search(text, start)
     return whole.start() if whole else text.lower().find(word.lower(), start)

@@ -1,6 +1,6 @@
-"""Preferences are for patterns that a query has: a name that is none of them is a mistake, and is refused.
+"""Checks preferences: a preference for a pattern that the query does not have is rejected.
 
-Most queries have none: what patterns are is loaded with the first that has one."""
+Most queries have no preference: the code for patterns is loaded with the first one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fishweir.algebra.preferences import Preference
 
 
 def unknown_pattern(statement: CreateQuery) -> tuple[str, str] | None:
-    """What is wrong with a query's preference, and the word it is about. Feeds and `select *` return whole items, of
-    which anything may be named; joins are weighed as a whole."""
+    """The error in a query's preference, and the word it refers to. Feeds and `select *` return whole items, so any
+    name is allowed; joins are weighed as a whole."""
     shape, preference = statement.shape, statement.preference
     if preference is None or not isinstance(shape, Shape | Selection):
         return None

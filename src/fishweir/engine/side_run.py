@@ -1,9 +1,9 @@
-"""One run beside the job: queries over what the logs have had since their start, with a state of its own.
+"""One backfill run: evaluates queries over the logs since their start, with its own state.
 
-In: entries of the logs, in the order of their arrival. Out: result rows in a folder of the run, which whoever commits
-moves into the results table. The run has its own segment, its own state and its own view of event time, so that neither
-the job nor other queries notice it. Its state is scratch: a run that begins anew evaluates what the table already has
-once more, without looking for results.
+In: entries of the logs, in the order of their arrival. Out: result rows in a folder of the run, which are moved into
+the results table at the commit. The run has its own segment, state and view of event time, so it affects neither the
+job nor other queries. Its state is temporary: after a restart, a run evaluates the committed part again to rebuild its
+state, without searching for results.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.worker import MatchTask
 
 AT_ONCE = 20_000
-"""Entries that are evaluated, and committed, at a time."""
+"""Entries that are evaluated and committed per step."""
 
 
 class SideTime(EventTime):
-    """What a run has seen of its streams itself: it may be far behind the job."""
+    """The event time of a run, which may be far behind the job."""
 
     def of(self, stream: int) -> Lateness:
         return self.known.get(stream, Lateness())
@@ -42,7 +42,7 @@ class SideTime(EventTime):
 
 @dataclass(frozen=True)
 class Moment:
-    """What a step needs to know of the job, as it is between two micro-batches."""
+    """The state of the job between two micro-batches, as needed by a step."""
 
     offsets: Mapping[str, int]
     published: Mapping[int, Published]

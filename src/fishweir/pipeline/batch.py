@@ -1,8 +1,8 @@
-"""One micro-batch, whoever executes its tasks: plan, match, join, commit.
+"""One micro-batch on any executor: plan, match, join, commit.
 
-In: the logs, from where the last commit ends. Out: a commit. The Spark job passes an executor whose tasks run on Spark,
-tests pass one that runs them in line. The query set is data that tasks map from files, so a query comes or goes between
-two micro-batches and nothing restarts.
+In: the logs, from the last commit on. Out: a commit. The Spark job passes an executor that runs tasks on Spark, tests
+pass an inline executor. The query set is data that tasks map from files, so queries can be added and dropped between
+two micro-batches without a restart.
 """
 
 from __future__ import annotations
@@ -70,17 +70,17 @@ class Job(Protocol):
 
 
 class Between(Protocol):
-    """What else is committed: called between micro-batches, by the thread that commits."""
+    """Other work that commits results; called between micro-batches by the committing thread."""
 
     @property
     def working(self) -> bool:
-        """Whether something is under way without which it cannot be said that nothing is left to do."""
+        """Whether work is in progress that must finish before the job counts as idle."""
 
     def __call__(self, batches: MicroBatches) -> bool:
         """Whether it did something."""
 
     def hidden(self, batches: MicroBatches, version: int) -> list[int]:
-        """The queries of a version whose results in the next micro-batch do not count, since it commits them."""
+        """The queries of a version whose results in the next micro-batch are hidden, since this work commits them."""
 
 
 class Nothing:
@@ -95,7 +95,7 @@ class Nothing:
 
 @dataclass(frozen=True)
 class Past:
-    """What a run beside the job has found for some queries, up to which entries, and whether that was all."""
+    """The results of a backfill for some queries, its progress, and whether it is complete."""
 
     queries: Sequence[int]
     version: int

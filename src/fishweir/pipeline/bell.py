@@ -1,7 +1,7 @@
-"""The bell of a home: whoever appends to a log rings it, and the job looks at once.
+"""The wake-up pipe of a home: appending to a log wakes the job immediately.
 
-It is a named pipe, so it is heard across processes of one machine. Who appends from elsewhere is noticed when the job
-looks by itself.
+It is a named pipe, so it works across the processes of one machine. Entries appended from another machine are noticed
+at the next poll.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Bell:
         self._pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK)
 
     def wait(self, seconds: float) -> None:
-        """Until it rings, or has since the last call, but not longer than this."""
+        """Waits until it is woken, or was woken since the last call, up to a time limit."""
         poll = select.poll()  # `select` knows no file numbers above 1,023
         poll.register(self._pipe, select.POLLIN)
         if poll.poll(seconds * 1000):
@@ -36,7 +36,7 @@ class Bell:
 
 
 def ring(home: Home) -> None:
-    """Heard if a job is running; nobody minds if not."""
+    """Wakes the job if it is running; has no effect otherwise."""
     try:
         pipe = os.open(home.path / "bell", os.O_WRONLY | os.O_NONBLOCK)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Which documents of a micro-batch lost which return patterns, for those who read its results.
+"""The return patterns that were omitted from documents of a micro-batch, for readers of its results.
 
-In: the decision in a commit and the levels of its documents. Out: for a document and a query the patterns that its
-output lacks. A query loses patterns if it has a preference, or if the stream allows it of all.
+In: the decision in a commit and the levels of its documents. Out: for a document and a query, the patterns missing from
+its output. Patterns are omitted from queries with a preference, or from all queries if the stream allows it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NONE: frozenset[str] = frozenset()
 
 @dataclass(frozen=True)
 class Cuts:
-    """By stream, the decision, and the documents that lost patterns with their levels, ascending."""
+    """By stream, the decision, and the documents with omitted patterns and their levels, ascending."""
 
     sheds: Mapping[int, StreamShed] = field(default_factory=dict)
     documents: Mapping[int, tuple[Ints, Ints]] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Cuts:
         return bool(self.documents)
 
     def left_out(self, stream: int, number: int, preferred: bool) -> frozenset[str]:
-        """The return patterns that a document's results lack."""
+        """The return patterns that are missing from a document's results."""
         shed = self.sheds.get(stream)
         if shed is None or not (preferred or shed.allowed) or stream not in self.documents:
             return NONE
@@ -43,7 +43,7 @@ class Cuts:
         return frozenset(shed.levels[int(levels[at])].returns)
 
     def of(self, stream: int, number: int, preferred: bool, shape: Any) -> Cut | None:
-        """What is left of a query's output for a document; None where it is whole."""
+        """The reduced output of a query for a document; None if it is complete."""
         returns = self.left_out(stream, number, preferred)
         return cut_of(shape, returns) if returns else None
 

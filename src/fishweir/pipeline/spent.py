@@ -1,4 +1,4 @@
-"""The time that is spent on constructing outputs, beside the micro-batches: the shedder counts it in."""
+"""Measures the time spent on constructing outputs outside micro-batches, for the shedder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEPT = 256
 
 @dataclass(frozen=True, slots=True)
 class Constructed:
-    """Outputs of the documents of a micro-batch, for deliveries or for published streams, and the seconds they took."""
+    """The time for constructing the outputs of a micro-batch's documents, for deliveries or for published streams."""
 
     batch: int
     documents: int
@@ -22,7 +22,7 @@ class Constructed:
 
 
 class Spent:
-    """What was constructed; it may take longer than the micro-batches that come meanwhile."""
+    """Collects timings; constructing outputs may take longer than the following micro-batches."""
 
     def __init__(self) -> None:
         self._done: deque[Constructed] = deque(maxlen=KEPT)  # without a shedder nobody takes them
@@ -36,7 +36,7 @@ class Spent:
             self._done.append(Constructed(batch, documents, time.perf_counter() - began, published))
 
     def take(self) -> list[Constructed]:
-        """What is new, one of each micro-batch; others may be adding meanwhile."""
+        """The new timings, one per micro-batch; thread-safe."""
         found: dict[tuple[int, bool], Constructed] = {}
         for one in [self._done.popleft() for _ in range(len(self._done))]:
             before = found.get((one.batch, one.published))

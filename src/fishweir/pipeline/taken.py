@@ -1,4 +1,4 @@
-"""Documents taken from their logs, for those who read results."""
+"""Documents read from their logs, for readers of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What select lists show of single tuples, for all results of a batch at once: columns are read, not documents.
+"""Outputs of select lists over single tuples, for all results of a batch together: reads columns, not documents.
 
 In: a batch of results. Out: by making (result_batch.py) the ids of the documents, the origin and the outputs; nothing
 where results show something else, which is then made one by one.

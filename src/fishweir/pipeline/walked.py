@@ -1,6 +1,6 @@
 """The counters of each stream's walk, kept with the stream: `streams/N/walked.json`.
 
-They are for the eye, and written down from time to time: a process that dies loses the newest.
+They are informational and saved from time to time: a process that dies loses the newest counts.
 """
 
 from __future__ import annotations

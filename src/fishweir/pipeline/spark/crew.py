@@ -1,12 +1,12 @@
-"""The crew: long-running tasks of one Spark job that take the calls of many micro-batches from the driver.
+"""The worker pool: long-running tasks of one Spark job that execute the calls of many micro-batches for the driver.
 
-A Spark job costs tens of milliseconds, a query of Spark SQL hundreds, whatever it computes. So tasks are started once
-and stay: each connects back to the driver and answers one call after the other, with plan and kernels warm. Spark
-places the tasks, starts their Python processes and notices when one dies; then the crew is lost, and the next call
-starts another. Lines are authenticated with a key that only the tasks know.
+A Spark job costs tens of milliseconds, a query of Spark SQL hundreds, whatever it computes. Tasks are therefore started
+once and kept running: each connects back to the driver and answers one call after the other, with plan and kernels
+warm. Spark places the tasks, starts their Python processes and notices when one dies; then the pool is lost, and the
+next call starts another one. Connections are authenticated with a key that only the tasks know.
 
-The crew takes all slots of the session but one, which is left to whatever else runs on Spark. Where there is just one,
-the crew is sent home when there is nothing to do and after each shift.
+The pool occupies all slots of the session but one, which is left to other Spark jobs. If there is only one slot, the
+pool is released when it is idle and at regular intervals.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from fishweir.pipeline.stages import Call
 from fishweir.pipeline.summary import Summary
 
 SHIFT = 1.0
-"""Seconds that a crew stays where others wait for its slot."""
+"""Seconds for which the pool holds the only slot while others may be waiting for it."""
 LEAVING = 2.0
-"""Seconds that tasks have to finish what they are at when the crew is sent home."""
+"""Seconds that tasks have to finish their calls when the pool is shut down."""
 
 
 class CrewLost(Exception):
@@ -50,11 +50,11 @@ class Crew:
 
     @property
     def is_there(self) -> bool:
-        """Whether a task waits for calls."""
+        """Whether a task is waiting for calls."""
         return self._shift is not None and self._shift.has_lines
 
     def begin(self) -> None:
-        """Starts the tasks, unless they are there; does not wait for them."""
+        """Starts the tasks unless they are running; does not wait for them."""
         if self._shift is None:
             self._shift = _Shift(self.context, self.parallelism)
 
@@ -67,19 +67,19 @@ class Crew:
         return self._shift.run([pickle.dumps((call, Extensions())) for call in calls])
 
     def rest(self) -> None:
-        """Nothing to do for now."""
+        """Called when there is nothing to do for now."""
         if self.is_alone:
             self.leave()
 
     def leave(self) -> None:
-        """Sends the tasks home; a call that is under way is lost."""
+        """Shuts the tasks down; a running call is lost."""
         shift, self._shift = self._shift, None
         if shift is not None:
             shift.end()
 
 
 class _Shift:
-    """Tasks from their start to their end: one Spark job."""
+    """One Spark job: the tasks from their start to their end."""
 
     def __init__(self, context: SparkContext, size: int) -> None:
         self.context, self.size, self._began = context, size, time.monotonic()
@@ -147,7 +147,7 @@ class _Shift:
             return [line for line in self._lines if line not in busy]
 
     def _hold(self, post: Post) -> None:
-        """The Spark job; it ends with the crew."""
+        """Runs the Spark job; it ends with the pool."""
         try:
             self.context.addJobTag(self._tag)
             self.context.parallelize(range(self.size), self.size).foreachPartition(post)
@@ -170,7 +170,7 @@ class _Shift:
 
 @dataclass(frozen=True)
 class Post:
-    """What a task of the crew does: answers calls until the line is cut."""
+    """The loop of a task: answers calls until the connection is closed."""
 
     address: tuple[str, int]
     key: bytes
