@@ -1,1 +1,1 @@
-"""One query: its nodes, normal form and signature, and the naive evaluator that is the oracle."""
+"""The algebra of a query: nodes, normal form, signature, and the naive evaluator that serves as the oracle."""

@@ -1,4 +1,4 @@
-"""Queries that differ in their names, texts and constants only: stored and planned in columns, not one by one."""
+"""Queries that differ only in their names, texts and constants, kept in columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fishweir.algebra.nodes import Constant, CreateQuery
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alike:
-    """The first of them is `like`; `lines` are where they stand in a script, if they do."""
+    """`like` is the first of them; `lines` are their positions in a script, if any."""
 
     like: CreateQuery
     names: Sequence[str | None]

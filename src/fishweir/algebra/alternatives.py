@@ -1,8 +1,8 @@
-"""Alternatives: a query that holds where any of several shapes does, as `or` and `|` make them.
+"""Alternatives: a query that matches if any of several shapes matches, as created by `or` and `|`.
 
-A shape with alternatives stands for itself and for each of them: the disjunctive normal form of what the query asks
-for. All have the same sources, output, slots and window. A result is one binding of the output variables, however many
-of them give it. In the shared plan each is a template like any other, and whoever reads results takes each once.
+A shape with alternatives stands for itself and for each of them: the disjunctive normal form of the query. All have the
+same sources, output, slots and window. A result is one binding of the output variables, however many of them give it.
+In the shared plan each is a template like any other, and whoever reads results takes each once.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def one_of(shapes: Sequence[Shape]) -> Shape:
 
 
 def to_alternatives(shape: Shape) -> Iterator[Normal]:
-    """The normal forms of a selection's alternatives. The outputs of all are the output variables, one by one: what
-    they stand for in the results does not depend on which of them held."""
+    """The normal forms of a selection's alternatives. All have the output variables as outputs, in the same order, so
+    results do not depend on which alternative matched."""
     for part in parts(shape):
         normal = to_normal(part)
         assert isinstance(normal.template, Template)

@@ -1,7 +1,7 @@
-"""The naive evaluator of annotation joins: each item against all that is in the window. Obviously right, never fast.
+"""The naive evaluator of annotation joins: each item against the whole window. Obviously correct, never fast.
 
-In: a selection with joins, its constants, the items of all sources with the moment they arrived at. Out: the
-items that are results, each with its annotation. The shared evaluation and the Spark job are compared with this.
+In: a selection with joins, its constants, the items of all sources with their arrival times. Out: the items that are
+results, each with its annotation. The shared evaluation and the Spark job are compared with this.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ ROLES = 64
 
 @dataclass(frozen=True, slots=True)
 class AnnotationCondition:
-    """`left op window.right`, or that it does not hold; `share` is where similar's number stands among the constants,
-    -1 for the usual."""
+    """`left op window.right` or its negation; `share` is the position of similar's threshold among the constants, -1
+    for the default."""
 
     left: RelativePath
     op: str
@@ -69,7 +69,7 @@ class Side:
 
     @property
     def span(self) -> slice:
-        """Where its constants stand among the query's."""
+        """The positions of its constants among those of the query."""
         return slice(self.first, self.first + len(self.predicate.types))
 
 
@@ -148,7 +148,7 @@ class _Conjunction:
 
 @lru_cache(maxsize=100_000)
 def to_annotation(shape: Selection) -> AnnotationNormal:
-    """The normal form of a selection that joins; QueryError where it has too many roles, or can never hold."""
+    """The normal form of a selection with joins. Raises QueryError if it has too many roles or can never match."""
     ways = [_conjunctions(join, i) for i, join in enumerate(shape.joins)]
     flat = [one for some in ways for one in some]
     filters = [part for one in shape.filters for part in _by_ways(one, ways, flat)]

@@ -1,4 +1,4 @@
-"""The stream of what happens to the rows of a changing file, as queries name it."""
+"""The name of the change stream of a changing file."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Selections in normal form: what of each filter the shared plan sees.
+"""Selections in normal form: the part of each filter that the shared plan sees.
 
-In: a Selection. Out: its normals; the query fires where any of them does. A filter on feed items becomes
-a predicate (predicates.py). Of SQL's conditions each conjunction of the disjunctive normal form becomes a
-template (columns.py), of its joins a join (column_joins.py).
+In: a Selection. Out: its normals; the query fires if any of them matches. A filter on feed items becomes a predicate
+(predicates.py). Of SQL's conditions each conjunction of the disjunctive normal form becomes a template (columns.py), of
+its joins a join (column_joins.py).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ AnyNormal = Normal | JoinNormal | AnnotationNormal
 
 MOST = 100_000
 _LATELY: dict[int, tuple[Any, tuple[AnyNormal, ...]]] = {}
-"""Of shapes that were asked for lately, by address: whoever holds one asks again with the same object, and to hash it
-takes as long as to bring it into normal form."""
+"""A cache of recent shapes by object identity: callers pass the same object again, and hashing a shape takes as long as
+normalizing it."""
 
 
 def to_normals(shape: Any) -> tuple[AnyNormal, ...]:
@@ -58,7 +58,7 @@ def _normals(shape: Any) -> tuple[AnyNormal, ...]:
 
 @singledispatch
 def normals_of(shape: Any) -> Iterable[AnyNormal]:
-    """How a shape is brought into normal form; a kind of query with a shape of its own registers it here."""
+    """Normalizes a shape; a kind of query with its own shape registers its function here."""
     raise TypeError(f"no normal form is registered for {type(shape).__name__}")
 
 

@@ -1,8 +1,8 @@
-"""Outputs: the XML text that a query's construct clause makes of a binding.
+"""Constructs outputs: the XML text of a query's construct clause for a binding.
 
-In: the output part of a shape, a parsed document, the node bound to each variable. Out: XML text.
-Variables bound to elements copy the element; those bound to content or attributes copy what is inside. A variable that
-is not bound, as optional ones may be, leaves nothing.
+In: the output part of a shape, a parsed document, the node bound to each variable. Out: XML text. Variables bound to
+elements copy the element; those bound to content or attributes copy what is inside. An unbound (optional) variable
+yields nothing.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def node_text(node: Bound, content: bool) -> str:
 
 
 def _own_text(node: Bound) -> str:
-    """`text()`: what stands in an element itself, without its children's texts."""
+    """`text()`: the text of an element itself, without that of its children."""
     element, attribute = node
     if attribute is not None:
         return escape(value_of(node), NOT_AS_IT_IS)

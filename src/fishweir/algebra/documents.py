@@ -233,7 +233,7 @@ def first_value(root: Element, path: SimplePath) -> str | None:
 
 
 def at_path(element: Element, path: SimplePath) -> bool:
-    """Whether an element stands where the child steps of a path lead."""
+    """Whether an element is at the end of a path of child steps."""
     return _ends_with(element, [s.name for s in path.steps if s.axis == "child"], path.absolute)
 
 

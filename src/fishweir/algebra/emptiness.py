@@ -1,4 +1,4 @@
-"""Conditions on columns that nothing can satisfy: `x > 5 and x < 3`, `x = null`, `x is null and x > 5`.
+"""Contradictory conditions on columns: `x > 5 and x < 3`, `x = null`, `x is null and x > 5`.
 
 In: a formula over columns, which have one value each. Out, once for all queries of a shape: which of its conditions
 might exclude each other, to be decided by the constants of each query. A query is called empty only where it certainly
@@ -42,7 +42,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """Why a query never fires: the column, empty where it is none, and the reason."""
+    """Why a query never fires: the column, if any, and the reason."""
 
     column: str
     reason: str

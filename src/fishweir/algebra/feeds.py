@@ -1,8 +1,8 @@
-"""Feeds: unions of feeds with conditions, views over views, and what they come down to.
+"""Feeds: unions of feeds with conditions, views over views, and their expansion to sources.
 
-A feed query names feeds in nested unions; each union or feed may have a variable, and each variable a
-condition on its items. Filters and unions keep items as they are, so a condition moves inward through
-unions and views (RoSeS 4.3) until each source has one formula: `Filter`, a source with a condition.
+A feed query names feeds in nested unions; each union or feed may have a variable, and each variable a condition on its
+items. Filters and unions do not change items, so a condition can be pushed down through unions and views (RoSeS 4.3)
+until each source has one formula: `Filter`, a source with a condition.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class FeedUnion:
 
 
 WHOLE = "_"
-"""The variable that the whole from clause gets where a condition has none and it has no name of its own."""
+"""The variable of the whole from clause if it has no name and a condition does not use one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class FeedJoin:
 
 @dataclass(frozen=True, slots=True)
 class FeedQuery:
-    """A publication query; constants are in slots, so many queries share one shape."""
+    """A publication query; constants are in slots, so that many queries share one shape."""
 
     main: FeedUnion | FeedName
     joins: tuple[FeedJoin, ...] = ()
@@ -90,7 +90,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A join whose secondary feeds have come down to their sources; its slots count with the query's."""
+    """A join whose secondary feeds are expanded to their sources; it shares the slots of the query."""
 
     window: FeedWindow
     filters: tuple[Filter, ...]
@@ -112,7 +112,7 @@ class Selection:
     """Whether each path is a column: of several nodes in a document only the first counts. Otherwise any may do."""
     joins: tuple[Annotation, ...] = ()
     distinct: Distinct | None = None
-    """Which of the items give results; of those that a join annotates, all do."""
+    """Which of the items are results; all annotated items are."""
 
     @property
     def sources(self) -> list[Source]:
@@ -131,7 +131,7 @@ class CreateFeed:
     text: str = ""
     line: int = 1
     replace: bool = False
-    """`create or replace feed`: whoever reads the feed reads the new definition."""
+    """`create or replace feed`: all readers of the feed use the new definition."""
     preference: Preference | None = None
 
 
@@ -195,14 +195,12 @@ def leaves(feed: FeedUnion | FeedName) -> Iterator[tuple[FeedName, tuple[str, ..
 
 
 Views = Callable[[str], tuple[Filter, ...] | None]
-"""The filters a view comes down to; None where the name is a source."""
+"""The filters that a view expands to; None if the name is a source."""
 
 
 def to_filters(query: FeedQuery, views: Views) -> tuple[Filter, ...]:
-    """Selections pushed through unions and views to the sources; a source that comes twice stays twice.
-
-    These are the primary feeds, each with the joins on a variable that it is under; what the joins read is
-    `join_filters`.
+    """Pushes selections through unions and views to the sources; a source that occurs twice is kept twice. The result
+    contains the primary feeds, each with the joins on its variables; `join_filters` has the inputs of the joins.
     """
     known = set(variables_of(query))
     for condition in query.where:

@@ -23,7 +23,7 @@ are ordered as numbers, and with `text` as texts, by code points."""
 RelativePath = tuple[Step, ...]
 
 LARGEST = 256
-"""Most conjunctions (or clauses) a normal form may have; past that a condition is refused."""
+"""The maximum number of conjunctions (or clauses) of a normal form; beyond that a condition is rejected."""
 
 
 @dataclass(frozen=True, slots=True)

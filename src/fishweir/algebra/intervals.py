@@ -1,4 +1,4 @@
-"""Lengths of time as people read them."""
+"""Readable lengths of time."""
 
 from __future__ import annotations
 

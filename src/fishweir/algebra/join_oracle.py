@@ -1,4 +1,4 @@
-"""The naive evaluator of joins: every combination of documents and of embeddings tried. Obviously right, never fast.
+"""The naive evaluator of joins: tries every combination of documents and embeddings. Obviously correct, never fast.
 
 In: a join's shape, its constants, the documents of each block's source in arrival order. Out: one result for each
 combination of documents and each binding of the variables that a result is over. With t the time of the newest
@@ -44,7 +44,8 @@ class JoinResult:
 def evaluate_join(
     shape: Shape, constants: Sequence[Constant], streams: Sequence[Sequence[Document]]
 ) -> list[JoinResult]:
-    """The results over all documents of the sources, one sequence per block. A document stands for one block only."""
+    """The results over all documents of the sources, one sequence per block. A document can be used for one block
+    only."""
     bound = [
         [(document, _bindings(shape, side, constants, document)) for document in documents]
         for side, documents in enumerate(streams)

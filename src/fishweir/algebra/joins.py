@@ -150,7 +150,7 @@ def in_order(edges: set[Edge]) -> tuple[Edge, ...]:
 
 
 def _in_order(template: Template | Predicate) -> Template:
-    """A result is over a set of nodes: in which order a text names them makes no difference."""
+    """A result refers to a set of nodes; their order in the text does not matter."""
     assert isinstance(template, Template)
     return replace(template, outputs=tuple(sorted(template.outputs)))
 
@@ -211,7 +211,7 @@ def _edge(condition: Comparison, places: dict[str, tuple[int, int]]) -> Edge:
 
 
 def placed_windows(windows: tuple[SideWindow, ...], slots: list[SlotPlace]) -> tuple[SideWindow, ...]:
-    """The windows with their slots behind those of the sides; equal ends share one."""
+    """The windows with their slots after those of the sides; equal windows share a slot."""
     first, found = len(slots), []
     for window in windows:
         if window.end is not None:

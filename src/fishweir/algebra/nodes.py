@@ -139,7 +139,7 @@ class Comparison:
 
     @property
     def comparison(self) -> Operator:
-        """The operator where it is not a condition on texts, as between two variables."""
+        """The operator if it is not a condition on texts, as between two variables."""
         return cast(Operator, self.op)
 
 
@@ -258,10 +258,9 @@ def mentioned(outputs: tuple[Output, ...]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is done with the results: the name of an output and its arguments.
-
-    `address` and `host` say where they go, once that is known: deliveries to one address keep their order, and hosts
-    that fail are left alone for a while. With `own`, each query has deliveries of its own."""
+    """An action on results: the name of an output and its arguments. `address` and `host` are the destination, once it
+    is known: deliveries to one address are ordered, and failing hosts are paused. With `own`, each query has separate
+    deliveries."""
 
     name: str
     arguments: tuple[str, ...] = ()
@@ -285,7 +284,7 @@ class Schedule:
 ON_CHANGE = Schedule()
 
 DERIVED = "join."
-"""How the names of queries begin that are only there for those that read them."""
+"""The prefix of the names of derived queries, which exist only for their readers."""
 
 
 # Statements: what a script is made of. `text` is the statement without its `;`, `line` where it
@@ -347,9 +346,9 @@ class StreamDefinition:
     element: str | None = None
     """Of tuples that a published query passes on as they are: the name of their element, where they came from."""
     make_up: float | None = None
-    """For how many seconds after its arrival what was shed is still evaluated."""
+    """Seconds after arrival within which shed documents are still evaluated."""
     late: float | None = None
-    """How many seconds behind the newest an item may come; None where that is learned."""
+    """The allowed lateness in seconds; None if it is learned."""
     changes_of: str | None = None
     """The stream whose rows' changes these are."""
 

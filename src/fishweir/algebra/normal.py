@@ -237,7 +237,7 @@ def to_normal(shape: Shape) -> Normal:
 
 
 def normal_form(shape: Shape) -> Normal:
-    """The same for those that keep it themselves."""
+    """The same for nodes that cache it themselves."""
     (block,) = shape.blocks
     order: list[PatternNode] = []
     parents: list[int] = []
@@ -290,7 +290,7 @@ def _absent(
 
 
 def _absence(source: Source, chain: Sequence[PatternNode], absence: Absence) -> Normal:
-    """An absence as a pattern of its own: what is absent, below its node, below the steps that lead there."""
+    """An absence as a separate pattern: what is absent, below its node and the steps that lead there."""
     own, step = chain[0].variables[0] if chain[0].variables else "_above", chain[0].step
     if absence.test is not None:
         step = replace(step, name=absence.test.name, namespace=absence.test.namespace, position=0)
@@ -344,7 +344,7 @@ def _flatten(node: PatternNode, parent: int, reading: _Reading, order: list[Patt
 
 
 def _needed(children: tuple[PatternNode, ...], reading: _Reading) -> list[PatternNode]:
-    """The children without those that must only exist and do where another one is."""
+    """The children without those whose existence follows from another child."""
     kept = list(children)
     for child in children:
         if any(other is not child and _implied(child, other, reading) for other in kept):
@@ -353,7 +353,7 @@ def _needed(children: tuple[PatternNode, ...], reading: _Reading) -> list[Patter
 
 
 def _implied(node: PatternNode, other: PatternNode, reading: _Reading) -> bool:
-    """Whether a sibling's binding gives one for the node, which nobody reads."""
+    """Whether a sibling's binding implies one for the node, which is not read."""
     return (
         _covers(node.step, other.step)
         and not node.absent

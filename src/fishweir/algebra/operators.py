@@ -1,4 +1,4 @@
-"""Conditions on texts: what each means, what its constant must be, and the keyword that users write.
+"""Conditions on texts: their semantics, the type of their constant, and their keyword.
 
 The registry is open. A condition registered here, by the package or by a program, is understood by every language
 that has infix conditions, by the oracle and by the evaluator. How it is found among many constants is registered
@@ -76,7 +76,8 @@ _KEYWORDS: dict[str, Condition] = {condition.written: condition for condition in
 
 
 def add_condition(condition: Condition) -> None:
-    """Registers a condition. One of a program may be registered anew; QueryError where its name or keyword is taken."""
+    """Registers a condition. A program may replace its own condition; raises QueryError if the name or keyword is
+    taken."""
     word = condition.written
     if not _KEYWORD.fullmatch(word) or word in _RESERVED:
         raise QueryError(f"'{word}' cannot be the keyword of a condition: expected one word that is not in use yet")
@@ -102,7 +103,7 @@ def remove_condition(name: str) -> None:
 def find_condition(op: str) -> Condition | None:
     """The condition on texts that an operator names; None for a comparison and `exists`.
 
-    QueryError for one that nobody has registered in this process, though a query of the home has it.
+    Raises QueryError if it is not registered in this process although a query of the home uses it.
     """
     found = _CONDITIONS.get(op)
     if found is None and op not in COMPARE and op != "exists":
@@ -128,7 +129,7 @@ def constant_type(op: str, given: str) -> str:
 
 
 def condition_written(word: str) -> Condition | None:
-    """The condition that a keyword stands for."""
+    """The condition with this keyword."""
     return _KEYWORDS.get(_spelled(word))
 
 

@@ -1,4 +1,4 @@
-"""The naive evaluator: one query, one document, every embedding tried. Obviously right, never fast.
+"""The naive evaluator: tries every embedding of one query in one document. Obviously correct, never fast.
 
 In: a shape, its constants, a document. Out: one binding of the output variables per result, in
 document order. Every language, strategy and the Spark job is compared with this.
@@ -141,8 +141,8 @@ class TreePlace:
 
 
 def embeddings(pattern: PatternNode, document: Document, constants: Sequence[Constant] = ()) -> Iterator[Binding]:
-    """All ways to lay the pattern over the document, from its element or from one above it; the constants are those
-    that absences compare with."""
+    """All embeddings of the pattern in the document, starting at its element or at one above it; absences compare with
+    the constants."""
     ids = {element: i for i, element in enumerate(elements(document.root))}
     places = [_place(document.root, ids)]
     for name in reversed(document.context):
@@ -181,7 +181,7 @@ def _passing(step: Step, siblings: Sequence[TreePlace]) -> Sequence[TreePlace]:
 
 
 def _bound(pattern: PatternNode, place: TreePlace, constants: Sequence[Constant]) -> Iterator[Binding]:
-    """The ways to lay a pattern below a node that its root binds, unless what must be absent is there."""
+    """The embeddings of a pattern below a node that its root binds, unless something that must be absent is present."""
     own = dict.fromkeys(pattern.variables, place.node)
     for absence in pattern.absent:
         if absence.test is not None and not absence.test.accepts(place.name, place.namespace):

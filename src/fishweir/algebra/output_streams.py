@@ -30,7 +30,7 @@ def output_stream(name: str, shape: Shape | Selection, streams: Streams) -> Stre
 
 
 def output_columns(shape: Shape | Selection, streams: Streams) -> Columns:
-    """The names and types of the columns of a query's results; none where they are documents."""
+    """The names and types of the columns of a query's results; none if they are documents."""
     if isinstance(shape, Shape) and shape.columns:
         return _joined(shape.columns, [_stream(block.source, streams) for block in shape.blocks])
     if keeps_items(shape):
@@ -62,7 +62,7 @@ def _has_select_list(shape: Shape | Selection) -> bool:
 
 
 def _only_source(shape: Shape | Selection, streams: Streams) -> StreamDefinition | None:
-    """The stream that all of a query's items come from; None where there are several."""
+    """The stream that all of a query's items come from; None if there are several."""
     sources = [b.source for b in shape.blocks] if isinstance(shape, Shape) else [f.source for f in shape.filters]
     return _stream(sources[0], streams) if len(set(sources)) == 1 else None
 
@@ -80,7 +80,7 @@ def _kind(path: RelativePath, source: StreamDefinition | None) -> str:
 def _joined(
     columns: Sequence[ColumnOutput | AllColumnsOutput], sources: Sequence[StreamDefinition | None]
 ) -> tuple[tuple[str, str], ...]:
-    """As `construct.joined_columns` names them; none where `*` is over documents."""
+    """Named as in `construct.joined_columns`; none if `*` is over documents."""
     shown: list[Columns] = []
     for part in columns:
         source = sources[part.block]

@@ -102,7 +102,7 @@ def constant_at(place: SlotPlace, constants: tuple[Constant, ...]) -> Constant:
 
 
 def place_of(atom: Atom) -> SlotPlace:
-    """Where a condition's constant stands among the query's; -1 where it has none."""
+    """The position of a condition's constant among those of the query; -1 if it has none."""
     if not isinstance(atom.right, Slot):
         return -1
     return constant_place(atom.op, atom.right.index, -1 if atom.threshold is None else atom.threshold.index)

@@ -1,4 +1,4 @@
-"""Preferences: which parts of a query's results matter how much, as its author declares them.
+"""Preferences: how much the parts of a query's results matter, as declared by its author.
 
 `pref v(name) = 0.2, v(tel) = 0.1` gives numbers (the numerical preference model of utility-driven shedding, section
 4.1), `pref name > price > tel` an order (the prioritized one, 4.2). A condition makes a preference depend on values:
@@ -35,7 +35,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Scores or a ranking, most preferred first; beside either, scores of documents by value."""
+    """Scores or a ranking, most preferred first; in addition, scores of documents by value."""
 
     scores: tuple[Score, ...] = ()
     ranking: tuple[tuple[str, ...], ...] = ()

@@ -1,4 +1,4 @@
-"""Evaluation of return clauses: the nodes at a path below an element, and what nested `for` clauses make of them."""
+"""Evaluates return clauses: the nodes at a path below an element, and nested `for` clauses over them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _below(element: Element, step: Step) -> Iterator[Bound]:
 
 @lru_cache(maxsize=10_000)
 def _tag(name: str, namespace: str | None) -> str:
-    """As lxml looks for it: what has another name never becomes an object of Python."""
+    """The tag in lxml's search syntax, so that elements with other names never become Python objects."""
     return f"{{{'*' if namespace is None else namespace}}}{name}"
 
 
@@ -59,7 +59,7 @@ def value_at(node: Bound) -> str:
 
 
 def at_path(output: PathOutput, bound: Mapping[str, Bound]) -> list[Bound]:
-    """The nodes of a return pattern; none where its variable is not bound."""
+    """The nodes of a return pattern; none if its variable is not bound."""
     return nodes_at(bound[output.variable], output.path) if output.variable in bound else []
 
 

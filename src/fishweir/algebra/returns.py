@@ -1,8 +1,8 @@
 """Return clauses of XQuery: outputs that look below the nodes that a query's variables are bound to.
 
-A return pattern is optional (utility-driven shedding, section 2.1): what it does not find leaves nothing, and the rest
-is constructed. So return patterns are no part of the tree pattern that a document must match. They are evaluated when
-an output is constructed, over the nodes below the variable, in document order.
+A return pattern is optional (utility-driven shedding, section 2.1): if it finds nothing, only its part of the output is
+empty. Return patterns are therefore not part of the tree pattern that a document must match. They are evaluated when an
+output is constructed, over the nodes below the variable, in document order.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Texts, links and dates, one value at a time: what the built-in conditions mean, which `operators.py` registers;
-the oracle and the kernels' last check both use them."""
+"""The semantics of the built-in conditions on texts, links and dates, for single values. `operators.py` registers them;
+the oracle and the final check of the kernels use them."""
 
 from __future__ import annotations
 

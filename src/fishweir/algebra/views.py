@@ -1,4 +1,4 @@
-"""Views over views: what a published feed comes down to, whatever lies between it and its sources.
+"""Views over views: expands a published feed to its sources, through any number of views.
 
 In come definitions by name, out come the filters on the sources with one list of constants. Views are
 resolved from the sources up, each once, without recursion: they may be stacked to any depth. A feed
@@ -26,7 +26,7 @@ from fishweir.algebra.nodes import Constant, Slot
 from fishweir.errors import QueryError
 
 LARGEST = 100_000
-"""Most filters one feed may come down to: unions of unions of the same views double at every level."""
+"""The maximum number of filters that a feed may expand to: unions of unions of the same views double at every level."""
 
 ANNOTATION = "annotation"
 """The element that a join adds to an item, with what it found."""
@@ -62,7 +62,7 @@ Definitions = Callable[[str], Publication | None]
 
 
 def definitions(published: MutableMapping[str, Publication], sources: Callable[[str], bool]) -> Definitions:
-    """Look-up in a mapping; a name that is neither published nor a source is refused."""
+    """Looks a name up in a mapping; rejects a name that is neither published nor a source."""
 
     def find(name: str) -> Publication | None:
         if name not in published and not sources(name):
@@ -73,9 +73,8 @@ def definitions(published: MutableMapping[str, Publication], sources: Callable[[
 
 
 def resolve(name: str, find: Definitions, memo: MutableMapping[str, Resolved] | None = None) -> Resolved:
-    """What a published feed reads; QueryError names a cycle or a feed that is not there.
-
-    `memo` keeps what is resolved; whoever changes a definition forgets the feeds that `readers` gives.
+    """The sources of a published feed. Raises QueryError for a cycle or an unknown feed. `memo` caches resolved feeds;
+    after changing a definition, remove the feeds that `readers` returns.
     """
     known = {} if memo is None else memo
     for feed in dependencies(name, find):
