@@ -141,7 +141,7 @@ def test_conditions_on_secondary_feeds() -> None:
 
 def test_doubling_is_refused() -> None:
     published = {"v0": publication(["s"])} | {f"v{i}": publication([f"v{i - 1}"] * 2) for i in range(1, 40)}
-    with pytest.raises(QueryError, match="comes down to 131,072 sources"):
+    with pytest.raises(QueryError, match="expands to 131,072 sources"):
         resolve("v39", definitions(published, is_source))
 
 
