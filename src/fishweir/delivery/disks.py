@@ -1,4 +1,4 @@
-"""Which files are on disks of this machine: those of a network may hang, and are written by a sender of their own."""
+"""Which files are on local disks: network files may hang, so each is written by a separate sender."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words behind a target that hold for every output: `secret NAME`, `at most N per hour`, `quiet 22:00-07:00`.
+"""Options after a target, available for every output: `secret NAME`, `at most N per hour`, `quiet 22:00-07:00`.
 
 Secrets are referred to by name and looked up when something is sent: in the environment (FISHWEIR_SECRET_NAME) or in a
 file (FISHWEIR_SECRET_NAME_FILE). `{secret NAME}` within an argument is replaced by the secret.

@@ -1,4 +1,4 @@
-"""Sending one delivery: read its results, hand them to its output in parcels, say what became of it."""
+"""Sends one delivery: reads its results, passes them to its output in parcels, and returns the outcome."""
 
 from __future__ import annotations
 

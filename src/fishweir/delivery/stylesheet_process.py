@@ -1,4 +1,4 @@
-"""A process that applies stylesheets for another one, which can end it where one takes too long.
+"""A process that applies stylesheets for its parent, which kills it if one takes too long.
 
 In: the path of a stylesheet and its time of change, what is wanted (`render` or `apply`), and items. Out, one after the
 other: what it made of each item, or why it failed. The process ends when the other one does, also in the middle of an

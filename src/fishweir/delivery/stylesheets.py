@@ -1,4 +1,4 @@
-"""XSLT stylesheets of feeds: compiled once, applied to items, with no way to files or the network.
+"""XSLT stylesheets of feeds: compiled once, applied to items, without access to files or the network.
 
 In: the path of a stylesheet. Out: a function from an item to a document. A stylesheet that is missing or
 broken is a QueryError with file and line; an item that it fails on is a BadItem with the reason.

@@ -1,4 +1,4 @@
-"""Timers: what is delivered at times of its own (NiagaraCQ 3.6).
+"""Timers: deliveries at scheduled times (NiagaraCQ 3.6).
 
 The event list is a table, sorted by due time; only its front is ever read. A channel that is due takes the results
 since its last firing, which the results table keeps once for everybody, and does not fire where there are none. Firing

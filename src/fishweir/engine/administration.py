@@ -1,5 +1,5 @@
-"""What an administrator does: list, search, replace, pause and resume, and look after what was not delivered;
-and the actions of programs."""
+"""Administration: list, search, replace, pause and resume queries, and manage undelivered results; and the actions of
+programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries that ask what a row of a changing file was before: they read the stream of its changes.
+"""Queries that refer to the previous version of a row in a changing file: they read its change stream.
 
 A query of any language names `old` or `ratio` below the row, as in SQL's `old.price`. Which streams have rows is known
 when the query is registered, so that is where its source becomes `NAME.changes`.

@@ -1,4 +1,4 @@
-"""The columns that queries in SQL read: those of declared tuples must be among theirs."""
+"""The columns that SQL queries read: for declared tuples, they must be declared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make up within INTERVAL`, for results that lack patterns: they come once more, whole, when there is time.
+"""`make up within INTERVAL`, for incomplete results: they are constructed again in full when there is time.
 
 Outputs are constructed from the log when somebody takes them, so nothing of a result that lacks patterns is lost. A
 commit that *completes* an earlier micro-batch has no files: its results are those of that micro-batch that lacked

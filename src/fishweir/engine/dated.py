@@ -1,4 +1,4 @@
-"""Columns of type timestamp: what SQL compares them with.
+"""Timestamp columns: converts the constants that SQL compares them with.
 
 A time is kept as text, ISO 8601 in UTC, whose order is that of time. In: a shape and the streams' definitions. Out:
 which constants are times however they are written, to be brought into that form before the query is stored.

@@ -1,4 +1,4 @@
-"""`explain`: how a query is evaluated and what it shares, from the plan as it is now."""
+"""`explain`: how a query is evaluated and what it shares, from the current plan."""
 
 from __future__ import annotations
 

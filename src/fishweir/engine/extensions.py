@@ -1,4 +1,4 @@
-"""What a program adds to the engine: conditions on texts, and formats of sources. Actions are added to a weir.
+"""Extensions by programs: conditions on texts and source formats. Actions are registered with a weir.
 
 What is added is known to this process. A program that opens a home whose queries or streams use it adds it first; the
 workers of the Spark job get conditions with their tasks (`pipeline/spark/extensions.py`).

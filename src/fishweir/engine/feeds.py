@@ -1,4 +1,4 @@
-"""Feeds at registration: views over views come down to their sources; what is read cannot go away.
+"""Feeds at registration: expands views to their sources, and protects feeds that have readers.
 
 A published feed is a query that others may read by its name. A query over feeds is stored with all its views
 folded in, so the plan sees sources and conditions alone, and as it was written, so that it can be

@@ -1,4 +1,4 @@
-"""`make up within INTERVAL`: what was shed is evaluated later, when there is time, giving late results.
+"""`make up within INTERVAL`: shed documents are evaluated later, when there is time, and produce late results.
 
 Entries that a micro-batch left out are appended to the log of their stream once more, with the id and the time that
 they had, so they go the way of all others. Which were appended is the cursor of the same segment: a restart neither

@@ -1,4 +1,4 @@
-"""What is published becomes documents and tuples: the results of a feed or query, of a stream of their own.
+"""Materializes published results: turns the results of a feed or query into documents or tuples of a stream.
 
 In: committed micro-batches. Out: entries in the logs of the streams that `register feed VIRTUAL ... as N` made,
 each item transformed by the stylesheet if there is one (RoSeS 3.1), and of those that `publish N` made for

@@ -1,4 +1,4 @@
-"""Spark, as a weir has it: the caller's session, or one of its own that is started when it is first needed."""
+"""The Spark session of a weir: the caller's, or one that is started on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of feeds as OPML: those of a home to a document, and the feeds of a document to statements.
+"""OPML: exports the feeds of a home, and converts the feeds of an OPML document to statements.
 
 A user and a password in the URL of a feed are not written. Names are made of the titles in a document, so that
 statements can use them without quotes; a feed that the home already has, by its URL, is left out.

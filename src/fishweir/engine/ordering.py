@@ -1,4 +1,4 @@
-"""How two columns are ordered: as their declared types are.
+"""Comparisons between two columns are ordered by their declared types.
 
 In: a shape and the streams' definitions. Out: the shape in which each `<`, `<=`, `>`, `>=` between two columns says
 what it compares. Two columns of times are read as numbers of seconds, two of texts as texts, by code points. All else

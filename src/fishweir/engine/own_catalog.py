@@ -1,4 +1,4 @@
-"""The catalog that belongs to a home: upgraded where it is of an older format, refused where it is an older copy.
+"""The catalog of a home: upgraded if it has an older format, rejected if it is an older copy.
 
 The home notes how far its catalog was (`catalog.json`): the version, written behind each change, and the number of
 runs, written when the job begins and ends. A catalog behind that was restored from somewhere or has lost its newest

@@ -1,4 +1,4 @@
-"""The planner process: writes segments anew beside the job, so that no micro-batch waits for it.
+"""The planner process: rewrites segments in the background, so that no micro-batch waits for it.
 
 It is started when there is work, does one piece of work at a time and ends with the job. Work goes in by its standard
 input, what came of it comes back by its standard output; segments are files. Where it dies, that is logged, and the

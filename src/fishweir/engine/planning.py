@@ -1,4 +1,4 @@
-"""The plan of a home: which queries the catalog has, in which segments they are evaluated."""
+"""The plan of a home: connects the planner with the queries of the catalog."""
 
 from __future__ import annotations
 

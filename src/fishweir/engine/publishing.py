@@ -1,4 +1,4 @@
-"""Publishing: documents into the log of a stream, and waiting where too many wait already."""
+"""Publishing: appends documents to the log of a stream, and blocks while the backlog is too large."""
 
 from __future__ import annotations
 

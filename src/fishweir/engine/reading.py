@@ -1,4 +1,4 @@
-"""Who reads results, on the driver or in a task: the same, from home and catalog.
+"""Readers of results, the same on the driver and in tasks, built from home and catalog.
 
 In: a home, its catalog, and which queries are asked for. Out: batches of results, of all micro-batches or of a part.
 """

@@ -1,4 +1,4 @@
-"""Registration: statements bound to what there is, then stored, all or nothing.
+"""Registration: binds statements against the catalog and stores them atomically.
 
 Binding checks what a parser cannot know: that sources and actions exist. A source that is no declared
 stream but an existing file is declared by being named.

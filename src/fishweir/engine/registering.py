@@ -1,7 +1,7 @@
-"""Registration and subscription of feeds (RoSeS 3.1): sources by URL, feeds materialised, who wants them.
+"""Registration and subscription of feeds (RoSeS 3.1): sources by URL, materialized feeds, subscriptions.
 
-A feed that is fetched or materialised is a stream like any other. What is checked here is what a parser
-cannot know: that the feeds exist, that the stylesheets compile, that nothing reads what goes away.
+A feed that is fetched or materialised is a stream like any other. The checks here are those that a parser cannot make:
+that the feeds exist, that the stylesheets compile, and that a dropped feed has no readers.
 """
 
 from __future__ import annotations

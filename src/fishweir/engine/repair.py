@@ -1,4 +1,4 @@
-"""`fishweir repair`: rebuilds what can be rebuilt, sets damaged files aside, and says what is lost for good.
+"""`fishweir repair`: rebuilds what can be rebuilt, sets damaged files aside, and reports what is lost.
 
 Nothing is deleted: what is replaced or given up is moved to `damaged/` in the home. The job must not run meanwhile.
 """

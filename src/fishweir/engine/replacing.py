@@ -1,4 +1,4 @@
-"""A query that stands gets another definition, or does something else with its results."""
+"""Replaces the definition or the actions of a registered query."""
 
 from __future__ import annotations
 

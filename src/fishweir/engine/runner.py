@@ -1,4 +1,4 @@
-"""The run: sources into logs, the Spark job over the logs, results to subscribers, until told to stop.
+"""The run: reads sources into logs, runs the job over the logs and delivers results, until it is stopped.
 
 One thread goes round: poll the sources (each step one segment, so the job already works on it),
 deliver what has been committed, look whether all is done. The job runs beside it.

@@ -1,4 +1,4 @@
-"""Segments of queries that are registered in bulk, written while they are registered.
+"""Writes the segments of queries that are registered in bulk, during registration.
 
 The job then only adopts them: no micro-batch waits until a hundred thousand queries are planned. The catalog names a
 segment in the transaction that stores its queries, so a change that is taken back leaves a file that nobody reads.

@@ -1,4 +1,4 @@
-"""What queries prefer, by source, as the shedder weighs it: looked up once per version of the catalog."""
+"""Preferences of queries by source, for the shedder: looked up once per version of the catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`status`: what a query has done, and how the engine stands."""
+"""`status`: the state of a query and of the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How late streams are, for `status` and `explain`: what is allowed, and what came later than that."""
+"""The lateness of streams, for `status` and `explain`: what is allowed, and what exceeded it."""
 
 from __future__ import annotations
 

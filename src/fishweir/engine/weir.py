@@ -1,4 +1,4 @@
-"""The weir: what `fishweir.open` gives. Registers, publishes, runs, reads.
+"""The weir, an open home: registers, publishes, runs and reads.
 
 What a call needs is imported when it is made: a process that registers or publishes loads neither the evaluator nor
 Spark.

@@ -1,4 +1,4 @@
-"""Select lists of SQL, in columns: a result is text of its documents put together, not made one by one.
+"""Select lists of SQL, in columns: results are assembled from the texts of their documents, not one by one.
 
 In: a shape and the streams of its sides. Out: where each column of the select list comes from; of each distinct
 document a text with its own columns, which all results it is in share.

@@ -1,4 +1,4 @@
-"""Commits: which files of which micro-batch count.
+"""Commits: the valid files of each micro-batch.
 
 A micro-batch exists once its commit file does; that file is written under a temporary name and
 renamed. Commits alone say how far each stream has been evaluated: whoever runs the job goes on behind the last one, and

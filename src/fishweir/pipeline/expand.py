@@ -1,4 +1,4 @@
-"""Expanding result rows, only for those who take them: to queries, and to results.
+"""Expands result rows on demand: to queries, and to results.
 
 In: result rows of one micro-batch and the queries that were dropped. Out: (row, query) pairs in row order, and the
 results of each row. A query that was not alive at the version the micro-batch ran with is left out here: segments may

@@ -1,4 +1,4 @@
-"""The home folder: where everything durable of one engine lies.
+"""The home folder, which contains all durable data of one engine.
 
 home.json         format and id of the home   catalog.json how far the catalog was
 catalog.db        what is registered          streams/N/   definition and log of stream N

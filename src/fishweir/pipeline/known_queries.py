@@ -1,4 +1,4 @@
-"""Queries that a reader of results has met, in columns: what was registered under a number never changes.
+"""A cache of query metadata in columns, for readers of results: what is registered under a number never changes.
 
 In: numbers of queries. Out: of each its name, when it was added, and a kind: queries of one kind show the same of the
 same documents. A shape is looked at once, not for each query and batch.

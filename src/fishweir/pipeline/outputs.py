@@ -1,4 +1,4 @@
-"""What a result shows: bindings and output, made from the documents when somebody takes it.
+"""Bindings and outputs of results, constructed from the documents on demand.
 
 In: a query's shape, a result and its documents. Out: bindings by variable, and the output. A kind of query with a shape
 of its own registers how its results are made (`constructed.register`).

@@ -1,4 +1,4 @@
-"""How many tasks a micro-batch is cut into: as many as there is work for.
+"""The number of tasks of a micro-batch, depending on the amount of work.
 
 A task maps the plan, writes files and reports, which takes some milliseconds whatever it evaluates. So its entries must
 be worth it, by what entries took lately. Results do not depend on the cut.

@@ -1,4 +1,4 @@
-"""What a worker does for joins: probe what was kept for its part of the new documents.
+"""The probe task of a worker: looks its part of the new documents up in the state.
 
 In: the state files of the micro-batch and those retained. Out: one file of result rows under a name given by
 micro-batch and part, what later micro-batches need to know of these results, and a summary for the driver.

@@ -1,4 +1,4 @@
-"""One result, as people and their programs get it."""
+"""One result, as returned to users."""
 
 from __future__ import annotations
 

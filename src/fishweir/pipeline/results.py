@@ -1,4 +1,4 @@
-"""Results as people take them: expanded to queries, with bindings and outputs, from table and log.
+"""Reads results: expanded to queries, with bindings and outputs, from table and log.
 
 Nothing is constructed before somebody asks: a result row names documents and nodes, and a document is read from its
 stream's log. What is read comes in batches (result_batch.py), as columns or as `Result` objects.

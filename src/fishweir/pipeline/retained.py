@@ -1,4 +1,4 @@
-"""The state files that a home retains: which there are, when they are merged, when they are dropped.
+"""The state files that a home retains: which exist, and when they are merged and dropped.
 
 The list is part of a micro-batch's commit, so state and results change together: a repeated micro-batch begins with
 the list of the commit before it, and files that no commit names are removed. Files of like size are merged, so there

@@ -1,4 +1,4 @@
-"""Settings of a job and what they are unless somebody says otherwise."""
+"""Settings of a job and their defaults."""
 
 DOCUMENTS_PER_BATCH = 20_000
 """At most so many documents a micro-batch."""

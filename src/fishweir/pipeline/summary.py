@@ -1,4 +1,4 @@
-"""What a task reports to the driver."""
+"""The report of a task to the driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker does with its slices of the logs: read, match, keep, write.
+"""The match task of a worker: reads its slices of the logs, matches, keeps state, writes results.
 
 In: slices. Out: one file of result rows, one of entries set aside, what later documents may join, and a summary for the
 driver; all under names given by micro-batch and partition. No state of its own: everything follows from the log, the

@@ -1,1 +1,1 @@
-"""What to leave out when more arrives than can be processed: by declared utility, relative to what it costs."""
+"""Load shedding: decides what to leave out under overload, by declared utility relative to cost."""

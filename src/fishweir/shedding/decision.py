@@ -1,4 +1,4 @@
-"""What a micro-batch sheds of each stream, as the driver decides it and the workers carry it out.
+"""The shedding decision per stream and micro-batch: made by the driver, carried out by the workers.
 
 A decision is made once per micro-batch for all queries of a stream, so no query is looked at while documents are. It is
 a list of levels: shares of the documents, each with the patterns that are left out of them; what no level takes is left

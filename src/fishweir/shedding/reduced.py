@@ -1,4 +1,4 @@
-"""The output of a shed query: what is left of a query's output when some of its patterns are left out.
+"""The output of a shed query: a query's output without some of its patterns.
 
 In: the shape of a query and the patterns that are kept. Out: the outputs without the parts whose patterns are not. An
 element constructor stays, with what is left of its content.

@@ -1,4 +1,5 @@
-"""A time limit for whole requests: httpx limits each step only, and a server that sends a byte now and then has no end.
+"""A time limit for whole requests: httpx limits only each step, so a server that sends a byte now and then could take
+forever.
 
 In: a client, and the seconds that a thread's requests have (`within`). Every step of a connection gets what is left.
 """

@@ -1,4 +1,4 @@
-"""Results as people read them: a title, a link, a summary. Mails, feeds and notifications are made of these."""
+"""Human-readable results: a title, a link, a summary. Mails, feeds and notifications use them."""
 
 from __future__ import annotations
 

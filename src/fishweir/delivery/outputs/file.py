@@ -1,4 +1,4 @@
-"""`file 'PATH'`: what the name says: `.rss` and `.xml` a feed, `.atom`, `.parquet`; lines of JSON otherwise.
+"""`file 'PATH'`: chosen by the extension: `.rss` and `.xml` a feed, `.atom`, `.parquet`; lines of JSON otherwise.
 
 With a stylesheet, what it makes of each result is an item of the feed, or is appended.
 """

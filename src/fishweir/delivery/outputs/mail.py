@@ -1,4 +1,4 @@
-"""`mail 'ADDRESS'` (NiagaraCQ's `MailTo`): a digest of what came since the last one, as text and HTML.
+"""`mail 'ADDRESS'` (NiagaraCQ's `MailTo`): a digest of the results since the last one, as text and HTML.
 
 Mail goes through FISHWEIR_SMTP=smtp[s]://[user:password@]host:port. With smtp:// the connection is encrypted wherever
 the server offers that; a password goes only over an encrypted connection or to this machine. The message id is the same

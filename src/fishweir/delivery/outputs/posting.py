@@ -1,4 +1,4 @@
-"""POSTs over connections that stay open, by the standard library's client: most of what a small POST costs is here.
+"""POSTs over persistent connections with the standard library's client, which dominates the cost of small POSTs.
 
 In: a URL, a body and headers. Out: the status and the headers of the answer. A connection goes back to the pool once a
 short answer has been read to its end; a longer one is not read. All steps of a request end by its deadline, also where

@@ -1,4 +1,4 @@
-"""The registry of outputs: names to factories, which get the action's arguments. It is open: a program adds its own.
+"""The registry of outputs: maps names to factories, which get the action's arguments. Programs can register their own.
 
 A factory may say more about itself, and the built-in ones do: `check(arguments)` raises BadArgument where arguments
 cannot work, `resolved(arguments, base)` names files whole, `place(arguments)` says to which address and host they go,

@@ -1,4 +1,4 @@
-"""The checkpoint, which has to agree with the commits but is never what the job goes on from.
+"""The checkpoint, which must agree with the commits but is never what the job resumes from.
 
 The commits say how far each stream has been evaluated. The checkpoint is Spark's, with a note of ours beside its files.
 One that is missing or behind the commits costs nothing: every start of the query begins a new one. One that is ahead of

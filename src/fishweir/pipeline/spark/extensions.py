@@ -1,4 +1,4 @@
-"""Conditions that programs have registered, on their way to the workers.
+"""Sends conditions that programs have registered to the workers.
 
 A task that travels holds an `Extensions`; where it arrives, the conditions and their indexes are registered before the
 task runs. Functions of a module travel by name and the driver's module path goes along, so the module must be there

@@ -1,4 +1,4 @@
-"""The loop that evaluates micro-batches (batch.py) on Spark, and the one streaming query that stands for it.
+"""The loop that evaluates micro-batches (batch.py) on Spark, and the one streaming query that represents it.
 
 Long-running tasks (crew.py) evaluate as many micro-batches as there are, and each is committed by the driver
 (commits.py). Commits are the one truth of how far each stream was evaluated: Spark's offsets say nothing, and each
