@@ -1,8 +1,8 @@
 """The delivery service: collects committed results, fires timers and sends what is due, in the background.
 
 It has three kinds of daemon threads: the collector (adds commits and due timers to the outbox), the dispatcher (claims
-due deliveries, records outcomes), and at most `SENDERS` senders. A hanging target occupies one sender, a host at most a
-few, and the job is never blocked. `step` does the same once, in order, in the calling thread, for tests.
+due deliveries, records outcomes), and at most `SENDERS` senders. A hanging target occupies one sender, a host at
+most a few, and the job is never blocked. `step` does the same once, in order, in the calling thread, for tests.
 """
 
 from __future__ import annotations

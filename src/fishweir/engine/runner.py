@@ -197,7 +197,7 @@ class Runner:
         return self.make_up.pending()
 
     def _deliver(self) -> int:
-        """The post office hears of commits by itself; in a step of its own, without its threads, it delivers."""
+        """Delivers in this thread, unless the threads of the delivery service are running."""
         return 0 if self.office.is_running else self.office.step()
 
     def _on_commit(self) -> None:

@@ -261,7 +261,7 @@ class Weir(Administration, Publishing, OnSpark):
         self._stopped.set()
         background, self._background = self._background, None
         while background is not None and background.is_alive():
-            self._stopped.set()  # again: it may have begun just now, with an event of its own
+            self._stopped.set()  # again: it may just have started, with a new event
             background.join(0.05)
         if background is not None:
             background.end()

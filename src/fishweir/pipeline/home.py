@@ -5,7 +5,7 @@ catalog.db        what is registered          streams/N/   definition and log of
 plan/             segments of the shared plan results/     results and commits by micro-batch
 checkpoint/       Spark's                     delivery/    what has been delivered
 state/            runs that joins retain      job.lock     held by the running job
-statistics.json   counted values              bell         rung by who publishes
+statistics.json   counted values              bell         wakes the job
 """
 
 from __future__ import annotations

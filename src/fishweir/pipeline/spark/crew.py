@@ -93,9 +93,9 @@ class _Shift:
         self._over = False
         self._failure: Exception | None = None
         post = Post(self._address, key)
-        self._job = InheritableThread(target=self._hold, args=(post,), name="fishweir crew", daemon=True)
+        self._job = InheritableThread(target=self._hold, args=(post,), name="fishweir workers", daemon=True)
         self._job.start()
-        threading.Thread(target=self._accept, name="fishweir lines", daemon=True).start()
+        threading.Thread(target=self._accept, name="fishweir connections", daemon=True).start()
 
     @property
     def age(self) -> float:

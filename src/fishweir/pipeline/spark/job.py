@@ -67,7 +67,7 @@ class SparkJob:
             ring(self.batches.home)
             self.crew.leave()
             self._loop.join()
-            self.crew.leave()  # it may have been called in once more meanwhile
+            self.crew.leave()  # it may have been started again in the meantime
             if self._frame is not None:
                 self._frame.join()
             if self.query is not None:
@@ -139,7 +139,7 @@ class SparkJob:
             self._noted = self.batches.last.batch
 
     def _evaluated(self) -> bool:
-        """One of our micro-batches, if anything waits, with another crew where one is lost; whether anything did."""
+        """Evaluates one micro-batch, if entries are waiting, with a new pool if one is lost; whether there were any."""
         for attempt in range(ATTEMPTS):
             try:
                 return self.batches.step(self.crew, time.time() - SETTLED)

@@ -75,7 +75,7 @@ _workers: list[subprocess.Popen[bytes]] = []
 
 
 def begin_jvm(settings: Mapping[str, str] = SETTINGS) -> None:
-    """Starts it, unless this process has one or has begun to; does not wait for it."""
+    """Starts the JVM, unless this process has one or is starting it; does not wait for it."""
     if _begun or PORT in os.environ or _has_gateway():
         return
     os.environ["JAVA_HOME"] = ensure_java()
@@ -101,7 +101,7 @@ def begin_jvm(settings: Mapping[str, str] = SETTINGS) -> None:
 
 
 def gateway_of_jvm() -> dict[str, str]:
-    """What pyspark needs to know of the JVM that was begun, if one was; waits until it is up."""
+    """The gateway parameters that pyspark needs for the started JVM, if any; waits until it is up."""
     if not _begun or _has_gateway():
         return {}
     return _begun[0].gateway()
