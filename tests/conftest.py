@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import settings
 
 import fishweir
@@ -33,6 +37,30 @@ root = str(Path(__file__).parents[1])
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
 
 OPEN_FILES = Path("/proc/self/fd")
+
+MEMORY = Path("/dev/shm")
+if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
+    # Homes are many small files. On a disk, making and removing them takes longer than most tests do otherwise.
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
+
+class Compiled(dict[tuple[Any, ...], Any]):
+    """Statements as SQLAlchemy has compiled them: each engine keeps them for itself, and each test opens a new one."""
+
+    def get(self, key: tuple[Any, ...], default: Any = None) -> Any:
+        return super().get((key[0].name, *key[1:]), default)
+
+    def __setitem__(self, key: tuple[Any, ...], value: Any) -> None:
+        super().__setitem__((key[0].name, *key[1:]), value)
+
+
+compiled = Compiled()
+
+
+@sa.event.listens_for(sa.Engine, "engine_connect")
+def share_compiled(connection: sa.Connection) -> None:
+    connection.execution_options(compiled_cache=compiled)
+
 
 LONGEST = (
     "papers/experiments/test_spatialjoin_bench.py", "pipeline/test_faults.py", "papers/experiments/test_mmqjp_bench.py",
