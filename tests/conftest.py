@@ -63,24 +63,37 @@ def share_compiled(connection: sa.Connection) -> None:
 
 
 LONGEST = (
-    "papers/experiments/test_spatialjoin_bench.py", "pipeline/test_faults.py", "papers/experiments/test_mmqjp_bench.py",
-    "pipeline/test_mmqjp_spark.py", "engine/test_event_time.py", "papers/experiments/test_niagaracq_bench.py",
-    "papers/strategies/test_on_spark.py", "pipeline/test_exactly_once.py", "pipeline/test_offsets.py",
+    "pipeline/test_faults.py", "papers/experiments/test_spatialjoin_bench.py", "papers/experiments/test_mmqjp_bench.py",
+    "engine/test_event_time.py", "engine/test_lateness.py", "papers/experiments/test_niagaracq_bench.py",
+    "pipeline/test_exactly_once.py", "pipeline/test_offsets.py",
     "docs/test_examples.py", "engine/test_run_time.py", "engine/test_streams.py",
-    "pipeline/test_spark_equals_oracle.py", "engine/test_past_joins.py", "engine/test_lateness.py",
-    "engine/test_published_tuples.py",
+    "engine/test_past_joins.py", "engine/test_published_tuples.py",
     "papers/experiments/test_way_bench.py", "papers/experiments/test_shedding_bench.py",
     "evaluate/join/test_many_joins.py", "engine/test_many_joins.py", "evaluate/join/test_mmqjp.py",
     "evaluate/join/test_fast_joins.py", "evaluate/join/test_pattern_joins.py", "evaluate/test_selections.py",
 )  # fmt: skip
-"""Files that take long are begun first, so that no process waits for another at the end. The first ones compile most
-kernels: those that start processes of their own find them compiled."""
+"""Files that take long come first, so that no process waits for another at the end."""
+
+SHARED_OUT = LONGEST[:6]
+"""The tests of these files are shared out one by one: a whole one would keep one process busy for too long."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of a file run in one process, and all that use the Spark session: each session takes seconds to start.
+    Those begin first, because they wait for Spark while other processes work."""
     here = Path(__file__).parent
     order = {here / name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: order.get(item.path, len(order)))
+    split = {here / name for name in SHARED_OUT}
+    items.sort(key=lambda item: (not _uses_spark(item), order.get(item.path, len(order))))
+    for item in items:
+        if _uses_spark(item):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif item.path not in split:
+            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(here).as_posix()))
+
+
+def _uses_spark(item: pytest.Item) -> bool:
+    return "spark" in getattr(item, "fixturenames", ())
 
 
 LONGEST_TEST = int(os.environ.get("FISHWEIR_LONGEST_TEST", "480"))
