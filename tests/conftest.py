@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import settings
 
 import fishweir
@@ -34,25 +38,62 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("P
 
 OPEN_FILES = Path("/proc/self/fd")
 
+MEMORY = Path("/dev/shm")
+if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
+    # Homes are many small files. On a disk, making and removing them takes longer than most tests do otherwise.
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
+
+class Compiled(dict[tuple[Any, ...], Any]):
+    """Statements as SQLAlchemy has compiled them: each engine keeps them for itself, and each test opens a new one."""
+
+    def get(self, key: tuple[Any, ...], default: Any = None) -> Any:
+        return super().get((key[0].name, *key[1:]), default)
+
+    def __setitem__(self, key: tuple[Any, ...], value: Any) -> None:
+        super().__setitem__((key[0].name, *key[1:]), value)
+
+
+compiled = Compiled()
+
+
+@sa.event.listens_for(sa.Engine, "engine_connect")
+def share_compiled(connection: sa.Connection) -> None:
+    connection.execution_options(compiled_cache=compiled)
+
+
 LONGEST = (
-    "papers/experiments/test_spatialjoin_bench.py", "pipeline/test_faults.py", "papers/experiments/test_mmqjp_bench.py",
-    "pipeline/test_mmqjp_spark.py", "engine/test_event_time.py", "papers/experiments/test_niagaracq_bench.py",
-    "papers/strategies/test_on_spark.py", "pipeline/test_exactly_once.py", "pipeline/test_offsets.py",
+    "pipeline/test_faults.py", "papers/experiments/test_spatialjoin_bench.py", "papers/experiments/test_mmqjp_bench.py",
+    "engine/test_event_time.py", "engine/test_lateness.py", "papers/experiments/test_niagaracq_bench.py",
+    "pipeline/test_exactly_once.py", "pipeline/test_offsets.py",
     "docs/test_examples.py", "engine/test_run_time.py", "engine/test_streams.py",
-    "pipeline/test_spark_equals_oracle.py", "engine/test_past_joins.py", "engine/test_lateness.py",
-    "engine/test_published_tuples.py",
+    "engine/test_past_joins.py", "engine/test_published_tuples.py",
     "papers/experiments/test_way_bench.py", "papers/experiments/test_shedding_bench.py",
     "evaluate/join/test_many_joins.py", "engine/test_many_joins.py", "evaluate/join/test_mmqjp.py",
     "evaluate/join/test_fast_joins.py", "evaluate/join/test_pattern_joins.py", "evaluate/test_selections.py",
 )  # fmt: skip
-"""Files that take long are begun first, so that no process waits for another at the end. The first ones compile most
-kernels: those that start processes of their own find them compiled."""
+"""Files that take long come first, so that no process waits for another at the end."""
+
+SHARED_OUT = LONGEST[:6]
+"""The tests of these files are shared out one by one: a whole one would keep one process busy for too long."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of a file run in one process, and all that use the Spark session: each session takes seconds to start.
+    Those begin first, because they wait for Spark while other processes work."""
     here = Path(__file__).parent
     order = {here / name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: order.get(item.path, len(order)))
+    split = {here / name for name in SHARED_OUT}
+    items.sort(key=lambda item: (not _uses_spark(item), order.get(item.path, len(order))))
+    for item in items:
+        if _uses_spark(item):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif item.path not in split:
+            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(here).as_posix()))
+
+
+def _uses_spark(item: pytest.Item) -> bool:
+    return "spark" in getattr(item, "fixturenames", ())
 
 
 LONGEST_TEST = int(os.environ.get("FISHWEIR_LONGEST_TEST", "480"))

@@ -47,7 +47,7 @@ def server(serve: Callable[[socket.socket, int], None]) -> Iterator[tuple[str, l
 
 
 def post(posts: Posting, url: str) -> int:
-    return posts.post(url, b"[]", {}, time.monotonic() + 10.0)[0]
+    return posts.post(url, b"[]", {}, time.monotonic() + 600.0)[0]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_connection_is_used_again(answer: bytes) -> None:
         while connection.recv(10_000):
             connection.sendall(answer)
 
-    posts = Posting(Guard(), 10.0)
+    posts = Posting(Guard(), 600.0)
     with server(serve) as (url, accepted):
         assert {post(posts, f"{url}/{i}") for i in range(5)} <= {200, 204}
         assert len(accepted) == 1
@@ -71,7 +71,7 @@ def test_a_connection_that_the_server_has_closed_is_not_used() -> None:
         connection.sendall(OK)
         connection.shutdown(socket.SHUT_RDWR)
 
-    posts = Posting(Guard(), 10.0)
+    posts = Posting(Guard(), 600.0)
     with server(serve) as (url, accepted):
         for _ in range(3):
             assert post(posts, url) == 200
@@ -90,7 +90,7 @@ def test_what_is_acknowledged_stays_so_where_the_answer_does_not_end(
         connection.recv(10_000)
         connection.sendall(b"HTTP/1.1 200 OK\r\n" + begun)
 
-    posts = Posting(Guard(), 10.0)
+    posts = Posting(Guard(), 600.0)
     with server(serve) as (url, accepted):
         assert [post(posts, url), post(posts, url)] == [200, 200]
         assert len(accepted) == 2
@@ -104,14 +104,14 @@ def test_what_a_url_says_is_sent() -> None:
         connection.sendall(OK)
 
     with server(serve) as (url, _):
-        post(Posting(Guard(), 10.0), url.replace("://", "://me:a%20b@") + "/ä b?x=1&y=ü")
+        post(Posting(Guard(), 600.0), url.replace("://", "://me:a%20b@") + "/ä b?x=1&y=ü")
     assert asked[0].startswith(b"POST /%C3%A4%20b?x=1&y=%C3%BC HTTP/1.1\r\n")
     assert b"\r\nAuthorization: Basic bWU6YSBi\r\n" in asked[0]
 
 
 def test_the_guard_is_asked_for_each_connection() -> None:
     with server(lambda *_: None) as (url, accepted), pytest.raises(GuardError, match=r"127\.0\.0\.1"):
-        post(Posting(Guard(on=True), 10.0), url)
+        post(Posting(Guard(on=True), 600.0), url)
     assert not accepted
 
 

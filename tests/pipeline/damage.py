@@ -21,7 +21,7 @@ import pytest
 from fishweir import sealed, testing
 from fishweir.evaluate.plan.plan import forget_plans
 from fishweir.intake.sources import changing
-from fishweir.pipeline import home
+from fishweir.pipeline import commits, home
 from fishweir.pipeline.states import _states
 from fishweir.pipeline.writer import forget_sets
 from fishweir.testing import Clock
@@ -61,7 +61,7 @@ class Desk:
     def round(self, round: int) -> None:
         """Files change, documents are published."""
         write_sources(self.folder, round)
-        numbers = range(12 * round, 12 * round + 12)
+        numbers = range(6 * round, 6 * round + 6)
         times = [float(n) for n in numbers]
         self.weir.publish("R", [{"k": n % 5, "x": n % 11} for n in numbers], times)
         self.weir.publish("S", [{"k": n % 3, "y": n} for n in numbers], times)
@@ -70,8 +70,8 @@ class Desk:
         kinds = ["ab"[n % 3 == 0] for n in numbers]
         self.weir.publish("A", [f"<{k}><t>{n}</t><k>{n % 4}</k></{k}>" for k, n in zip(kinds, numbers, strict=True)])
         items = [f"<item><title>weir number {n % 5}</title></item>" for n in numbers]
-        self.weir.publish("P", items[:6], times[:6])
-        self.weir.publish("N", items[6:], times[6:])
+        self.weir.publish("P", items[:3], times[:3])
+        self.weir.publish("N", items[3:], times[3:])
 
     def run(self) -> None:
         self.weir.run(until_idle=True)
@@ -208,5 +208,5 @@ def forget() -> None:
     """What a process keeps of a home by its paths: each case has another one in the same place."""
     forget_plans()
     forget_sets()
-    for kept in (home._log, sealed._verify, _states):
+    for kept in (home._log, sealed._verify, _states, commits._small_table):
         kept.cache_clear()

@@ -18,7 +18,8 @@ from fishweir.algebra.nodes import CreateQuery
 from fishweir.algebra.oracle import evaluate
 from fishweir.languages.script import parse_script
 
-KILLS = 4
+KILLS, MOST = 4, 3
+"""How often it is killed, each time after at most so many micro-batches: however fast the machine is, not too late."""
 FILES, ROWS = 30, 40
 
 SCRIPT = """
@@ -116,7 +117,9 @@ def kill_after(folder: Path, commits: int, pause: float) -> None:
     before, process = committed(folder), start(folder)
     while committed(folder) < before + commits and process.poll() is None:
         time.sleep(0.02)
-    time.sleep(pause)
+    ends = time.monotonic() + pause
+    while time.monotonic() < ends and committed(folder) < before + MOST:
+        time.sleep(0.002)
     subprocess.run(["pkill", "-KILL", "-s", str(process.pid)], check=False)
     process.send_signal(signal.SIGKILL)
     process.wait()

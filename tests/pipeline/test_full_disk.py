@@ -93,7 +93,7 @@ def test_a_limit_that_is_lifted_again(size: int, template: Path, right: tuple[Fo
     shutil.copytree(template, home)
     with opened(home) as desk:
         with limited(size), suppress(HomeError):  # or delivery waits for space, for as long as it may
-            desk.weir.run(until_idle=True, timeout=3.0)
+            desk.weir.run(until_idle=True, timeout=60.0)
         assert desk.results() <= right[0]
         desk.publish(36)
         desk.weir.run(until_idle=True)
@@ -138,7 +138,7 @@ def test_a_small_file_system(free: int, small_disk: Path, template: Path, right:
         filler.write_bytes(bytes(max(0, shutil.disk_usage(small_disk).free - free)))
         said = ""
         try:
-            desk.weir.run(until_idle=True, timeout=3.0)
+            desk.weir.run(until_idle=True, timeout=60.0)
             desk.publish(24)
         except HomeError as error:
             said = str(error)

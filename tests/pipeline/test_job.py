@@ -27,7 +27,7 @@ def test_a_job_that_stays_is_one_query_of_spark(
     assert spark_weir._runner is not None
     running = spark_weir._runner.job
     assert isinstance(running, SparkJob)
-    assert running.framed.wait(120)
+    assert running.framed.wait(600)
     assert [query.name for query in spark.streams.active] == ["fishweir home"]
     spark_weir.publish("R", [{"x": 6}])
     spark_weir.wait_idle()

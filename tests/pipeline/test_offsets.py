@@ -82,7 +82,7 @@ def run_as_one_that_stays(weir: fishweir.Weir) -> None:
     weir.wait_idle()
     assert weir._runner is not None
     assert isinstance(weir._runner.job, job.SparkJob)
-    assert weir._runner.job.framed.wait(120)
+    assert weir._runner.job.framed.wait(600)
     weir.stop()
 
 

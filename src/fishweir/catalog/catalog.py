@@ -28,7 +28,17 @@ from fishweir.algebra.nodes import Constant, Schedule, Shape, StreamDefinition
 from fishweir.catalog.asking import Asking
 from fishweir.catalog.change import Change
 from fishweir.catalog.deliveries import WAITED, facts, subscriptions
-from fishweir.catalog.schema import NOT_YET, counters, for_postgresql, metadata, queries, segments, shapes, streams
+from fishweir.catalog.schema import (
+    NOT_YET,
+    counters,
+    for_postgresql,
+    metadata,
+    queries,
+    segments,
+    shapes,
+    sqlite_definitions,
+    streams,
+)
 from fishweir.catalog.schema import home as home_table
 from fishweir.catalog.subscribers import Subscription, standing
 from fishweir.catalog.sums import RESTORE, add_functions, verified, verify_rows, whole
@@ -128,10 +138,14 @@ class Catalog:
         with self.engine.begin() as connection:
             if self.engine.dialect.name == "sqlite":
                 connection.exec_driver_sql("begin immediate")
-            elif self.engine.dialect.name == "postgresql":
-                for table in metadata.tables.values():
-                    for_postgresql(table)
-            metadata.create_all(connection)
+                if not sa.inspect(connection).has_table(home_table.name):
+                    for definition in sqlite_definitions():
+                        connection.exec_driver_sql(definition)
+            else:
+                if self.engine.dialect.name == "postgresql":
+                    for table in metadata.tables.values():
+                        for_postgresql(table)
+                metadata.create_all(connection)
             if connection.scalar(sa.select(counters.c.value)) is None:
                 connection.execute(sa.insert(counters).values(name="version", value=0))
                 connection.execute(sa.insert(home_table).values(id=home))

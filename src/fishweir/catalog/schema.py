@@ -7,7 +7,22 @@ belongs to."""
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
+from functools import cache
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    create_mock_engine,
+    text,
+)
 
 metadata = MetaData()
 
@@ -96,3 +111,14 @@ def for_postgresql(table: Table) -> None:
     definition loads all of SQLAlchemy's PostgreSQL, in each command."""
     for index in table.indexes:
         index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
+
+
+@cache
+def sqlite_definitions() -> tuple[str, ...]:
+    """The statements that make all tables and indexes. To compile them takes longer than to run them."""
+    found: list[str] = []
+    recorder = create_mock_engine(
+        "sqlite://", lambda made, *_: found.append(str(made.compile(dialect=recorder.dialect)))
+    )
+    metadata.create_all(recorder, checkfirst=False)
+    return tuple(found)

@@ -64,6 +64,8 @@ class Office:
         self.outbox, self.breaker = Outbox(engine), Breaker(SENDERS)
         self.sender = Sender(self.outbox, contents, outputs, clock)
         self.delivered = 0
+        self.on_settled: Callable[[], None] = lambda: None
+        """Called when the last delivery in flight has ended, or commits have been collected."""
         self._busy: set[int] = set()
         self._lanes = Lanes()
         self._done: queue.SimpleQueue[Sent] = queue.SimpleQueue()
@@ -161,11 +163,13 @@ class Office:
             self._look_once()
 
     def _look_once(self) -> None:
-        now = self.clock()
+        now, before = self.clock(), self.collector.batch
         self.outbox.release(now)
         self.collector.collect(now)
         if self.collector.has_subscribers:
             self.timers.fire(now)
+        if self.collector.batch != before:
+            self.on_settled()
 
     def _collecting(self) -> None:
         while not self._stopped.is_set():
@@ -281,3 +285,5 @@ class Office:
             else:
                 self.breaker.released(outcome.delivery.host)
             self.delivered += count
+        if not self._busy:
+            self.on_settled()

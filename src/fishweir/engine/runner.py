@@ -88,9 +88,11 @@ class Runner:
         batches.troubled = self.troubles
         self._woken = threading.Event()
         batches.on_commit = self._on_commit
+        office.on_settled = self._on_settled
         self.thread = threading.get_ident()
         self.version = -1
         self.idle_rounds = self._waiting = 0
+        self._until_idle = False
         self._counting = threading.Lock()
         self.expire, self._expired = expire, -math.inf
 
@@ -98,7 +100,7 @@ class Runner:
         self, until_idle: bool, on_progress: Callable[[Progress], None] | None, timeout: float | None = None
     ) -> None:
         ends = None if timeout is None else time.monotonic() + timeout
-        self.thread = threading.get_ident()
+        self.thread, self._until_idle = threading.get_ident(), until_idle
         self._open_sources()
         pause = POLL
         with self._ending():
@@ -204,6 +206,11 @@ class Runner:
         """Called by the job, from its own thread."""
         self.office.wake()
         self._woken.set()
+
+    def _on_settled(self) -> None:
+        """Called by the post office, from its own threads."""
+        if self._until_idle or self._waiting:
+            self._woken.set()
 
     def _open_sources(self) -> None:
         """Streams may have been declared since, also by another process."""

@@ -13,15 +13,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fishweir.errors import HomeError
 from fishweir.pipeline.home import read_json, write_json
-from fishweir.sealed import damaged, read_sealed, reading, verify, writing
+from fishweir.sealed import Stamp, damaged, read_sealed, reading, verify, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+SMALL, KEPT = 1 << 16, 256
+"""A process keeps so many files of results of at most so many bytes, as they were read last."""
 
 
 @dataclass(frozen=True)
@@ -201,16 +205,26 @@ class ResultsTable:
         return self.commits_folder / f"{batch:09d}.json"
 
     def _table(self, commit: Commit, kinds: tuple[str, ...], schema: pa.Schema) -> pa.Table:
-        import pyarrow as pa
-        import pyarrow.parquet as pq  # late: who registers and counts reads no results
+        import pyarrow as pa  # late: who registers and counts reads no results
 
         folder, tables = self.batch_folder(commit.batch), []
         for name, seal in commit.files.items():
             if name.startswith(kinds):
-                verify(folder / name, seal)
-                with reading(folder / name):
-                    tables.append(pq.read_table(folder / name, schema=schema))
+                now = verify(folder / name, seal)
+                read = _small_table if now[0] <= SMALL else _read_table
+                tables.append(read(folder / name, now, schema))
         return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def _read_table(path: Path, _: Stamp, schema: pa.Schema) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    with reading(path):
+        return pq.read_table(path, schema=schema)
+
+
+_small_table = lru_cache(maxsize=KEPT)(_read_table)
+"""Delivery, published streams and readers all take the results of a new micro-batch."""
 
 
 def check_written(folder: Path, written: Mapping[str, str], hosts: Mapping[str, str], start: int = 0) -> None:
