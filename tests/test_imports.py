@@ -171,6 +171,36 @@ def test_only_the_papers_import_the_bench_extra() -> None:
     assert faults(files_of(lambda unit: unit != "papers"), lambda file: imported_of(file, EXTRA)) == {}
 
 
+def test_only_oracles_and_experiments_import_an_oracle() -> None:
+    """What is compared with an oracle must not be made of it."""
+    others = [f for f in FILES if not f.stem.endswith("oracle") and not {"experiment", "papers"} & {*f.parts}]
+    algorithms = [f for f in files_of(lambda unit: unit == "papers") if f.parent.name != "experiment"]
+
+    def oracles(file: Path) -> set[str]:
+        return {module for module in imports_of(file) if "oracle" in module}
+
+    assert faults([*others, *algorithms], oracles) == {}
+
+
+def test_only_the_registry_and_the_rules_know_the_kinds() -> None:
+    """Everything else asks a group, a strategy or a stage through the protocol."""
+    folders = "select", "join", "distinct"
+    listing = {"evaluate/plan/registry.py", "evaluate/plan/rules.py"}
+    known = {f"fishweir.evaluate.{folder}" for folder in folders}
+    others = [
+        f
+        for f in FILES
+        if unit_of(f) != "papers"
+        and f.relative_to(ROOT).as_posix() not in listing
+        and f.relative_to(ROOT).parts[1:2] not in {(folder,) for folder in folders}
+    ]
+
+    def kinds(file: Path) -> set[str]:
+        return {module for module in imports_of(file) if ".".join(module.split(".")[:3]) in known}
+
+    assert faults(others, kinds) == {}
+
+
 @pytest.mark.parametrize("arguments", ["--help", "bench --help"])
 def test_papers_are_not_imported_unless_asked_for(arguments: str) -> None:
     """In a process of its own: nothing else has been imported there."""

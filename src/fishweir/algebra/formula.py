@@ -7,7 +7,7 @@ false, and their negation is true: an item either satisfies an atom or it does n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal as OneOf
@@ -151,9 +151,8 @@ def _checked(clauses: set[Clause], largest: int) -> set[Clause]:
     return clauses
 
 
-def _contradicts(clause: Iterable[Literal]) -> bool:
-    literals = set(clause)
-    return any(Literal(literal.atom, not literal.positive) in literals for literal in literals)
+def _contradicts(clause: Clause) -> bool:
+    return any(not literal.positive and Literal(literal.atom, True) in clause for literal in clause)
 
 
 def _absorbed(clauses: set[Clause]) -> tuple[Clause, ...]:

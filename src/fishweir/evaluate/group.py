@@ -13,7 +13,7 @@ source has one plan, whatever reads it. A batch is matched once; its stages deci
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, ClassVar, Protocol
@@ -58,6 +58,15 @@ def by_template(rows: Iterable[QueryRow]) -> dict[Any, Columns]:
 
 Paths = dict[Path, bool]
 """The paths to look for in documents, each with whether its values are read."""
+
+
+Walk = Callable[[Paths], Mapping[Path, PathTable]]
+"""Looks for paths in one document."""
+
+
+def origin_of(stream: Any, number: Any) -> Any:
+    """A document by its stream and its number there."""
+    return stream << 40 | number
 
 
 @dataclass(frozen=True)
@@ -327,6 +336,13 @@ class Kind(ABC):
     def replanned(self, group: Any, statistics: Statistics) -> Group | None:
         """A better group of the same queries, where the statistics have drifted; else None."""
         return None
+
+    def bound_nodes(
+        self, template: Any, constants: Sequence[Constant], documents: Sequence[Walk]
+    ) -> Iterator[tuple[int, ...]]:
+        """The output nodes of one result, found again from its documents, where its row does not name them: one
+        tuple for each way in which a query with this template holds."""
+        raise TypeError(f"results of kind {self.name} name their nodes")
 
     @abstractmethod
     def explain(self, number: int, template: Any, constants: Sequence[Constant], about: Explained) -> list[str]:

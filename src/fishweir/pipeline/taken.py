@@ -23,7 +23,7 @@ from fishweir.algebra.documents import (
 from fishweir.algebra.nodes import Step
 from fishweir.algebra.return_paths import Bound
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.join.state import origin_of
+from fishweir.evaluate.group import origin_of
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import column_name
 from fishweir.pipeline.home import Home, open_log

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.join.state import origin_of
+from fishweir.evaluate.group import origin_of
 from fishweir.intake.log import StreamLog
 from fishweir.pipeline.columns import column_list
 from fishweir.pipeline.outputs import Constructed

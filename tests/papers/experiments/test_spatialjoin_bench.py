@@ -13,9 +13,10 @@ from rich.console import Console
 from fishweir.evaluate.select.boxes import KERNELS
 from fishweir.papers.experiment.contestants import Disagreement
 from fishweir.papers.experiment.data import VARIABLE, data_folder
+from fishweir.papers.experiment.figures import Outcome
 from fishweir.papers.spatialjoin.experiment import contest, joins, paper, report, run
 from fishweir.papers.spatialjoin.experiment.contestants import Batchwise, Chosen, Factorized, Strategy, check_agreement
-from fishweir.papers.spatialjoin.experiment.measure import Outcome, time_matching
+from fishweir.papers.spatialjoin.experiment.measure import time_matching
 from fishweir.papers.spatialjoin.experiment.nested_loop import NestedLoopJoin
 from fishweir.papers.spatialjoin.experiment.outsiders import OUTSIDERS, NumbaScan
 from fishweir.papers.spatialjoin.experiment.work import (
@@ -141,12 +142,12 @@ def test_quick_run_shows_tables_and_writes_files(tmp_path):
     assert written["about"]["data"].startswith("generated")
     assert written["about"]["checked_pairs"] > 0
     with (out / "spatialjoin.csv").open() as file:
-        assert len(list(csv.DictReader(file))) == len(outcome.points) == len(written["points"])
+        assert len(list(csv.DictReader(file))) == len(outcome.figures) == len(written["figures"])
     for picture in ("spatialjoin.png", "spatialjoin-joins.png", "spatialjoin-contest.png"):
         assert (out / picture).read_bytes().startswith(b"\x89PNG")
     shown, newer = screen.getvalue(), ("Figure 18", "SJ-Join vs IBS-JS")
     for words in ("Figure 15", "Figure 16", "Figure 17", "Table 3", "Targets", "DuckDB join", "SQLite R*Tree", *newer):
         assert words in shown
     assert f"{sizes.paper.queries[-1]:,} x 8" in shown
-    contested = {p.contestant for p in outcome.points if p.experiment in (contest.WIDE, contest.NARROW)}
+    contested = {p.contestant for p in outcome.figures if p.experiment in (contest.WIDE, contest.NARROW)}
     assert {outsider.name for outsider in OUTSIDERS} < contested

@@ -4,7 +4,7 @@ combinations of documents; annotation joins are semi-joins that collect what a d
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -23,10 +23,12 @@ from fishweir.evaluate.group import (
     Stage,
     State,
     Strategy,
+    Walk,
 )
 from fishweir.evaluate.join.annotations.annotation_joins import AnnotationJoins
 from fishweir.evaluate.join.annotations.annotation_tables import annotations_from_arrays, build_annotations, side_rows
 from fishweir.evaluate.join.annotations.explain import describe_annotations, explain_annotation
+from fishweir.evaluate.join.binding import bound_nodes
 from fishweir.evaluate.join.explain import describe_joins, explain_join
 from fishweir.evaluate.join.join_tables import JoinTable, build_joins, join_from_arrays
 from fishweir.evaluate.join.operators import EdgeSetJoins, JoinOperator, JoinsByRows, MultiwayJoins
@@ -80,6 +82,11 @@ class JoinKind(Kind):
 
     def read_state(self, arrays: Mapping[str, Any]) -> State:
         return run_from_arrays(arrays)
+
+    def bound_nodes(
+        self, template: Any, constants: Sequence[Constant], documents: Sequence[Walk]
+    ) -> Iterator[tuple[int, ...]]:
+        return bound_nodes(template, constants, documents)
 
     def explain(self, number: int, template: Any, constants: Sequence[Constant], about: Explained) -> list[str]:
         explain = explain_annotation if template.collects else explain_join

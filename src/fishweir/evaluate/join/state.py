@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.group import origin_of
 from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
@@ -187,11 +188,6 @@ class Run:
         """The place of each variable among the run's own, -1 where it has none."""
         place = {int(key): i for i, key in enumerate(self.variables)}
         return np.array([place.get(int(key), -1) for key in wanted], dtype=np.int64)
-
-
-def origin_of(stream: Any, number: Any) -> Any:
-    """A document by its stream and its number there."""
-    return stream << 40 | number
 
 
 class Needed(Protocol):

@@ -8,11 +8,11 @@ contestant: it does less.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fishweir.papers.spatialjoin.experiment.contestants import Chosen, Contestant, Factorized, Strategy, check_agreement
-from fishweir.papers.spatialjoin.experiment.measure import Point, time_matching, timed_build
+from fishweir.papers.spatialjoin.experiment.measure import Point, measured_point, timed_build
 from fishweir.papers.spatialjoin.experiment.nested_loop import NestedLoopJoin
 from fishweir.papers.spatialjoin.experiment.outsiders import OUTSIDERS
 from fishweir.papers.spatialjoin.experiment.work import (
@@ -75,20 +75,6 @@ class Contest:
             contestant, build = timed_build(make)
             self.say(f"{work.name}: {contestant.name}")
             self.checked_pairs += check_agreement(work, [contestant], count)
-            timed = time_matching(contestant, work.tuples, self.sizes.limit)
-            best = best or timed.seconds_a_tuple
-            yield Point(
-                regime,
-                work.name,
-                work.data,
-                work.queries,
-                work.attributes,
-                contestant.name,
-                build,
-                timed.seconds_a_tuple,
-                work.matches_a_tuple(),
-                timed.tuples,
-                timed.tuples < len(work.tuples),
-                timed.repetitions,
-                ratio=timed.seconds_a_tuple / best,
-            )
+            point = measured_point(regime, work, contestant, build, self.sizes.limit)
+            best = best or point.seconds_a_tuple
+            yield replace(point, ratio=point.seconds_a_tuple / best)

@@ -1,4 +1,4 @@
-"""One measured point, how it is timed, and how all of them are written down.
+"""One measured point, and how it is timed.
 
 Time is that of the processor for the one thread that works (Spark: of the clock), the least of several repetitions,
 since other work on the machine only ever adds. A contestant that would take longer than its limit gets fewer tuples;
@@ -7,19 +7,14 @@ the time a tuple is then said to be extrapolated.
 
 from __future__ import annotations
 
-import csv
 import gc
-import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from fishweir.papers.experiment.comparable import comparable
-from fishweir.papers.experiment.figures import Target
 from fishweir.papers.spatialjoin.experiment.contestants import Contestant
-from fishweir.papers.spatialjoin.experiment.work import Floats
+from fishweir.papers.spatialjoin.experiment.work import Floats, Work
 
 FIRST = 8
 REPETITIONS = 7
@@ -66,33 +61,6 @@ class Point:
         return ", ".join(words), self.queries, None if join else self.matches_a_tuple
 
 
-@dataclass
-class Outcome:
-    """All that a run has found."""
-
-    about: dict[str, Any]
-    points: list[Point] = field(default_factory=list)
-    targets: list[Target] = field(default_factory=list)
-
-    def find(self, **wanted: Any) -> list[Point]:
-        return [p for p in self.points if all(getattr(p, key) == value for key, value in wanted.items())]
-
-    def write(self, out: Path, name: str) -> None:
-        out.mkdir(parents=True, exist_ok=True)
-        rows = [asdict(point) for point in self.points]
-        whole = {
-            "about": self.about,
-            "points": rows,
-            "targets": [asdict(target) for target in self.targets],
-            "comparable": [asdict(row) for row in comparable(self.points)],
-        }
-        (out / f"{name}.json").write_text(json.dumps(whole, indent=1) + "\n")
-        with (out / f"{name}.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, [f.name for f in fields(Point)])
-            writer.writeheader()
-            writer.writerows(rows)
-
-
 @dataclass(frozen=True)
 class Timed:
     seconds_a_tuple: float
@@ -135,6 +103,33 @@ def time_matching(contestant: Contestant, tuples: Floats, limit: float, whole: b
     finally:
         gc.enable()
     return Timed(best / count, count, repetitions)
+
+
+def measured_point(
+    experiment: str,
+    work: Work,
+    contestant: Contestant,
+    build_seconds: float,
+    limit: float,
+    whole: bool = False,
+    **about: Any,
+) -> Point:
+    timed = time_matching(contestant, work.tuples, limit, whole)
+    return Point(
+        experiment,
+        work.name,
+        work.data,
+        work.queries,
+        work.attributes,
+        contestant.name,
+        build_seconds,
+        timed.seconds_a_tuple,
+        work.matches_a_tuple(),
+        timed.tuples,
+        timed.tuples < len(work.tuples),
+        timed.repetitions,
+        **about,
+    )
 
 
 def once(contestant: Contestant, tuples: Floats) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fishweir.papers.spatialjoin.experiment.contestants import Batchwise, Chosen, Contestant, Strategy, check_agreement
-from fishweir.papers.spatialjoin.experiment.measure import Point, time_matching, timed_build
+from fishweir.papers.spatialjoin.experiment.measure import Point, measured_point, timed_build
 from fishweir.papers.spatialjoin.experiment.work import Climate, Work, paper_work, skewed_tuples, uniform_tuples
 
 Say = Callable[[str], None]
@@ -123,21 +123,7 @@ class Paper:
 
     def measured(self, experiment: str, work: Work, contestant: Contestant, build: float, **about: Any) -> Point:
         self.say(f"{experiment}: {work.name}, {work.data.split(' of ')[0]}, {contestant.name}")
-        timed = time_matching(contestant, work.tuples, self.sizes.limit, whole=isinstance(contestant, Batchwise))
+        whole = isinstance(contestant, Batchwise)
         if isinstance(contestant, Batchwise):
             about["ndc"] = contestant.ndc(work.tuples)
-        return Point(
-            experiment,
-            work.name,
-            work.data,
-            work.queries,
-            work.attributes,
-            contestant.name,
-            build,
-            timed.seconds_a_tuple,
-            work.matches_a_tuple(),
-            timed.tuples,
-            timed.tuples < len(work.tuples),
-            timed.repetitions,
-            **about,
-        )
+        return measured_point(experiment, work, contestant, build, self.sizes.limit, whole, **about)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fishweir.papers.experiment.figures import Outcome
 from fishweir.papers.experiment.plot import load_pyplot
 from fishweir.papers.spatialjoin.experiment.contest import NARROW, WIDE
-from fishweir.papers.spatialjoin.experiment.measure import Outcome, Point, time_label
+from fishweir.papers.spatialjoin.experiment.measure import Point, time_label
 from fishweir.papers.spatialjoin.experiment.plot_joins import draw_joins
 
 LINES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -18,12 +19,11 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def draw(outcome: Outcome, folder: Path, name: str) -> list[Path]:
-    paths = [folder / f"{name}{which}.png" for which in ("", "-joins", "-contest")]
-    draw_paper(outcome, paths[0])
-    draw_joins(outcome, paths[1])
-    draw_contest(outcome, paths[2])
-    return paths
+def draw(outcome: Outcome, path: Path) -> None:
+    """Three pictures; the names of the others have one more word."""
+    draw_paper(outcome, path)
+    draw_joins(outcome, path.with_stem(f"{path.stem}-joins"))
+    draw_contest(outcome, path.with_stem(f"{path.stem}-contest"))
 
 
 def draw_paper(outcome: Outcome, path: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fishweir.papers.experiment.figures import Outcome
 from fishweir.papers.experiment.plot import load_pyplot
 from fishweir.papers.spatialjoin.experiment import joins
-from fishweir.papers.spatialjoin.experiment.measure import Outcome, Point, time_label
+from fishweir.papers.spatialjoin.experiment.measure import Point, time_label
 
 LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "ibs-js": ("IBS-JS", {"color": "tab:red", "marker": "s"}),

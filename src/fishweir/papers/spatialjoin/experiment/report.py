@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.table import Table
 
 from fishweir.papers.experiment.closing import show_targets, warn_if_busy
-from fishweir.papers.experiment.figures import Target
+from fishweir.papers.experiment.figures import Outcome, Target
 from fishweir.papers.spatialjoin.experiment import joins
 from fishweir.papers.spatialjoin.experiment.contest import NARROW, WIDE
-from fishweir.papers.spatialjoin.experiment.measure import Outcome, Point
+from fishweir.papers.spatialjoin.experiment.measure import Point
 
 PAPER_TABLE_3 = {
     4: {2_000: (100, 406), 4_000: (120, 391), 6_000: (120, 391), 8_000: (160, 381), 10_000: (200, 375)},

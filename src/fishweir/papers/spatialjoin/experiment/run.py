@@ -13,10 +13,9 @@ from typing import Any
 
 from rich.console import Console
 
-from fishweir.papers.experiment.closing import warn_if_missed
-from fishweir.papers.experiment.figures import about_run, pin_threads
+from fishweir.papers.experiment.closing import finish, warn_if_missed
+from fishweir.papers.experiment.figures import Outcome, about_run, pin_threads
 from fishweir.papers.spatialjoin.experiment import contest, joins, paper, plot, report
-from fishweir.papers.spatialjoin.experiment.measure import Outcome
 from fishweir.papers.spatialjoin.experiment.work import load_climate
 
 NAME = "spatialjoin"
@@ -63,13 +62,8 @@ def run(out: Path, quick: bool, console: Console, session: Any = None, sizes: Si
             contest.Contest(sizes.contest, climate, status.update, session),
         ]
         for experiment in experiments:
-            outcome.points.extend(experiment.run())
+            outcome.figures.extend(experiment.run())
             outcome.write(out, NAME)
     outcome.about["checked_pairs"] = sum(experiment.checked_pairs for experiment in experiments)
-    outcome.about["load_after"] = os.getloadavg()[0]
-    outcome.targets = report.targets(outcome)
-    outcome.write(out, NAME)
-    pictures = plot.draw(outcome, out, NAME)
-    report.show(outcome, console)
-    console.print(f"Written: {out / NAME}.csv, .json, {', '.join(str(p) for p in pictures)}", markup=False)
+    finish(outcome, out, NAME, report, plot.draw, console)
     return outcome
