@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, number_rows
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER
-from fishweir.evaluate.join.pairs import SetPairs, portions
+from fishweir.evaluate.join.pairs import PAIRS_AT_ONCE, SetPairs, portions
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.rows.row_joins import RowJoin
 from fishweir.evaluate.join.rows.row_kernels import OPERATORS, join_stretches, queries_of_pairs
@@ -140,6 +140,9 @@ def _probe(probe: Probe) -> Iterator[Met]:
 def _portions(documents: Ints, lengths: Ints) -> Iterator[Ints]:
     """Rows with about PAIRS_AT_ONCE others, all of a document together: what is over the same nodes is one result."""
     order = np.argsort(documents, kind="stable")
+    if lengths.sum() <= PAIRS_AT_ONCE:
+        yield order
+        return
     starts = np.flatnonzero(np.diff(documents[order], prepend=-1))
     ends = np.append(starts, len(order))
     for some in portions(np.add.reduceat(lengths[order], starts) if len(starts) else lengths):
