@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fishweir.algebra.documents import BadDocument, parse_document, xml_name
@@ -19,12 +20,17 @@ from fishweir.algebra.nodes import Source, StreamDefinition
 from fishweir.algebra.values import to_timestamp
 from fishweir.evaluate.group import Batch
 from fishweir.evaluate.plan.plan import SourcePlan
-from fishweir.evaluate.witnesses.path_tables import Path, PathTable, tuple_tables
+from fishweir.evaluate.witnesses.automaton.checking import check
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable, bytes_of, offsets_of, tuple_tables
+from fishweir.evaluate.witnesses.shared_paths import DocumentWalk
 from fishweir.evaluate.witnesses.turns import EVERYTHING, Turns
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import column_name
 from fishweir.intake.sources.rows import RowReader
 from fishweir.pipeline.bodies import EventTimes, read_bodies
+
+TOGETHER = 32
+"""Entries of a log's segment from which on they are read together: each such call has its price."""
 
 
 @dataclass
@@ -83,7 +89,10 @@ def _read_documents(
     walk = plan.start(turns)
     times = EventTimes(log.stream)
     reader = RowReader(log.stream.rows, log.stream.key) if log.stream.rows and log.stream.key else None
+    plainly = reader is None and not without and turns is EVERYTHING and not walk.takes_items
     for first, batch in log.read(after, upto):
+        if plainly and _read_together(log.stream, first, batch, walk, chunk):
+            continue
         entries = list(_entries(first, batch, without))
         contents = read_bodies([entry for _, entry in entries])
         own = times.of([entry for _, entry in entries], contents)
@@ -108,6 +117,25 @@ def _read_documents(
             if reader is not None:
                 chunk.changes.append((number, entry["arrival"], reader.key_of(parse_document(entry["body"])) or ""))
     chunk.witnesses = walk.tables()
+
+
+def _read_together(
+    stream: StreamDefinition, first: int, batch: pa.RecordBatch, walk: DocumentWalk, chunk: Chunk
+) -> bool:
+    """Reads entries all at once, where only bodies and given times matter; whether these are such entries."""
+    size, bodies = batch.num_rows, batch.column("body")
+    unset = all(batch.column(name).null_count == size for name in ("problem", "change", "context"))
+    if size < TOGETHER or stream.timestamp or "origin" in batch.schema.names or not unset or bodies.null_count:
+        return False
+    bounds = offsets_of(bodies)
+    data, bounds = bytes_of(bodies)[bounds[0] : bounds[-1]], bounds - bounds[0]
+    if not check(data, bounds).all():
+        return False
+    walk.add_all(range(len(chunk.numbers), len(chunk.numbers) + size), data, bounds)
+    chunk.numbers.extend(range(first, first + size))
+    chunk.timestamps.extend(pc.coalesce(batch.column("timestamp"), batch.column("arrival")).to_pylist())
+    chunk.arrivals.extend(batch.column("arrival").to_pylist())
+    return True
 
 
 def _entries(first: int, batch: pa.RecordBatch, without: frozenset[int]) -> Iterator[tuple[int, dict[str, Any]]]:

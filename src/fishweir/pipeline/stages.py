@@ -19,7 +19,7 @@ from fishweir.pipeline.probe import ProbeTask
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.worker import MatchTask
 
-COUNTED, COUNT_EVERY = 32, 1.0
+COUNTED, COUNT_EVERY = 10, 1.0
 """Micro-batches of a run in all of which values are counted; after them it is one every so many seconds. Plans need to
 know how values are distributed, not how many there were."""
 

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fishweir.algebra.texts import words
-from fishweir.evaluate.witnesses.path_tables import hash_texts
-from fishweir.evaluate.witnesses.words import words_of
+from fishweir.algebra.texts import contains, words
+from fishweir.evaluate.index.constants import Equal
+from fishweir.evaluate.index.words import contain, sift_words, word_keys
+from fishweir.evaluate.witnesses.path_tables import PathTable, hash_texts
+from fishweir.evaluate.witnesses.words import PLANES, words_of
 
-TEXTS = st.lists(st.text("abAB_09 .'-\nÄäßİ", max_size=40), max_size=20)
+TEXTS = st.lists(st.text("abAB_09 .'-\nÄäßİΣσȺ\u212a漢٣🎉", max_size=40), max_size=20)
 
 
 @given(TEXTS, st.integers(0, 3))
@@ -25,6 +27,41 @@ def test_words_are_those_of_the_algebra(texts: list[str], skipped: int) -> None:
     pairs = list(zip(rows.tolist(), found.to_pylist(), strict=True))
     assert sorted(pairs) == sorted((row, word) for row, t in enumerate(given.to_pylist()) for word in {"", *words(t)})
     assert hashes.tolist() == hash_texts(pa.array(found.to_pylist(), pa.large_string())).tolist()
+
+
+def test_each_character_is_what_the_algebra_says() -> None:
+    texts = [f"x{chr(code)}y" for code in range(PLANES + 100) if not 0xD800 <= code < 0xE000]
+    rows, found, _ = words_of(pa.array(texts, pa.large_string()))
+    pairs = set(zip(rows.tolist(), found.to_pylist(), strict=True))
+    assert pairs == {(row, word) for row, text in enumerate(texts) for word in {"", *words(text)}}
+
+
+@given(TEXTS, st.data())
+def test_contained_words_are_those_of_the_algebra(texts: list[str], data: st.DataObject) -> None:
+    """Parts of the texts, so that many of them are contained; the sieve lets all pass that are."""
+    values = PathTable(np.arange(len(texts)), np.zeros((len(texts), 1), np.int64), pa.array(texts, pa.large_string()))
+    part = st.sampled_from([word for text in texts for word in text.split()] or ["a"])
+    constants = data.draw(st.lists(st.lists(part, max_size=2).map(" ".join), min_size=1, max_size=10))
+    column = pa.array(constants, pa.large_string())
+    pairs = [(row, place) for row in range(len(texts)) for place in range(len(constants))]
+    rows, places = (np.array(some, np.int64) for some in zip(*pairs, strict=True)) if pairs else [np.empty(0, int)] * 2
+    expected = [contains(texts[row], constants[place]) for row, place in pairs]
+    assert contain(values, rows, column.take(pa.array(places))).tolist() == expected
+    every, none = np.arange(len(texts)), np.zeros(len(texts), np.int64)
+    source, passed = sift_words(values, every, none, none + len(constants), word_keys(column))
+    assert {pair for pair, holds in zip(pairs, expected, strict=True) if holds} <= set(
+        zip(source.tolist(), passed.tolist(), strict=True)
+    )
+
+
+@given(TEXTS, TEXTS)
+def test_equal_texts_are_found(texts: list[str], constants: list[str]) -> None:
+    column = pa.array(constants, pa.large_string())
+    ordered = column.take(pa.array(Equal.order(column)))
+    values = PathTable(np.arange(len(texts)), np.zeros((len(texts), 1), np.int64), pa.array(texts, pa.large_string()))
+    row, lo, hi = Equal.build(ordered).look_up(values)
+    found = {(r, at) for r, first, last in zip(row, lo, hi, strict=True) for at in range(first, last)}
+    assert found == {(r, at) for r, text in enumerate(texts) for at, c in enumerate(ordered.to_pylist()) if c == text}
 
 
 def test_hashes_are_the_same_without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ nodes are sorted the same way. One look-up per value; no loop over queries.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fishweir.evaluate.arrays import Column, Ints, take
-from fishweir.evaluate.witnesses.path_tables import PathTable, hash_texts
+from fishweir.evaluate.arrays import Column, Ints
+from fishweir.evaluate.witnesses.path_tables import PathTable, bytes_of, hash_texts, offsets_of
 
 Floats = NDArray[np.float64]
 
@@ -56,7 +57,7 @@ class Everything:
 
 @dataclass(frozen=True)
 class Equal:
-    """`= string`: distinct constants by hash; each is checked, so a collision does no harm."""
+    """`= string`: distinct constants in the order of their hashes; texts are compared, so a collision does no harm."""
 
     hashes: NDArray[np.uint64]
     constants: pa.LargeStringArray
@@ -75,19 +76,19 @@ class Equal:
         starts = np.flatnonzero(np.diff(codes.indices.to_numpy(), prepend=-1))
         return cls(hash_texts(codes.dictionary), codes.dictionary, np.append(starts, len(column)).astype(np.int64))
 
-    def look_up(self, values: PathTable) -> Slices:
-        first = np.searchsorted(self.hashes, values.hashes, "left")
-        last = np.searchsorted(self.hashes, values.hashes, "right")
-        found = [self._check(values, first + i, first + i < last) for i in range(int((last - first).max(initial=0)))]
-        parts = [np.concatenate(p) for p in zip(*found, strict=True)] if found else [np.empty(0, np.int64)] * 3
-        return slices(parts[0], parts[1], parts[2])
+    @cached_property
+    def _directory(self) -> tuple[Ints, int]:
+        """Where the hashes with each first bits begin, and how many bits: about one hash has the same ones."""
+        bits = len(self.hashes).bit_length()
+        first = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits) if bits else np.zeros(1, np.uint64)
+        return np.append(np.searchsorted(self.hashes, first), len(self.hashes)), bits
 
-    def _check(self, values: PathTable, at: Ints, inside: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
-        rows = np.flatnonzero(inside)
-        at = at[rows]
-        same = pc.equal(take(self.constants, at), take(values.texts, rows)).to_numpy(zero_copy_only=False)
-        rows, at = rows[same], at[same]
-        return rows, self.starts[at], self.starts[at + 1]
+    def look_up(self, values: PathTable) -> Slices:
+        from fishweir.evaluate.index.word_kernels import find_equal  # late: it loads the kernels
+
+        known, given = (offsets_of(self.constants), bytes_of(self.constants)), values.texts
+        rows, at = find_equal(self.hashes, *self._directory, *known, values.hashes, offsets_of(given), bytes_of(given))
+        return slices(rows, self.starts[at], self.starts[at + 1])
 
 
 @dataclass(frozen=True)

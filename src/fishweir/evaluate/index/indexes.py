@@ -14,11 +14,11 @@ from fishweir.algebra.operators import Condition, find_condition
 from fishweir.evaluate.arrays import Column, Ints, take
 from fishweir.evaluate.index import links, patterns, similarity, words
 from fishweir.evaluate.index.constants import Equal, Everything, Sorted
-from fishweir.evaluate.index.registry import Index, IndexFactory, find_index
+from fishweir.evaluate.index.registry import Index, IndexFactory, Sieve, find_index
 from fishweir.evaluate.index.scan import Scan, pairs_hold
 from fishweir.evaluate.witnesses.path_tables import PathTable
 
-__all__ = ["Index", "find_index", "index_for", "is_exact", "order_for", "texts_hold", "unsure"]
+__all__ = ["Index", "find_index", "index_for", "is_exact", "order_for", "sieve_for", "texts_hold", "unsure"]
 
 BUILT_IN = (links, patterns, similarity, words)
 """The modules that register the indexes of built-in conditions."""
@@ -62,6 +62,12 @@ def unsure(op: str, column: Column) -> NDArray[np.bool_] | None:
         return None
     found = factory.unsure(column)
     return found if found.any() else None
+
+
+def sieve_for(op: str) -> Sieve | None:
+    """The test that most pairs fail, where the condition has one."""
+    factory = _factory(op)
+    return None if factory is None else factory.sieve
 
 
 def texts_hold(condition: Condition, values: PathTable, rows: Ints, constants: Column) -> NDArray[np.bool_]:

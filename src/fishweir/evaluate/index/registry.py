@@ -24,11 +24,24 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
+Sift = Callable[[PathTable, Ints, Ints, Ints, NDArray[np.uint64]], tuple[Ints, Ints]]
+
+
 class Index(Protocol):
     """Constants that are looked up together."""
 
     def look_up(self, values: PathTable) -> Slices:
         """For rows of the values, the positions of the constants that they satisfy, or may satisfy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sieve:
+    """A cheap test that most pairs of a value and a constant fail: the value must have the key of the constant."""
+
+    keys: Callable[[Column], NDArray[np.uint64]]
+    """The key of each constant; they are kept with the constants."""
+    sift: Sift
+    """Rows of the values, each with a slice of keys: of all that pass, the place of the row and the position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +58,7 @@ class IndexFactory:
     """The condition on rows of the values, each with its constant; where there is none, its meaning on each pair."""
     selectivities: Callable[[Column, PathStatistics], Floats] | None = None
     """The share of values that satisfy each constant; the condition's own estimate where there is none."""
+    sieve: Sieve | None = None
 
 
 _FACTORIES: dict[str, IndexFactory] = {}

@@ -1,27 +1,24 @@
 """Words: which values contain all words of a constant (`contains`), for many pairs at once.
 
 Each constant is looked up by one of its words; those of several words are checked after.
-The words of a batch of values are numbered; a (value, word) that occurs is one number in a sorted
-list. A constant's words are looked up in that numbering once, however many values it is tried on, so
-the test of all pairs is one sorted look-up, and exact.
+Words are compared by hash first and byte by byte then, so the test is exact. Where many constants
+are left to check, a hash of each sifts out most of them before anything is made of the pairs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fishweir.algebra.texts import words
-from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.index.constants import Equal, Slices
-from fishweir.evaluate.index.registry import Floats, IndexFactory, add_index
+from fishweir.evaluate.index.registry import Floats, IndexFactory, Sieve, add_index
 from fishweir.evaluate.statistics import PathStatistics
-from fishweir.evaluate.witnesses.path_tables import PathTable
+from fishweir.evaluate.witnesses.path_tables import PathTable, bytes_of, offsets_of
 
 
 @dataclass(frozen=True)
@@ -62,25 +59,34 @@ class Words:
 
 def contain(values: PathTable, rows: Ints, constants: pa.LargeStringArray) -> NDArray[np.bool_]:
     """For each pair of a row and a constant: whether the row's value has all the constant's words."""
-    dictionary, present = values.word_numbers
-    coded = constants.dictionary_encode()
-    wanted = [_sorted_words(text) for text in coded.dictionary.to_pylist()]
-    ends = np.cumsum(np.array([len(some) for some in wanted], dtype=np.int64))
-    flat = pa.array([word for some in wanted for word in some], pa.large_string())
-    numbers = pc.fill_null(pc.index_in(flat, value_set=dictionary), -1).to_numpy().astype(np.int64)
-    constant = coded.indices.to_numpy().astype(np.int64)
-    starts = np.append(0, ends[:-1])
-    pair, at = expand(starts[constant], ends[constant])
-    keys = rows[pair] * len(dictionary) + numbers[at]
-    found = np.searchsorted(present, keys)
-    missing = (numbers[at] < 0) | (present[np.minimum(found, len(present) - 1)] != keys)
-    return (np.bincount(pair[missing], minlength=len(rows)) == 0) & (starts[constant] < ends[constant])
+    from fishweir.evaluate.index.word_kernels import have_words  # late: it loads the kernels
+
+    return have_words(rows, *values.once(_listed), *_listed(_table(constants)))
 
 
-@lru_cache(maxsize=1 << 17)
-def _sorted_words(constant: str) -> list[str]:
-    """Constants come again with every batch."""
-    return sorted(words(constant))
+def _table(texts: pa.LargeStringArray) -> PathTable:
+    rows = np.arange(len(texts))
+    return PathTable(rows, rows[:, None], texts)
+
+
+def _listed(values: PathTable) -> tuple[Ints, NDArray[np.uint64], Ints, NDArray[np.uint8]]:
+    """Where the words of each value begin, their hashes, offsets and bytes."""
+    rows, texts, hashes = values.words
+    return np.searchsorted(rows, np.arange(len(values) + 1)), hashes, offsets_of(texts), bytes_of(texts)
+
+
+def word_keys(constants: pa.LargeStringArray) -> NDArray[np.uint64]:
+    """A hash for each constant that a value must have among those of its words: that of one of the constant's."""
+    firsts, hashes, _, _ = _listed(_table(constants))
+    return hashes[np.minimum(firsts[:-1] + 1, firsts[1:] - 1)]
+
+
+def sift_words(values: PathTable, rows: Ints, lo: Ints, hi: Ints, keys: NDArray[np.uint64]) -> tuple[Ints, Ints]:
+    """Of the positions of slices, those whose key the slice's row has among the hashes of its words."""
+    from fishweir.evaluate.index.word_kernels import sift
+
+    firsts, hashes, _, _ = values.once(_listed)
+    return sift(rows, lo, hi, keys, firsts, hashes)
 
 
 def several(column: pa.LargeStringArray) -> NDArray[np.bool_]:
@@ -104,4 +110,6 @@ def word_shares(column: pa.LargeStringArray, known: PathStatistics) -> Floats:
     return np.array(by_text, dtype=np.float64)[distinct.indices.to_numpy()]
 
 
-add_index("contains", IndexFactory(Words.order, Words.build, several, contain, word_shares))
+add_index(
+    "contains", IndexFactory(Words.order, Words.build, several, contain, word_shares, Sieve(word_keys, sift_words))
+)

@@ -56,10 +56,8 @@ class SideRows:
     def take(self, rows: Ints) -> SideRows:
         parts: dict[str, Any] = {name: getattr(self, name)[rows] for name in ("keys", "documents", "classes")}
         for name in ("node", "value", "member"):
-            starts = getattr(self, f"{name}_starts")
-            lengths = np.diff(starts)[rows]
-            _, at = expand(starts[:-1][rows], starts[1:][rows])
-            parts |= {f"{name}_starts": np.append(0, np.cumsum(lengths)), f"{name}s": getattr(self, f"{name}s")[at]}
+            starts, values = getattr(self, f"{name}_starts"), getattr(self, f"{name}s")
+            parts[f"{name}_starts"], parts[f"{name}s"] = _taken(starts, values, rows)
         return SideRows(**parts)
 
     def with_members(self, kept: NDArray[np.bool_]) -> SideRows:
@@ -85,6 +83,16 @@ class SideRows:
         known, starts, order = self._by_class
         place = known.get(key)
         return order[:0] if place is None else order[starts[place] : starts[place + 1]]
+
+
+def _taken(starts: Ints, values: Any, rows: Ints) -> tuple[Ints, Any]:
+    """The lists of some rows. Mostly all lists are of one length."""
+    lengths = np.diff(starts)
+    width = int(lengths[0]) if len(lengths) else 0
+    if (lengths == width).all():
+        return np.arange(len(rows) + 1) * width, values.reshape(len(lengths), width)[rows].ravel()
+    _, at = expand(starts[:-1][rows], starts[1:][rows])
+    return np.append(0, np.cumsum(lengths[rows])), values[at]
 
 
 def no_rows() -> SideRows:

@@ -22,7 +22,7 @@ from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.segments import Segment, read_segment, segment_path
 from fishweir.evaluate.results import ResultRows, result_batch, rows_to_lists, to_lists
 from fishweir.evaluate.statistics import PathStatistics, count_values, path_key
-from fishweir.evaluate.witnesses.counters import StreamCounters, path_keys, to_counts
+from fishweir.evaluate.witnesses.counters import StreamCounters, column_keys, to_counts
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 from fishweir.evaluate.witnesses.shared_paths import DocumentWalk, FoundTables, SharedPaths
 from fishweir.evaluate.witnesses.turns import EVERYTHING, Turns
@@ -111,7 +111,7 @@ class SourcePlan:
             return witnesses.counters()
         tables = witnesses.values()
         inside = [len(t) if t.single else len(np.unique(t.documents)) for t in tables]
-        counts = to_counts(path_keys(witnesses), [len(t) for t in tables], inside)
+        counts = to_counts(column_keys(tuple(witnesses)), [len(t) for t in tables], inside)
         return StreamCounters(documents, 0, 0, len(self.paths), counts)
 
 

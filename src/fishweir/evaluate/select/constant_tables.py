@@ -15,12 +15,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Constant, Source
-from fishweir.algebra.normal import Template
+from fishweir.algebra.normal import ConstantCondition, Template
 from fishweir.evaluate.arrays import Column, Ints, take
 from fishweir.evaluate.index.constants import Equal, Everything, Interval
-from fishweir.evaluate.index.indexes import Index, index_for, is_exact, order_for
+from fishweir.evaluate.index.indexes import Index, index_for, is_exact, order_for, sieve_for
+from fishweir.evaluate.index.registry import Sift
 from fishweir.evaluate.index.words import Words
 from fishweir.evaluate.select.anchors import Anchor
 from fishweir.evaluate.witnesses.path_tables import Path
@@ -51,6 +53,18 @@ class Table:
         """Constant conditions left to check after the look-up; words are looked up by one of them."""
         looked_up = self.anchor.conditions if is_exact(self.index) else ()
         return tuple(i for i in range(len(self.template.constants)) if i not in looked_up)
+
+    @cached_property
+    def sieve(self) -> tuple[ConstantCondition, Sift, NDArray[np.uint64]] | None:
+        """A condition left to check that most candidates fail, its test, and the key of its constant at each position;
+        None where no condition has such a test."""
+        for i in self.residual:
+            condition = self.template.constants[i]
+            found = sieve_for(condition.op) if i not in self.anchor.conditions else None
+            if found is not None:
+                keys = found.keys(self.columns[condition.slot])
+                return condition, found.sift, keys if self.rows is None else keys[self.rows]
+        return None
 
     @property
     def source(self) -> Source:

@@ -65,8 +65,7 @@ def _with_residual(
     starts = np.searchsorted(hits.row[order], bindings.anchor_rows, "left")
     ends = np.searchsorted(hits.row[order], bindings.anchor_rows, "right")
     row, at = expand(starts, ends)
-    source, positions = expand(hits.lo[order][at], hits.hi[order][at])
-    rows = row[source]
+    rows, positions = _candidates(table, witnesses, bindings, row, hits.lo[order][at], hits.hi[order][at])
     for i in table.residual:
         condition = table.template.constants[i]
         values = witnesses[table.template.path(condition.node)]
@@ -86,6 +85,19 @@ def _with_residual(
     documents, nodes = bindings.documents, outputs(table.template, bindings)
     _, group = distinct(documents, nodes)
     return with_members(documents, nodes, group, rows, table.members[positions])
+
+
+def _candidates(
+    table: Table, witnesses: Mapping[Path, PathTable], bindings: Bindings, rows: Ints, lo: Ints, hi: Ints
+) -> tuple[Ints, Ints]:
+    """The pairs of a binding and a position that slices give, without most of those that a condition rules out."""
+    if table.sieve is None:
+        source, positions = expand(lo, hi)
+    else:
+        condition, sift, keys = table.sieve
+        values = witnesses[table.template.path(condition.node)]
+        source, positions = sift(values, bindings.at[condition.node][rows], lo, hi, keys)
+    return rows[source], positions
 
 
 def with_members(documents: Ints, nodes: Ints, group: Ints, rows: Ints, members: Ints) -> Matches:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,12 @@ def path_keys(paths: Iterable[Path]) -> list[int]:
     return hash_texts(pa.array(texts, pa.large_string())).view(np.int64).tolist()
 
 
+@lru_cache(maxsize=64)
+def column_keys(paths: tuple[Path, ...]) -> list[int]:
+    """The same of the columns of tuples, which are few and come again with every batch."""
+    return path_keys(paths)
+
+
 def _shown(step: Step) -> str:
     axis, space = "//" if step.is_deep else "/", "*" if step.namespace is None else step.namespace
     return f"{axis}{'@' if step.is_attribute else ''}{{{space}}}{step.name}"
@@ -43,6 +50,8 @@ def to_counts(keys: ArrayLike, one: ArrayLike, other: ArrayLike) -> Counts:
 
 def added(one: Counts, other: Counts) -> Counts:
     """The counts of both; mostly they are of the same paths."""
+    if not len(one) or not len(other):
+        return one if len(one) else other
     if np.array_equal(one[:, 0], other[:, 0]):
         return np.column_stack((one[:, 0], one[:, 1:] + other[:, 1:]))
     both = np.concatenate((one, other))

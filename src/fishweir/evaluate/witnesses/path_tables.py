@@ -188,6 +188,12 @@ def offsets_of(texts: pa.Array) -> Ints:
     return np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
 
 
+def bytes_of(texts: pa.Array) -> NDArray[np.uint8]:
+    """What the offsets of texts lead into."""
+    data = texts.buffers()[2] if len(texts) else None
+    return np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Spreads the bits (splitmix64's finalizer)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -107,6 +107,11 @@ class DocumentWalk:
         self._views = [shared.view(suspended) for suspended in turns.suspended]
         self._by_turn: list[list[int]] = [[] for _ in turns.suspended]
 
+    @property
+    def takes_items(self) -> bool:
+        """Whether the text of whole items is collected, which only trees give."""
+        return self._items is not None
+
     def add(self, document: int, content: Element | bytes, context: tuple[str, ...] = (), number: int = 0) -> None:
         """Walks a document, a tree or bytes that are ordinary; `context` are the names of the elements above it before
         a split, `number` its number in the stream, which says whose turn it is."""

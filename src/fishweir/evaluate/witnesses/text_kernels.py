@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fishweir.evaluate.jit import kernel
+from fishweir.evaluate.jit import inlined, kernel
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 Hashes = NDArray[np.uint64]
+Letters = NDArray[np.int32]
 
 
 @kernel
@@ -36,12 +37,42 @@ def are_ascii(starts: Ints, ends: Ints, data: Bytes) -> NDArray[np.bool_]:
     return found
 
 
+@inlined
+def character(data: Bytes, at: int) -> tuple[int, int]:
+    """The code point that begins at a byte of UTF-8, and its length."""
+    first = np.int64(data[at])
+    if first < 0x80:
+        return first, 1
+    if first < 0xE0:
+        return (first & 0x1F) << 6 | data[at + 1] & 0x3F, 2
+    if first < 0xF0:
+        return (first & 0x0F) << 12 | (data[at + 1] & 0x3F) << 6 | data[at + 2] & 0x3F, 3
+    high = (first & 0x07) << 18 | (data[at + 1] & 0x3F) << 12
+    return high | (data[at + 2] & 0x3F) << 6 | data[at + 3] & 0x3F, 4
+
+
 @kernel
-def ascii_words(
-    rows: Ints, starts: Ints, ends: Ints, data: Bytes, letters: Bytes, base: np.uint64
+def are_known(starts: Ints, ends: Ints, data: Bytes, letters: Letters) -> NDArray[np.bool_]:
+    """Whether `letters` says of all characters of a text what they are in a word."""
+    found = np.ones(len(starts), np.bool_)
+    for text in range(len(starts)):
+        at = starts[text]
+        while at < ends[text]:
+            code, length = character(data, at)
+            if code >= len(letters) or letters[code] < 0:
+                found[text] = False
+                break
+            at += length
+    return found
+
+
+@kernel
+def distinct_words(
+    rows: Ints, starts: Ints, ends: Ints, data: Bytes, letters: Letters, base: np.uint64
 ) -> tuple[Ints, Ints, Bytes, Hashes]:
     """The distinct words of texts, the empty one first: of each its row and its polynomial; all of them one after the
-    other, and where each begins. `letters` has for each byte what it is in a word, 0 for none."""
+    other, and where each begins. `letters` has for each character what it is in a word, 0 for none; that takes no more
+    bytes than the character."""
     room, longest = len(rows), 0
     for text in range(len(rows)):
         length = ends[text] - starts[text]
@@ -58,17 +89,36 @@ def ascii_words(
         word += 1
         at = starts[text]
         while at < ends[text]:
-            if letters[data[at]] == 0:
-                at += 1
+            code, length = character(data, at)
+            letter = letters[code]
+            if letter == 0:
+                at += length
                 continue
-            first, power, sum = end, np.uint64(1), np.uint64(0)
-            while at < ends[text] and letters[data[at]] != 0:
-                letter = letters[data[at]]
-                written[end] = letter
+            first = end
+            while letter != 0:
+                if letter < 0x80:
+                    written[end] = letter
+                    end += 1
+                elif letter < 0x800:
+                    written[end], written[end + 1] = 0xC0 | letter >> 6, 0x80 | letter & 0x3F
+                    end += 2
+                elif letter < 0x10000:
+                    written[end], written[end + 1] = 0xE0 | letter >> 12, 0x80 | letter >> 6 & 0x3F
+                    written[end + 2] = 0x80 | letter & 0x3F
+                    end += 3
+                else:
+                    written[end], written[end + 1] = 0xF0 | letter >> 18, 0x80 | letter >> 12 & 0x3F
+                    written[end + 2], written[end + 3] = 0x80 | letter >> 6 & 0x3F, 0x80 | letter & 0x3F
+                    end += 4
+                at += length
+                if at >= ends[text]:
+                    break
+                code, length = character(data, at)
+                letter = letters[code]
+            power, sum = np.uint64(1), np.uint64(0)
+            for place in range(first, end):
                 power *= base
-                sum += (np.uint64(letter) + np.uint64(1)) * power
-                end += 1
-                at += 1
+                sum += (np.uint64(written[place]) + np.uint64(1)) * power
             slot = np.int64((sum >> np.uint64(20)) & np.uint64(slots - 1))
             is_new = True
             while owner[slot] == text and is_new:

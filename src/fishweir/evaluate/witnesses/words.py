@@ -1,34 +1,59 @@
-"""Words of texts, for all texts of a batch: those in ASCII by a kernel, others as `algebra.texts` says."""
+"""Words of texts, for all texts of a batch: by a kernel, and where characters are odd as `algebra.texts` says."""
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.algebra.texts import words
-from fishweir.evaluate.witnesses.path_tables import BASE, Ints, hash_texts, mix, offsets_of
-from fishweir.evaluate.witnesses.text_kernels import are_ascii, ascii_words
+from fishweir.evaluate.witnesses.path_tables import BASE, Ints, bytes_of, hash_texts, mix, offsets_of
+from fishweir.evaluate.witnesses.text_kernels import are_ascii, are_known, distinct_words
 
 Words = tuple[Ints, pa.LargeStringArray, NDArray[np.uint64]]
 
-LETTERS = np.array([ord(chr(i).lower()) if chr(i).isalnum() or chr(i) == "_" else 0 for i in range(128)], np.uint8)
+ODD = -1
+"""A character that is left to Python: in lower case it is several characters, longer in UTF-8, or another one at the
+end of a word."""
+PLANES = 0x20000
+"""Characters from here on are left to Python."""
 
 
 def words_of(texts: pa.LargeStringArray) -> Words:
     """The distinct words of each text: row, word, the word's hash, by row; `` is in every text, so none is without."""
-    data = texts.buffers()[2] if len(texts) else None
-    if data is None:
+    offsets, data = offsets_of(texts), bytes_of(texts)
+    if not len(data):
         return _one_by_one(texts, np.arange(len(texts)))
-    offsets, bytes_ = offsets_of(texts), np.frombuffer(data, np.uint8)
     starts, ends = offsets[:-1], offsets[1:]
-    plain = are_ascii(starts, ends, bytes_)
+    plain, letters = are_ascii(starts, ends, data), letters_below(128)
+    if not plain.all():
+        letters = letters_below(PLANES)
+        plain = are_known(starts, ends, data, letters)
     own = np.flatnonzero(plain)
-    rows, places, written, sums = ascii_words(own, starts[own], ends[own], bytes_, LETTERS, BASE)
+    rows, places, written, sums = distinct_words(own, starts[own], ends[own], data, letters, BASE)
     found = pa.Array.from_buffers(pa.large_string(), len(rows), [None, pa.py_buffer(places), pa.py_buffer(written)])
     if len(own) == len(texts):
         return rows, found, mix(sums)
     return _together((rows, found, mix(sums)), _one_by_one(texts, np.flatnonzero(~plain)))
+
+
+@lru_cache(maxsize=2)
+def letters_below(end: int) -> NDArray[np.int32]:
+    """What each character is in a word: its lower case, 0 if it is in none, or ODD."""
+    return np.array([_letter(chr(code)) for code in range(end)], np.int32)
+
+
+def _letter(character: str) -> int:
+    lower = character.lower()
+    if len(lower) > 1 or _is_longer(lower, character) or character == "\N{GREEK CAPITAL LETTER SIGMA}":
+        return ODD
+    return ord(lower) if lower.isalnum() or lower == "_" else 0
+
+
+def _is_longer(one: str, other: str) -> bool:
+    return one != other and len(one.encode()) > len(other.encode())
 
 
 def _one_by_one(texts: pa.LargeStringArray, chosen: Ints) -> Words:

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from fishweir.engine.weir import Weir
 from fishweir.papers.experiment.figures import Target
 from fishweir.papers.way.join_work import JoinWork
@@ -21,9 +23,6 @@ from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, running,
 from fishweir.papers.way.peers import Answer, Missing
 from fishweir.papers.way.processor import Spent, Stopwatch
 from fishweir.papers.way.work import BOXES, PATHS, STREAM, TEXT, Pairs, Work, items
-
-CLOSELY = 2_000
-"""Documents up to which all results are compared before anything is measured."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Sizes:
 SIZES = {
     "text": (Sizes((1_000, 100_000), (1, 100, 2_000, 20_000), 3), Sizes((1_000,), (1, 100, 2_000), 2)),
     "boxes": (Sizes((1_000, 100_000), (1, 100, 2_000, 20_000), 5), Sizes((1_000,), (1, 100, 2_000), 2)),
-    "paths": (Sizes((10_000,), (1, 20, 100, 2_000), 3), Sizes((300,), (1, 20), 2)),
+    "paths": (Sizes((10_000,), (1, 10, 100, 2_000), 3), Sizes((300,), (1, 10, 20), 2)),
 }
 """Whole and quick; a million queries are in the part `growth`."""
 
@@ -89,10 +88,13 @@ def peers_of(work: Work, queries: int, measured: Measured) -> Iterator[dict[str,
 def compare(spark: Any, work: Work, queries: int, sizes: Sizes, peers: dict[str, Answer]) -> list[Figure]:
     """Fishweir and the peers on the same documents, in turns; all must give the same pairs."""
     figures = []
-    most = {peer.name: peer.documents for peer in work.peers}
+    known = {peer.name: peer for peer in work.peers}
     with running(spark, work, queries, max(sizes.documents)) as weir:
         for size in sizes.documents:
-            some = {name: peer for name, peer in peers.items() if size <= most[name]}
+            some = {
+                name: peer for name, peer in peers.items() if size <= known[name].documents or known[name].one_by_one
+            }
+            taken = {FISHWEIR: size} | {name: min(size, known[name].documents) for name in some}
             spent: dict[str, list[Spent]] = {name: [] for name in (FISHWEIR, *some)}
             for turn in range(sizes.rounds + 1):
                 documents = work.documents(size, 100 + turn)
@@ -103,18 +105,18 @@ def compare(spark: Any, work: Work, queries: int, sizes: Sizes, peers: dict[str,
                 found = {}
                 for name, peer in some.items():
                     watch = Stopwatch()
-                    found[name] = peer(documents)
+                    found[name] = peer(documents[: taken[name]])
                     spent[name].append(watch.spent())
                 if turn == 0:
                     check(weir, work, size, found)
-            each = len(next(iter(found.values()))) / size if found else None
-            figures += [figure(work, queries, size, name, own[1:], each) for name, own in spent.items()]
+            each = next((len(pairs) / taken[name] for name, pairs in found.items()), None)
+            figures += [figure(work, queries, size, name, own[1:], each, taken[name]) for name, own in spent.items()]
     return figures
 
 
 def check(weir: Weir, work: Work, size: int, found: dict[str, Pairs]) -> None:
     """The results of the documents that came last are those of each peer."""
-    pairs = newest_pairs(weir, size) if size <= CLOSELY and found else next(iter(found.values()), set())
+    pairs = newest_pairs(weir, size) if size <= work.closely and found else next(iter(found.values()), set())
     for name, wanted in found.items():
         assert pairs == wanted, f"{work.name}: {len(pairs)} results, {name} has {len(wanted)} or other ones"
 
@@ -123,17 +125,27 @@ def newest_pairs(weir: Weir, size: int) -> Pairs:
     first = sum(commit.documents for commit in weir.table.commits()) - size + 1
     ids = {f"{STREAM}-{first + place}": place for place in range(size)}
     results = weir.results().to_arrow()
-    documents = results["documents"].combine_chunks().flatten().to_pylist()  # each result is one document
-    return {(query, ids[id]) for query, id in zip(results["query"].to_pylist(), documents, strict=True) if id in ids}
+    documents = results["documents"].combine_chunks().flatten()  # each result is of one document
+    pairs = pa.table({"query": results["query"], "document": documents}).group_by(["query", "document"]).aggregate([])
+    both = zip(pairs["query"].to_pylist(), pairs["document"].to_pylist(), strict=True)
+    return {(query, ids[id]) for query, id in both if id in ids}
 
 
 def figure(
-    work: Work | JoinWork, queries: int, size: int, who: str, spent: Sequence[Spent], matches: float | None
+    work: Work | JoinWork,
+    queries: int,
+    size: int,
+    who: str,
+    spent: Sequence[Spent],
+    matches: float | None,
+    taken: int | None = None,
 ) -> Figure:
+    """Of a micro-batch of a size, of which the contestant has taken so many documents: all unless said otherwise."""
+    each = (taken or size) * 1e-6
     processor, wall = (statistics.median(getattr(one, name) for one in spent) for name in ("processor", "wall"))
     share = statistics.median(one.workers / one.processor if one.processor else 0.0 for one in spent)
     shown = round(share, 3) if who == FISHWEIR else None
-    return Figure(work.name, queries, size, who, processor / size * 1e6, wall / size * 1e6, matches, shown)
+    return Figure(work.name, queries, size, who, processor / each, wall / each, matches, shown)
 
 
 def targets(figures: Sequence[Figure]) -> list[Target]:

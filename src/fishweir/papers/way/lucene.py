@@ -18,4 +18,4 @@ PROGRAM = Program(
     query=lambda row: text(row["a"]) + text(row["b"]),
     document=lambda document: text(re.sub("<[^>]*>", "", document)),
 )
-LUCENE = Peer("Lucene Monitor", PROGRAM.answering, most=100_000)
+LUCENE = Peer("Lucene Monitor", PROGRAM.answering, most=100_000, documents=2_000)

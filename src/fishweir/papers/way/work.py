@@ -44,6 +44,8 @@ class Work:
     statements: bool = False
     """Whether each query is a statement of its own, the template with its row: queries that differ in more than
     constants."""
+    closely: int = 2_000
+    """Documents of a micro-batch up to which all results are compared before anything is measured."""
 
 
 @lru_cache(maxsize=1)
@@ -118,5 +120,6 @@ PATHS = Work(
     news_documents,
     (LXML,),
     statements=True,
+    closely=10,
 )
 WORKS = (TEXT, BOXES, PATHS)

@@ -20,16 +20,18 @@ from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, number_rows
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER
-from fishweir.evaluate.join.pairs import SetPairs, portions
+from fishweir.evaluate.join.pairs import PAIRS_AT_ONCE, SetPairs, portions
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.rows.row_joins import RowJoin
 from fishweir.evaluate.join.rows.row_kernels import OPERATORS, join_stretches, queries_of_pairs
 from fishweir.evaluate.join.rows.row_views import RowView, view_of
 from fishweir.evaluate.join.rows.stretches import Probe, Stretches, fewest, with_partners
-from fishweir.evaluate.join.state import Run, SideRows
+from fishweir.evaluate.join.state import Hashes, Run, SideRows
 
 Floats = NDArray[np.float64]
 
+PAIRS_TOGETHER = 1 << 16
+"""Pairs from which on those of a run are checked by themselves."""
 MEMBERS_AT_ONCE = 1 << 22
 """Queries of pairs that are listed together: bounds the memory."""
 
@@ -47,6 +49,42 @@ class Joined:
     members: Ints
 
 
+@dataclass(frozen=True)
+class Met:
+    """Pairs of a new row and one of a view of the other side, by place in both; how far apart they are, and their order
+    in time."""
+
+    probe: Probe
+    view: RowView
+    ones: Ints
+    others: Ints
+    far: Floats
+    kinds: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.ones)
+
+    @property
+    def sides(self) -> tuple[tuple[RowView, Ints], tuple[RowView, Ints]]:
+        """Left and right."""
+        new, old = (self.probe.own, self.ones), (self.view, self.others)
+        return (old, new) if self.probe.new else (new, old)
+
+    def results(self) -> tuple[Ints, Ints, Ints]:
+        """Documents of the left and of the right side, and their nodes."""
+        lefts, rights = (side.documents[at] for side, at in self.sides)
+        return lefts, rights, np.concatenate([_nodes(side.run.rows, side.rows[at]) for side, at in self.sides], axis=1)
+
+    def compared(self) -> list[Hashes]:
+        """Of each side, the values that constants are compared with."""
+        edges, (table,) = len(self.probe.join.ops), self.probe.join.tables
+        return [
+            rows.values[rows.value_starts[view.rows[at]][:, None] + edges + np.arange(len(side.constants))]
+            for (view, at), side in zip(self.sides, table.template.sides, strict=True)
+            for rows in [view.run.rows]
+        ]
+
+
 def join_rows(
     joins: Sequence[RowJoin], new: Run, old: Sequence[Run], part: int, parts: int, ranks: Ranks
 ) -> Iterator[Joined | SetPairs]:
@@ -57,9 +95,16 @@ def join_rows(
                 continue
             own = view_of(new, join.keys[side], len(join.ops))
             chosen = _dealt(join, own, part, parts)
-            for run in (new, *old) if side else old:
-                if len(chosen) and len(run.rows.of_class(join.keys[1 - side])) and _near(join, side, new, run):
-                    yield from _probe(Probe(join, side, own, chosen, run, ranks))
+            probes = [
+                Probe(join, side, own, chosen, run, ranks)
+                for run in ((new, *old) if side else old)
+                if len(chosen) and len(run.rows.of_class(join.keys[1 - side])) and _near(join, side, new, run)
+            ]
+            if join.above:
+                yield from _checked_above(join, (met for probe in probes for met in _probe(probe)))
+            else:
+                for met in (met for probe in probes for met in _probe(probe)):
+                    yield from _with_queries(met)
 
 
 def _dealt(join: RowJoin, own: RowView, part: int, parts: int) -> Ints:
@@ -80,21 +125,24 @@ def _near(join: RowJoin, side: int, new: Run, run: Run) -> bool:
     return False
 
 
-def _probe(probe: Probe) -> Iterator[Joined | SetPairs]:
+def _probe(probe: Probe) -> Iterator[Met]:
     probe = with_partners(probe)
     if not len(probe.chosen):
         return
     found = fewest(probe)
     counted = _counted(probe, found.view)
     for some in _portions(probe.own.documents[probe.chosen], found.ends - found.starts):
-        pairs = _meeting(probe, found, some, counted)
-        if len(pairs[0]):
-            yield from _with_queries(probe, found.view, *pairs)
+        met = _meeting(probe, found, some, counted)
+        if len(met):
+            yield met
 
 
 def _portions(documents: Ints, lengths: Ints) -> Iterator[Ints]:
     """Rows with about PAIRS_AT_ONCE others, all of a document together: what is over the same nodes is one result."""
     order = np.argsort(documents, kind="stable")
+    if lengths.sum() <= PAIRS_AT_ONCE:
+        yield order
+        return
     starts = np.flatnonzero(np.diff(documents[order], prepend=-1))
     ends = np.append(starts, len(order))
     for some in portions(np.add.reduceat(lengths[order], starts) if len(starts) else lengths):
@@ -124,11 +172,8 @@ def _counted(probe: Probe, view: RowView) -> tuple[Any, Any, Any]:
     return sides[0], sides[1], newest
 
 
-def _meeting(
-    probe: Probe, found: Stretches, some: Ints, counted: tuple[Any, Any, Any]
-) -> tuple[Ints, Ints, Floats, NDArray[np.int8]]:
-    """Pairs of a new row and one of the view for which all edges hold and some window may reach; how far, and the
-    order in time."""
+def _meeting(probe: Probe, found: Stretches, some: Ints, counted: tuple[Any, Any, Any]) -> Met:
+    """The pairs for which all edges hold and some window may reach."""
     join, own, view = probe.join, probe.own, found.view
     room = int(np.maximum(found.ends[some] - found.starts[some], 0).sum()) + 1
     pairs = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room, np.int8)
@@ -153,36 +198,24 @@ def _meeting(
         newest,
         pairs,
     )
-    return pairs[0][:count], pairs[1][:count], pairs[2][:count], pairs[3][:count]
+    return Met(probe, view, pairs[0][:count], pairs[1][:count], pairs[2][:count], pairs[3][:count])
 
 
-def _with_queries(
-    probe: Probe, view: RowView, ones: Ints, others: Ints, far: Floats, kinds: NDArray[np.int8]
-) -> Iterator[Joined | SetPairs]:
-    join = probe.join
-    if join.above:
-        yield from _checked_above(probe, view, ones, others, far, kinds)
-        return
+def _with_queries(met: Met) -> Iterator[Joined | SetPairs]:
+    probe, join = met.probe, met.probe.join
     if not any(join.listed):
-        yield from all_queries(join, probe.left, probe.right, *_results(probe, view, ones, others), far, kinds)
+        yield from all_queries(join, probe.left, probe.right, *met.results(), met.far, met.kinds)
         return
     places, pair = join.places(probe.main), 0
-    sets = probe.own.sets(join, probe.new, probe.main), view.sets(join, 1 - probe.new, probe.main)
-    while pair < len(ones):
+    sets = probe.own.sets(join, probe.new, probe.main), met.view.sets(join, 1 - probe.new, probe.main)
+    pairs = met.ones, met.others, met.far, met.kinds
+    while pair < len(met):
         kept, starts, members, pair = queries_of_pairs(
-            (ones, others, far, kinds), pair, MEMBERS_AT_ONCE, probe.main, join.even, places.reaches, *sets
+            pairs, pair, MEMBERS_AT_ONCE, probe.main, join.even, places.reaches, *sets
         )
         if len(kept):
-            results = _results(probe, view, ones[kept], others[kept])
-            yield Joined(probe.left, probe.right, *results, starts, places.numbers[members])
-
-
-def _results(probe: Probe, view: RowView, ones: Ints, others: Ints) -> tuple[Ints, Ints, Ints]:
-    """Documents of the left and of the right side, and their nodes."""
-    pairs = ((view, others), (probe.own, ones)) if probe.new else ((probe.own, ones), (view, others))
-    lefts, rights = (side.documents[at] for side, at in pairs)
-    nodes = np.concatenate([_nodes(side.run.rows, side.rows[at]) for side, at in pairs], axis=1)
-    return lefts, rights, nodes
+            lefts, rights, nodes = (column[kept] for column in met.results())
+            yield Joined(probe.left, probe.right, lefts, rights, nodes, starts, places.numbers[members])
 
 
 def _nodes(rows: SideRows, chosen: Ints) -> Ints:
@@ -203,30 +236,41 @@ def all_queries(
             yield SetPairs(left, right, lefts[some], rights[some], contained, counts[counts > 0], nodes[some])
 
 
-def _checked_above(
-    probe: Probe, view: RowView, ones: Ints, others: Ints, far: Floats, kinds: NDArray[np.int8]
-) -> Iterator[Joined]:
+def _checked_above(join: RowJoin, found: Iterator[Met]) -> Iterator[Joined]:
     """By the values in the rows, of each order in time by itself; a query has a result once, whatever nodes satisfy its
-    constants."""
-    lefts, rights, nodes = _results(probe, view, ones, others)
-    pairs = ((view, others), (probe.own, ones)) if probe.new else ((probe.own, ones), (view, others))
-    edges, (table,) = len(probe.join.ops), probe.join.tables
-    values = [
-        rows.values[rows.value_starts[one.rows[at]][:, None] + edges + np.arange(len(side.constants))]
-        for (one, at), side in zip(pairs, table.template.sides, strict=True)
-        for rows in [one.run.rows]
-    ]
-    result = number_rows(lefts, rights, *nodes.T)
-    by_result = np.argsort(result, kind="stable")
-    for kind in (LATER, EARLIER, TOGETHER):
-        some = by_result[kinds[by_result] == kind]
-        if not len(some):
-            continue
-        own = [side[some] for side in values]
-        for at, queries in probe.join.regions(kind).satisfied(own, far[some], result[some]):
-            pair, members, starts = _listed(some[at], probe.join.numbers[queries], result)
-            if len(pair):
-                yield Joined(probe.left, probe.right, lefts[pair], rights[pair], nodes[pair], starts, members)
+    constants. The pairs of several runs are checked together, while they are few."""
+    for some in _batched(found):
+        which = np.repeat(np.arange(len(some)), [len(met) for met in some])
+        far, kinds = (np.concatenate([getattr(met, name) for met in some]) for name in ("far", "kinds"))
+        lefts, rights, nodes = (np.concatenate(parts) for parts in zip(*(met.results() for met in some), strict=True))
+        values = [np.concatenate(parts) for parts in zip(*(met.compared() for met in some), strict=True)]
+        result = number_rows(which, lefts, rights, *nodes.T)
+        by_result = np.argsort(result, kind="stable")
+        for kind in (LATER, EARLIER, TOGETHER):
+            own = by_result[kinds[by_result] == kind]
+            if not len(own):
+                continue
+            for at, queries in join.regions(kind).satisfied([side[own] for side in values], far[own], result[own]):
+                pair, members, starts = _listed(own[at], join.numbers[queries], result)
+                bounds = np.searchsorted(which[pair], np.arange(len(some) + 1)).tolist()
+                for met, first, last in zip(some, bounds, bounds[1:], strict=False):
+                    if first < last:
+                        mine, ends = pair[first:last], starts[first : last + 1]
+                        runs = met.probe.left, met.probe.right
+                        listed = members[ends[0] : ends[-1]]
+                        yield Joined(*runs, lefts[mine], rights[mine], nodes[mine], ends - ends[0], listed)
+
+
+def _batched(found: Iterator[Met]) -> Iterator[list[Met]]:
+    """Those of several runs together, up to PAIRS_TOGETHER pairs."""
+    some: list[Met] = []
+    for met in found:
+        some.append(met)
+        if sum(map(len, some)) >= PAIRS_TOGETHER:
+            yield some
+            some = []
+    if some:
+        yield some
 
 
 def _listed(pairs: Ints, members: Ints, result: Ints) -> tuple[Ints, Ints, Ints]:
