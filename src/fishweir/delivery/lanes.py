@@ -12,9 +12,12 @@ import threading
 from collections import defaultdict, deque
 
 from fishweir.delivery.outbox import Delivery
-from fishweir.delivery.retries import PER_HOST
+from fishweir.delivery.retries import AHEAD, PER_HOST
 
 Group = list[Delivery]
+
+FEW = PER_HOST * AHEAD // 4
+"""Groups that wait for a host, below which more are claimed."""
 
 
 class Lanes:
@@ -48,13 +51,13 @@ class Lanes:
             self._ready.put(None)
 
     def done(self, host: str, good: bool) -> tuple[list[Group], bool]:
-        """A group has been sent. Where that failed, the groups behind it, which will not be; and whether so few are
-        left that more should be claimed."""
+        """A group has been sent. Where that failed, the groups behind it, which will not be; and whether more should be
+        claimed: when few are left, and again when none is."""
         with self._lock:
             waiting = self._waiting.get(host)
             if waiting and good:
                 self._ready.put(waiting.popleft())
-                return [], len(waiting) < PER_HOST
+                return [], len(waiting) in (0, FEW)
             self._sending[host] -= 1
             if not self._sending[host]:
                 del self._sending[host]

@@ -73,6 +73,8 @@ class Office:
         self._more = True
         """Whether there is something to claim, or room for it."""
         self._looking = threading.Lock()
+        self._moving = threading.Lock()
+        """Held while deliveries move between the outbox and the senders."""
         self._looked_behind = 0.0
         self._quiet_since = time.monotonic()
         self._damage: HomeError | None = None
@@ -139,22 +141,25 @@ class Office:
         only and is tried again soon."""
         if self._damage is not None:
             raise self._damage
-        now = self.clock()
-        if not self.collector.has_subscribers:
-            return not self.collector.waiting()
-        due, timer = self.outbox.next_due(), self.timers.next()
-        busy = (
-            self._busy
-            or (due is not None and due <= now)
-            or (timer is not None and timer <= now)
-            or self.outbox.gathering
-            or self.collector.waiting()
-        )
-        if busy:
+        if self._is_busy(now := self.clock()):
             self._quiet_since = time.monotonic()
             return False
         patient = time.monotonic() - self._quiet_since < SOON
         return not (patient and self.outbox.is_hopeful(now, SOON, HOPEFUL))
+
+    def _is_busy(self, now: float) -> bool:
+        """Asks in the direction in which results move (commits, timers, outbox, senders), so that whatever moves on
+        while it asks is still met."""
+        if self.collector.waiting():
+            return True
+        if not self.collector.has_subscribers:
+            return False
+        timer = self.timers.next()
+        if timer is not None and timer <= now:
+            return True
+        with self._moving:
+            due = self.outbox.next_due()
+            return bool(self._busy or self.outbox.gathering or (due is not None and due <= now))
 
     def _look(self) -> None:
         with self._looking:
@@ -212,6 +217,10 @@ class Office:
             return None
 
     def _claim(self) -> list[Delivery]:
+        with self._moving:
+            return self._claim_due()
+
+    def _claim_due(self) -> list[Delivery]:
         most = CLAIMED - len(self._busy)
         if most <= 0 or not self.collector.has_subscribers:
             return []
@@ -272,6 +281,10 @@ class Office:
             raise
 
     def _settle(self, done: list[Sent]) -> None:
+        with self._moving:
+            self._settle_all(done)
+
+    def _settle_all(self, done: list[Sent]) -> None:
         now = self.clock()
         self.outbox.settle([outcome for outcome, _ in done], now)
         for outcome, count in done:
