@@ -10,6 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections import defaultdict, deque
+from typing import NamedTuple
 
 from fishweir.delivery.outbox import Delivery
 from fishweir.delivery.retries import AHEAD, PER_HOST
@@ -18,6 +19,15 @@ Group = list[Delivery]
 
 FEW = PER_HOST * AHEAD // 4
 """Groups that wait for a host, below which more are claimed."""
+
+
+class Next(NamedTuple):
+    """What comes after a group: another one for the same sender; where the group failed, those behind it, which are not
+    sent; and whether more should be claimed, which is when few are left, and again when none is."""
+
+    group: Group | None
+    behind: list[Group]
+    claim: bool
 
 
 class Lanes:
@@ -50,15 +60,13 @@ class Lanes:
         for _ in range(senders):
             self._ready.put(None)
 
-    def done(self, host: str, good: bool) -> tuple[list[Group], bool]:
-        """A group has been sent. Where that failed, the groups behind it, which will not be; and whether more should be
-        claimed: when few are left, and again when none is."""
+    def done(self, host: str, good: bool) -> Next:
+        """A group has been sent: what comes next."""
         with self._lock:
             waiting = self._waiting.get(host)
             if waiting and good:
-                self._ready.put(waiting.popleft())
-                return [], len(waiting) in (0, FEW)
+                return Next(waiting.popleft(), [], len(waiting) in (0, FEW))
             self._sending[host] -= 1
             if not self._sending[host]:
                 del self._sending[host]
-            return list(self._waiting.pop(host, ())), True
+            return Next(None, list(self._waiting.pop(host, ())), True)

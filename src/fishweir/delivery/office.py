@@ -43,6 +43,8 @@ LOOK = 1.0
 CLAIM_AFTER = 0.05
 """Seconds for which nothing more is claimed while there is enough to send. Outcomes are written down at once: what was
 acknowledged is not to be sent again after a crash."""
+ENOUGH = 64
+"""Deliveries under way, with which there is more time until the next claim: senders ask for more when few are left."""
 HOPEFUL = 6
 """Until idle means: until what fails has been tried so often."""
 SOON = 10.0
@@ -150,7 +152,7 @@ class Office:
     def _is_busy(self, now: float) -> bool:
         """Asks in the direction in which results move (commits, timers, outbox, senders), so that whatever moves on
         while it asks is still met."""
-        if self.collector.waiting():
+        if self._busy or self.collector.waiting():
             return True
         if not self.collector.has_subscribers:
             return False
@@ -184,7 +186,8 @@ class Office:
         claimed_at = -math.inf
         while not self._stopped.is_set():
             self._guarded(self._record)
-            if self._more or time.monotonic() >= claimed_at + CLAIM_AFTER:
+            enough = len(self._busy) >= ENOUGH
+            if self._more or time.monotonic() >= claimed_at + CLAIM_AFTER * (4 if enough else 1):
                 claimed_at, self._more = time.monotonic(), False
                 claimed = self._guarded(self._claim) or []
                 for group in grouped(self.sender, claimed):
@@ -257,16 +260,18 @@ class Office:
             sending.start()
 
     def _sending(self, lanes: Lanes) -> None:
-        while (group := lanes.take()) is not None:
+        group = lanes.take()
+        while group is not None:
             done = send_group(self.sender, group)
             for sent in done:
                 self._done.put(sent)
-            behind, few = lanes.done(group[0].host, all(outcome.error is None for outcome, _ in done))
-            for delivery in (delivery for waiting in behind for delivery in waiting):
+            following = lanes.done(group[0].host, all(outcome.error is None for outcome, _ in done))
+            for delivery in (delivery for waiting in following.behind for delivery in waiting):
                 self._done.put((Outcome(delivery, tried=False), 0))
-            if few:
+            if following.claim:
                 self._more = True
             self._dispatch.set()
+            group = following.group or lanes.take()
 
     def _record(self) -> None:
         done = []
