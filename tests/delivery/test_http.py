@@ -14,6 +14,7 @@ from fishweir import testing
 from fishweir.delivery import office, outbox
 from fishweir.delivery.outputs import http
 from fishweir.delivery.retries import PER_HOST, Breaker
+from fishweir.pipeline.commits import Commit
 from fishweir.testing import Clock, Weir
 from tests.delivery.servers import Hooks, dripping_server, hook_server
 from tests.engine.helpers import wait_for
@@ -126,26 +127,33 @@ def test_idle_is_not_said_while_results_move(weir: Weir, clock: Clock, hooks: Ho
     """Each step of the way is made between two questions of `is_idle`."""
     weir.execute(f"subscribe to big output http '{hooks.url}'")
     office = weir._office
-    next_timer, next_due = office.timers.next, office.outbox.next_due
-    collected, claimed = [], []
+    waiting, next_timer, next_due = office.collector.waiting, office.timers.next, office.outbox.next_due
+    claiming: list[threading.Thread] = []
 
-    def collect() -> float | None:
-        if not collected:
-            collected.append(office._look())
+    def collect() -> list[Commit]:
+        found = waiting()
+        office._look()
+        return found
+
+    def collect_later() -> float | None:
+        office._look()
         return next_timer()
 
     def claim() -> float | None:
-        if not claimed:
-            claimed.append(threading.Thread(target=office._claim))
-            claimed[0].start()
+        claiming.append(threading.Thread(target=office._claim))
+        claiming[0].start()
         return next_due()
 
     monkeypatch.setattr(office, "step", lambda: 0)
     publish(weir, 7)
-    monkeypatch.setattr(office.timers, "next", collect)
+    monkeypatch.setattr(office.timers, "next", collect_later)
+    assert not office.is_idle(), "it was committed before, and would be collected between two questions"
+    monkeypatch.setattr(office.timers, "next", next_timer)
+    monkeypatch.setattr(office.collector, "waiting", collect)
+    assert not office.is_idle(), "it was collected after the first question"
     monkeypatch.setattr(office.outbox, "next_due", claim)
-    assert [office.is_idle(), office.is_idle()] == [False, False]
-    claimed[0].join()
+    assert not office.is_idle(), "it is claimed while the outbox is asked"
+    claiming[0].join()
     assert office._busy
     assert not office.is_idle()
 
