@@ -131,6 +131,7 @@ def test_idle_is_not_said_while_results_move(weir: Weir, clock: Clock, hooks: Ho
     claiming: list[threading.Thread] = []
 
     def collect() -> list[Commit]:
+        monkeypatch.setattr(office.collector, "waiting", waiting)
         found = waiting()
         office._look()
         return found
