@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from fishweir import testing
 from fishweir.delivery import office, outbox
 from fishweir.delivery.outputs import http
 from fishweir.delivery.retries import PER_HOST, Breaker
+from fishweir.pipeline.commits import Commit
 from fishweir.testing import Clock, Weir
 from tests.delivery.servers import Hooks, dripping_server, hook_server
 from tests.engine.helpers import wait_for
@@ -103,20 +105,58 @@ def test_the_server_says_when(weir: Weir, clock: Clock, hooks: Hooks) -> None:
     assert len(hooks.posted) == 2
 
 
+@pytest.mark.parametrize(("written", "signs_with"), [("s3cret", b"s3cret"), ("whsec_czNjcmV0", b"s3cret")])
 def test_signed_with_a_secret_that_is_not_in_the_statement(
-    weir: Weir, clock: Clock, hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+    weir: Weir, clock: Clock, hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, written: str,
+    signs_with: bytes,
+) -> None:  # fmt: skip
     weir.execute(f"subscribe to big output http '{hooks.url}' secret my-hook")
     publish(weir, 7)
     assert "there is no secret my-hook: set FISHWEIR_SECRET_MY_HOOK" in str(weir.letters()[0].error)
-    (tmp_path / "secret").write_text("s3cret\n")
+    (tmp_path / "secret").write_text(f"{written}\n")
     monkeypatch.setenv("FISHWEIR_SECRET_MY_HOOK_FILE", str(tmp_path / "secret"))
     clock.advance(1)
     weir.step()
     (one,) = hooks.taken
     signed = b".".join([one.key.encode(), one.headers["webhook-timestamp"].encode(), one.body])
-    digest = base64.b64encode(hmac.new(b"s3cret", signed, hashlib.sha256).digest()).decode()
+    digest = base64.b64encode(hmac.new(signs_with, signed, hashlib.sha256).digest()).decode()
     assert one.headers["webhook-signature"] == f"v1,{digest}"
+
+
+def test_idle_is_not_said_while_results_move(weir: Weir, clock: Clock, hooks: Hooks, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    """Each step of the way is made between two questions of `is_idle`."""
+    weir.execute(f"subscribe to big output http '{hooks.url}'")
+    office = weir._office
+    waiting, next_timer, next_due = office.collector.waiting, office.timers.next, office.outbox.next_due
+    claiming: list[threading.Thread] = []
+
+    def collect() -> list[Commit]:
+        monkeypatch.setattr(office.collector, "waiting", waiting)
+        found = waiting()
+        office._look()
+        return found
+
+    def collect_later() -> float | None:
+        office._look()
+        return next_timer()
+
+    def claim() -> float | None:
+        claiming.append(threading.Thread(target=office._claim))
+        claiming[0].start()
+        return next_due()
+
+    monkeypatch.setattr(office, "step", lambda: 0)
+    publish(weir, 7)
+    monkeypatch.setattr(office.timers, "next", collect_later)
+    assert not office.is_idle(), "it was committed before, and would be collected between two questions"
+    monkeypatch.setattr(office.timers, "next", next_timer)
+    monkeypatch.setattr(office.collector, "waiting", collect)
+    assert not office.is_idle(), "it was collected after the first question"
+    monkeypatch.setattr(office.outbox, "next_due", claim)
+    assert not office.is_idle(), "it is claimed while the outbox is asked"
+    claiming[0].join()
+    assert office._busy
+    assert not office.is_idle()
 
 
 def test_a_host_that_fails_is_left_alone(weir: Weir, clock: Clock, hooks: Hooks) -> None:

@@ -39,7 +39,9 @@ def test_a_digest_has_text_and_html_and_ends_with_one_click(weir: Weir, mailbox:
     assert body(mail, "plain") == "x: 7\n\nx: 8\n"
     assert "<h3>x: 7</h3>" in body(mail, "html")
     (token,) = (one.token for one in weir.catalog.subscribers("big"))
-    assert mail["List-Unsubscribe"].strip() == f"<https://weir.example.org/unsubscribe/{token}>"
+    by_click, by_mail = mail["List-Unsubscribe"].split(",")
+    assert by_click.strip() == f"<https://weir.example.org/unsubscribe/{token}>"
+    assert by_mail.strip() == f"<mailto:weir@example.org?subject=unsubscribe%20{token}>"
     assert mail["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
     weir.unsubscribe(token)
     publish(weir, 9)

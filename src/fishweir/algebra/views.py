@@ -4,7 +4,8 @@ In come definitions by name, out come the filters on the sources with one list o
 resolved from the sources up, each once, without recursion: they may be stacked to any depth. A feed
 that joins keeps its items too, and annotations cannot be filtered by: its joins go along with its filters. A window
 holds what arrives: of a feed that joins, these are its published items, so there the feed stands as a source. So does
-a feed with `distinct`: which items it has is decided before its readers' conditions.
+a feed with `distinct`: which items it has is decided before its readers' conditions. And where the reader has
+`distinct`, which chooses among documents, a feed that joins stands as a source too.
 """
 
 from __future__ import annotations
@@ -141,6 +142,8 @@ def _resolved(name: str, publication: Publication, find: Definitions, known: Mut
     def views(read: str) -> tuple[Filter, ...] | None:
         inner_query = find(read)
         if inner_query is None or inner_query.query.distinct is not None:
+            return None
+        if query.distinct is not None and known[read].joins:
             return None
         if read not in moved:
             by, after = len(constants), len(query.joins) + len(inner)

@@ -157,6 +157,9 @@ class _Read:
 
     def places(self, numbers: Ints) -> list[int]:
         """Where the results of some of the queries are."""
+        if len(numbers) == 1:  # which most have
+            begin, end = (int(self._sorted.searchsorted(numbers[0], side)) for side in ("left", "right"))
+            return self._order[begin:end].tolist()  # type: ignore[no-any-return]
         ends = (np.searchsorted(self._sorted, numbers, side) for side in ("left", "right"))
         return np.sort(self._order[expand(*ends)[1]]).tolist()  # type: ignore[no-any-return]
 
@@ -181,7 +184,7 @@ class Contents:
         ]
 
     def _commits(self, after: int, upto: int) -> list[Commit]:
-        return [commit for commit in self.table.commits(after=after) if commit.batch <= upto and commit.matches]
+        return [commit for commit in self.table.commits(after, upto) if commit.matches]
 
     def keep(self, commit: Commit, numbers: Iterable[int]) -> None:
         """Reads what is about to be sent, in one pass."""

@@ -10,11 +10,24 @@ from __future__ import annotations
 import queue
 import threading
 from collections import defaultdict, deque
+from typing import NamedTuple
 
 from fishweir.delivery.outbox import Delivery
-from fishweir.delivery.retries import PER_HOST
+from fishweir.delivery.retries import AHEAD, PER_HOST
 
 Group = list[Delivery]
+
+FEW = PER_HOST * AHEAD // 4
+"""Groups that wait for a host, below which more are claimed."""
+
+
+class Next(NamedTuple):
+    """What comes after a group: another one for the same sender; where the group failed, those behind it, which are not
+    sent; and whether more should be claimed, which is when few are left, and again when none is."""
+
+    group: Group | None
+    behind: list[Group]
+    claim: bool
 
 
 class Lanes:
@@ -47,15 +60,13 @@ class Lanes:
         for _ in range(senders):
             self._ready.put(None)
 
-    def done(self, host: str, good: bool) -> tuple[list[Group], bool]:
-        """Called when a group has been sent. Returns the groups queued behind it if it failed, and whether so few are
-        left that more should be claimed."""
+    def done(self, host: str, good: bool) -> Next:
+        """Called when a group has been sent. Returns what comes next."""
         with self._lock:
             waiting = self._waiting.get(host)
             if waiting and good:
-                self._ready.put(waiting.popleft())
-                return [], len(waiting) < PER_HOST
+                return Next(waiting.popleft(), [], len(waiting) in (0, FEW))
             self._sending[host] -= 1
             if not self._sending[host]:
                 del self._sending[host]
-            return list(self._waiting.pop(host, ())), True
+            return Next(None, list(self._waiting.pop(host, ())), True)

@@ -43,6 +43,8 @@ LOOK = 1.0
 CLAIM_AFTER = 0.05
 """Seconds between claims while there is enough to send. Outcomes are recorded immediately: what was acknowledged must
 not be sent again after a crash."""
+ENOUGH = 64
+"""Deliveries in flight above which the next claim waits longer. Senders ask for more when few are left."""
 HOPEFUL = 6
 """The number of attempts after which a failing delivery no longer prevents idleness."""
 SOON = 10.0
@@ -75,6 +77,8 @@ class Office:
         self._more = True
         """Whether there is something to claim, or room for it."""
         self._looking = threading.Lock()
+        self._moving = threading.Lock()
+        """Held while deliveries move between the outbox and the senders."""
         self._looked_behind = 0.0
         self._quiet_since = time.monotonic()
         self._damage: HomeError | None = None
@@ -141,22 +145,25 @@ class Office:
         only and is tried again soon."""
         if self._damage is not None:
             raise self._damage
-        now = self.clock()
-        if not self.collector.has_subscribers:
-            return not self.collector.waiting()
-        due, timer = self.outbox.next_due(), self.timers.next()
-        busy = (
-            self._busy
-            or (due is not None and due <= now)
-            or (timer is not None and timer <= now)
-            or self.outbox.gathering
-            or self.collector.waiting()
-        )
-        if busy:
+        if self._is_busy(now := self.clock()):
             self._quiet_since = time.monotonic()
             return False
         patient = time.monotonic() - self._quiet_since < SOON
         return not (patient and self.outbox.is_hopeful(now, SOON, HOPEFUL))
+
+    def _is_busy(self, now: float) -> bool:
+        """Asks in the direction in which results move (commits, timers, outbox, senders), so that whatever moves on
+        while it asks is still met."""
+        if self._busy or self.collector.waiting():
+            return True
+        if not self.collector.has_subscribers:
+            return False
+        timer = self.timers.next()
+        if timer is not None and timer <= now:
+            return True
+        with self._moving:
+            due = self.outbox.next_due()
+            return bool(self._busy or self.outbox.gathering or (due is not None and due <= now))
 
     def _look(self) -> None:
         with self._looking:
@@ -183,7 +190,8 @@ class Office:
         claimed_at = -math.inf
         while not self._stopped.is_set():
             self._guarded(self._record)
-            if self._more or time.monotonic() >= claimed_at + CLAIM_AFTER:
+            enough = len(self._busy) >= ENOUGH
+            if self._more or time.monotonic() >= claimed_at + CLAIM_AFTER * (4 if enough else 1):
                 claimed_at, self._more = time.monotonic(), False
                 claimed = self._guarded(self._claim) or []
                 for group in grouped(self.sender, claimed):
@@ -216,6 +224,10 @@ class Office:
             return None
 
     def _claim(self) -> list[Delivery]:
+        with self._moving:
+            return self._claim_due()
+
+    def _claim_due(self) -> list[Delivery]:
         most = CLAIMED - len(self._busy)
         if most <= 0 or not self.collector.has_subscribers:
             return []
@@ -252,16 +264,18 @@ class Office:
             sending.start()
 
     def _sending(self, lanes: Lanes) -> None:
-        while (group := lanes.take()) is not None:
+        group = lanes.take()
+        while group is not None:
             done = send_group(self.sender, group)
             for sent in done:
                 self._done.put(sent)
-            behind, few = lanes.done(group[0].host, all(outcome.error is None for outcome, _ in done))
-            for delivery in (delivery for waiting in behind for delivery in waiting):
+            following = lanes.done(group[0].host, all(outcome.error is None for outcome, _ in done))
+            for delivery in (delivery for waiting in following.behind for delivery in waiting):
                 self._done.put((Outcome(delivery, tried=False), 0))
-            if few:
+            if following.claim:
                 self._more = True
             self._dispatch.set()
+            group = following.group or lanes.take()
 
     def _record(self) -> None:
         done = []
@@ -276,6 +290,10 @@ class Office:
             raise
 
     def _settle(self, done: list[Sent]) -> None:
+        with self._moving:
+            self._settle_all(done)
+
+    def _settle_all(self, done: list[Sent]) -> None:
         now = self.clock()
         self.outbox.settle([outcome for outcome, _ in done], now)
         for outcome, count in done:

@@ -16,6 +16,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from fishweir.catalog.asking import Asking
 from fishweir.catalog.deliveries import channels, facts, outbox, targets
 from fishweir.delivery.options import Options, split_options
 
@@ -81,6 +82,7 @@ class Outcome:
 class Outbox:
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
+        self.asking = Asking(engine)
         self._channels: dict[int, Channel] = {}
         self.home = self._home()
         self.is_overloaded: Callable[[], bool] = lambda: False
@@ -238,8 +240,7 @@ class Outbox:
             connection.execute(sa.update(targets).where(targets.c.id == one.delivery.target).values(due=one.due))
 
     def next_due(self) -> float | None:
-        with self.engine.connect() as connection:
-            found = connection.scalar(sa.select(sa.func.min(targets.c.due)))
+        found = self.asking.first(f"select min(due) from {targets.name}")
         return None if found is None else float(found)
 
     def is_hopeful(self, now: float, within: float, attempts: int) -> bool:

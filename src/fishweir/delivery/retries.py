@@ -16,8 +16,9 @@ TRIPS = 5
 """Failures in a row that open the breaker of a host."""
 PER_HOST = 8
 """Deliveries to one host at a time."""
-AHEAD = 8
-"""How many times more deliveries are claimed than are in flight, for a responsive host."""
+AHEAD = 32
+"""How many times more deliveries are claimed than are in flight, for a responsive host. A claim costs the database
+about the same for one delivery as for hundreds."""
 LOCAL = 4
 """Senders that are reserved for local files."""
 

@@ -100,7 +100,7 @@ class Published:
                 shape = self.change.shape(name)
                 self.withdraw(name)
                 for own in (name, *([shape.unless.query] if isinstance(shape, Shape) and shape.unless else ())):
-                    if self.change.publishes(own):
+                    if self.change.has(own):
                         self.change.drop(own)
 
     def _readers(self, name: str) -> list[str]:

@@ -269,10 +269,10 @@ class Registration:
             raise refused(statement, reason, str(statement.name), "create")
         if statement.published and statement.feed is None:
             self.published.bind(statement, lambda: bound_shape(statement).sources)
-            if statement.derived:
-                self.derived.add(str(statement.name))
         elif statement.published:
             self.published.keep_shape(statement)
+        if statement.published and statement.derived:
+            self.derived.add(str(statement.name))
         schedule = statement.schedule if statement.derived else self.scheduled(statement.schedule)
         if not statement.actions and schedule == statement.schedule:
             return statement

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from fishweir.algebra.feeds import FeedQuery, Selection
-from fishweir.algebra.nodes import Constant, CreateQuery, Shape
+from fishweir.algebra.feeds import FeedName, FeedQuery, Selection
+from fishweir.algebra.nodes import DERIVED, Constant, CreateQuery, Shape
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses.literals import LiteralPlace, Parsed
 from fishweir.languages.schedule import Clauses
@@ -47,15 +49,41 @@ AnyParsedQuery = TypeVar("AnyParsedQuery", bound=AnyParsed)
 AnyPlace = ConstantPlace | LiteralPlace
 
 
+def derived_name(text: str) -> str:
+    """The name of a query that is there for another one. It is made of its text, so equal ones are shared."""
+    return DERIVED + hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
 def with_distinct(query: AnyParsedQuery) -> AnyParsedQuery:
     """The query with its `distinct on` clause as part of its shape; Rejected for a join."""
     distinct, shape = query.clauses.distinct, query.shape
     if distinct is None:
         return query
-    if shape.windows if isinstance(shape, Shape) else shape.joins:
-        reason = "'distinct on' is for queries without joins: publish the join, and put it on a query that reads that"
+    if _joins(query):
+        reason = "here 'distinct on' is for queries without joins: write 'create feed' or 'create query' for a join"
         raise Rejected(reason, query.clauses.distinct_at)
     return replace(query, shape=replace(shape, distinct=distinct))  # type: ignore[arg-type]
+
+
+def split_distinct(query: AnyParsed, text: str, everything: Callable[[str], AnyParsed]) -> tuple[AnyParsed, ...]:
+    """The query with its `distinct on` clause as part of its shape, behind the queries that it reads. The clause
+    chooses among documents, so a join becomes a query that publishes them, and the query itself takes `everything` of
+    that stream."""
+    if query.clauses.distinct is None or not _joins(query):
+        return *(query.before if isinstance(query, ParsedQuery) else ()), with_distinct(query)
+    start = query.clauses.start
+    name = derived_name(f"{text} {start}")
+    inner = replace(query, clauses=Clauses(publish=name, start=start))
+    return *split_distinct(inner, text, everything), with_distinct(replace(everything(name), clauses=query.clauses))
+
+
+def _joins(query: AnyParsed) -> bool:
+    return bool(query.shape.windows if isinstance(query.shape, Shape) else query.shape.joins)
+
+
+def all_items(name: str) -> Parsed[FeedQuery]:
+    """The documents of a stream, as RoSeS reads them."""
+    return Parsed(FeedQuery(FeedName(name)), (), (), Clauses())
 
 
 def to_statement(query: AnyParsed, name: str | None, text: str, line: int, now: float) -> CreateQuery:

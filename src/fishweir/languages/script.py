@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 
-from fishweir.algebra.feeds import CreateFeed, Subscribe
+from fishweir.algebra.feeds import CreateFeed, FeedQuery, Subscribe
 from fishweir.algebra.nodes import CreateStream, DropQueries, DropQuery, Statement
 from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
-from fishweir.languages.parsed import AnyParsed, ParsedQuery, to_statement, with_distinct
+from fishweir.languages.parsed import AnyParsed, ParsedQuery, all_items, split_distinct, to_statement
 from fishweir.languages.pieces import Piece, Rejected, split_script
 from fishweir.languages.skeleton import SkeletonCache
 from fishweir.languages.subscriptions import SHARED
@@ -155,9 +155,12 @@ def _create_feed(piece: Piece, context: Context) -> Statement:
     from fishweir.languages.roses import language as roses
 
     def statement() -> Statement:
-        feed, query = roses.parse_feed(subject)
-        context.cache.keep(piece.text, query)
+        feed, parsed = roses.parse_feed(subject)
+        query = _whole(parsed, subject, all_items, context)
+        if not context.earlier:
+            context.cache.keep(piece.text, query)
         worth = query.clauses.preference
+        assert isinstance(query.shape, FeedQuery)
         return CreateFeed(feed, query.shape, query.constants, piece.text, context.line, preference=worth)
 
     return _placed(subject, statement)
@@ -234,17 +237,32 @@ def _query(piece: Piece, at: int, name: str | None, language: Language, context:
     body = piece.rest(at, f"query {name}" if name else "")
 
     def statement() -> Statement:
-        query = with_distinct(language.parse(body))
+        everything = _all_rows if language.name == "SQL" else all_items
+        query = _whole(language.parse(body), body, everything, context)
         created = to_statement(query, name, piece.text, context.line, context.now)
-        if isinstance(query, ParsedQuery) and query.before:
-            made = (to_statement(one, None, one.text, context.line, context.now) for one in query.before)
-            context.earlier.extend(replace(one, derived=True) for one in made)
+        if context.earlier:
             return created
         moved = replace(query, places=tuple(p.moved(at) for p in query.places)) if query.places else query  # type: ignore[arg-type]
         context.cache.keep(piece.text, moved)
         return created
 
     return _placed(body, statement)
+
+
+def _whole(query: AnyParsed, piece: Piece, everything: Callable[[str], AnyParsed], context: Context) -> AnyParsed:
+    """The query with its `distinct on`; the queries that it reads are remembered as earlier statements."""
+    text = piece.text[: query.clauses.distinct_at].rstrip()
+    *earlier, last = split_distinct(query, text, everything)
+    for one in earlier:
+        own = one.text if isinstance(one, ParsedQuery) and one.text else text
+        context.earlier.append(replace(to_statement(one, None, own, context.line, context.now), derived=True))
+    return last
+
+
+def _all_rows(name: str) -> AnyParsed:
+    """The tuples of a stream, as SQL reads them."""
+    text = f'select * from "{name}"'
+    return LANGUAGES[-1].parse(Piece(text, 0, len(text)))
 
 
 def _placed(piece: Piece, parse: Callable[[], Statement]) -> Statement:

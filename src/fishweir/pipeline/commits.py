@@ -106,10 +106,11 @@ class ResultsTable:
             if len(self._chain) == commit.batch:  # it need not be read to be known
                 self._add(commit, sum)
 
-    def commits(self, after: int = -1) -> list[Commit]:
-        """All commits behind a batch, in order; a commit is read once."""
-        self._follow()
-        return [commit for commit, _ in self._chain[after + 1 :]]
+    def commits(self, after: int = -1, upto: int | None = None) -> list[Commit]:
+        """All commits behind a batch, in order, or those up to another one; a commit is read once."""
+        if upto is None or upto >= len(self._chain):
+            self._follow()
+        return [commit for commit, _ in self._chain[after + 1 : None if upto is None else upto + 1]]
 
     @property
     def read_so_far(self) -> list[Commit]:

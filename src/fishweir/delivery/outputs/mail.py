@@ -20,7 +20,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, parseaddr
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.entries import Entry, entry_of, printable
@@ -123,16 +123,17 @@ def digest(address: str, sender: str, parcel: Parcel) -> EmailMessage:
     message["Message-ID"] = f"<{parcel.key}@{domain}>"
     message["List-Id"] = f"{' '.join(re.findall(r'[A-Za-z0-9]+', name)) or 'results'} <{parcel.token}.{domain}>"
     message["Auto-Submitted"] = "auto-generated"
-    message["List-Unsubscribe"] = f"<{unsubscribe_url(parcel.token)}>"
+    message["List-Unsubscribe"] = ", ".join(f"<{place}>" for place in unsubscribe_places(parcel.token, sender))
     message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     message.set_content(_text(entries, parcel, more))
     message.add_alternative(_html(name, entries, parcel, more), subtype="html")
     return message
 
 
-def unsubscribe_url(token: str) -> str:
+def unsubscribe_places(token: str, sender: str) -> tuple[str, str]:
+    """Where a reader ends the subscription: with one click, or by a mail to the sender."""
     base = os.environ.get("FISHWEIR_URL", f"https://{socket.getfqdn()}").rstrip("/")
-    return f"{base}/unsubscribe/{token}"
+    return f"{base}/unsubscribe/{token}", f"mailto:{quote(parseaddr(sender)[1], '@')}?subject=unsubscribe%20{token}"
 
 
 def _text(entries: Sequence[Entry], parcel: Parcel, more: int) -> str:

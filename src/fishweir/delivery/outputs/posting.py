@@ -1,4 +1,7 @@
-"""POSTs over persistent connections with the standard library's client, which dominates the cost of small POSTs.
+"""POSTs over persistent connections, which dominate the cost of small POSTs.
+
+A request is one write, whose head is made once per URL; the standard library reads the response.
+
 
 In: a URL, a body and headers. Out: the status and the headers of the answer. A connection goes back to the pool once a
 short answer has been read to its end; a longer one is not read. All steps of a request end by its deadline, also where
@@ -36,13 +39,12 @@ _SAFE = "%/:=&?~#+!$,;'@()*[]"
 
 
 class _Place(NamedTuple):
-    """Where a URL leads: what a connection needs, what the request says, who asks."""
+    """Where a URL leads: what a connection needs, and how each request begins."""
 
     secure: bool
     host: str
     port: int
-    target: str
-    headers: Mapping[str, str]
+    head: bytes
 
 
 class Posting:
@@ -61,8 +63,8 @@ class Posting:
         connection.end, connection.patience = end, self.patience
         is_open = False
         try:
-            connection.request("POST", place.target, body, {**place.headers, **headers})
-            answer = connection.getresponse()
+            connection.send(place.head + _head(headers, len(body)) + body)
+            answer = connection.answer()
             is_open = connection.is_free_of(answer)
             return answer.status, answer.headers
         finally:
@@ -99,20 +101,44 @@ class Posting:
         old.close()
 
 
-class _Connection(http.client.HTTPConnection):
-    end = patience = 0.0
-
+class _Connection:
     def __init__(self, place: _Place, guard: Guard) -> None:
-        super().__init__(place.host, place.port)
         self.place, self.guard = place, guard
+        self.end = self.patience = 0.0
+        self.plain: socket.socket | None = None
 
-    def connect(self) -> None:
-        plain = self.guard.connected(self.host, self.port, _left(self.end, self.patience))
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self.place.secure:
-            plain.settimeout(_left(self.end, self.patience))
-            plain = _context().wrap_socket(plain, server_hostname=self.host)
-        self.sock: Any = _Limited(plain, self)
+    def send(self, request: bytes) -> None:
+        plain = self.plain or self._connected()
+        plain.settimeout(self.left())
+        plain.sendall(request)
+
+    def _connected(self) -> socket.socket:
+        place = self.place
+        self.plain = self.guard.connected(place.host, place.port, self.left())
+        self.plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if place.secure:
+            self.plain.settimeout(self.left())
+            self.plain = _context().wrap_socket(self.plain, server_hostname=place.host)
+        return self.plain
+
+    def answer(self) -> http.client.HTTPResponse:
+        answer = http.client.HTTPResponse(self, method="POST")  # type: ignore[arg-type]  # it needs `makefile` alone
+        answer.begin()
+        return answer
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_Reader(self))
+
+    def left(self) -> float:
+        """Seconds that the next step has."""
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the request takes too long")
+        return min(left, self.patience)
+
+    def close(self) -> None:
+        if self.plain is not None:
+            self.plain.close()
 
     def is_free_of(self, answer: http.client.HTTPResponse) -> bool:
         """Reads the rest of a short answer, so that the connection can be used again; whether it can. What is said is
@@ -122,49 +148,28 @@ class _Connection(http.client.HTTPConnection):
         self.end = min(self.end, time.monotonic() + LINGER)
         with suppress(OSError, http.client.HTTPException):
             answer.read(SHORT + 1)
-        return answer.isclosed() and self.sock is not None
+        return answer.isclosed()
 
     def is_readable(self) -> bool:
         """Whether there is something to read where nothing was asked: most likely the end."""
         poll = select.poll()
-        poll.register(self.sock.plain, select.POLLIN)
+        poll.register(self.plain, select.POLLIN)  # type: ignore[arg-type]  # it has been used
         return bool(poll.poll(0))
 
 
-class _Limited:
-    """What the client needs of a socket, each step within what is left of the time."""
-
-    def __init__(self, plain: socket.socket, of: _Connection) -> None:
-        self.plain, self.of = plain, of
-
-    def sendall(self, data: bytes) -> None:
-        self.plain.settimeout(_left(self.of.end, self.of.patience))
-        self.plain.sendall(data)
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_Reader(self.plain, self.of))
-
-    def close(self) -> None:
-        self.plain.close()
-
-
 class _Reader(io.RawIOBase):
-    def __init__(self, plain: socket.socket, of: _Connection) -> None:
-        self.plain, self.of = plain, of
+    """Reads an answer, each step within what is left of the time."""
+
+    def __init__(self, of: _Connection) -> None:
+        self.of = of
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        self.plain.settimeout(_left(self.of.end, self.of.patience))
-        return self.plain.recv_into(buffer)
-
-
-def _left(end: float, patience: float) -> float:
-    left = end - time.monotonic()
-    if left <= 0:
-        raise TimeoutError("the request takes too long")
-    return min(left, patience)
+        assert self.of.plain is not None
+        self.of.plain.settimeout(self.of.left())
+        return self.of.plain.recv_into(buffer)
 
 
 @lru_cache(maxsize=10_000)
@@ -173,11 +178,19 @@ def _place(url: str) -> _Place:
     secure = parts.scheme.lower() == "https"
     host = (parts.hostname or "").encode("idna").decode() if not (parts.hostname or "").isascii() else parts.hostname
     target = quote(parts.path or "/", _SAFE) + (f"?{quote(parts.query, _SAFE)}" if parts.query else "")
-    headers = {"User-Agent": "Fishweir", "Accept": "*/*"}
+    port, usual = parts.port, 443 if secure else 80
+    named = f"[{host}]" if ":" in (host or "") else host
+    headers = {"Host": named if port in (None, usual) else f"{named}:{port}", "User-Agent": "Fishweir", "Accept": "*/*"}
     if parts.username is not None:
         known = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         headers["Authorization"] = f"Basic {base64.b64encode(known.encode()).decode()}"
-    return _Place(secure, host or "", parts.port or (443 if secure else 80), target, headers)
+    lines = [f"POST {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), ""]
+    return _Place(secure, host or "", port or usual, "\r\n".join(lines).encode("ascii"))
+
+
+def _head(headers: Mapping[str, str], size: int) -> bytes:
+    lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
+    return f"{''.join(lines)}Content-Length: {size}\r\n\r\n".encode("ascii")
 
 
 @cache
@@ -187,10 +200,14 @@ def _context() -> SSLContext:
     return httpx.create_ssl_context()  # the authorities that all requests of this program trust
 
 
-@lru_cache(maxsize=1_000)
 def has_proxy(url: str) -> bool:
     """Whether the environment says that requests to a URL go through a proxy."""
-    parts = urlsplit(url)
+    place = _place(url)
+    return _has_proxy("https" if place.secure else "http", place.host)
+
+
+@lru_cache(maxsize=1_000)
+def _has_proxy(scheme: str, host: str) -> bool:
     proxies = getproxies()
-    wanted = proxies.get(parts.scheme.lower()) or proxies.get("all")
-    return bool(wanted) and not proxy_bypass(parts.hostname or "")
+    wanted = proxies.get(scheme) or proxies.get("all")
+    return bool(wanted) and not proxy_bypass(host)

@@ -148,7 +148,7 @@ def parse_feed(piece: Piece) -> tuple[str, Parsed[FeedQuery]]:
     syntax: StatementSyntax = GRAMMAR.parse(piece)
     if not isinstance(syntax, CreateSyntax) or syntax.name is None:
         raise Rejected("expected 'create feed NAME from ...'", 0, syntax=True)
-    return named(syntax.name, "the feed"), with_distinct(bind(syntax.publication, syntax.clauses))
+    return named(syntax.name, "the feed"), bind(syntax.publication, syntax.clauses)
 
 
 def parse_statement(piece: Piece, line: int = 1, now: float = 0.0) -> FeedStatement:

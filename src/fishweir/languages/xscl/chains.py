@@ -9,13 +9,12 @@ same inner join share the stream.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from lark import Token
 
-from fishweir.algebra.nodes import DERIVED, Step
+from fishweir.algebra.nodes import Step
 from fishweir.languages.xscl.binding import variable_name
 from fishweir.languages.xscl.syntax import (
     ComparisonSyntax,
@@ -49,10 +48,6 @@ class Derived:
     lasts: tuple[tuple[str, Token], ...]
     names: tuple[tuple[str, Token], ...]
     text: str
-
-
-def derived_name(text: str) -> str:
-    return DERIVED + hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def holder(name: str) -> Step:

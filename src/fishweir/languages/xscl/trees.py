@@ -19,11 +19,11 @@ from fishweir.algebra.alternatives import one_of
 from fishweir.algebra.nodes import Shape, Unless
 from fishweir.languages.connectives import few
 from fishweir.languages.lexical import quote
-from fishweir.languages.parsed import ParsedQuery
+from fishweir.languages.parsed import ParsedQuery, derived_name
 from fishweir.languages.pieces import Rejected
 from fishweir.languages.schedule import Clauses
 from fishweir.languages.xscl.binding import at, bind_selection, check_alike
-from fishweir.languages.xscl.chains import Derived, derived_name, mentioned_by, selected_by
+from fishweir.languages.xscl.chains import Derived, mentioned_by, selected_by
 from fishweir.languages.xscl.expanding import expand_block, expand_predicate
 from fishweir.languages.xscl.joins import JoinBinder
 from fishweir.languages.xscl.slots import Slots
