@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -183,21 +183,23 @@ class Contents:
     def _commits(self, after: int, upto: int) -> list[Commit]:
         return [commit for commit in self.table.commits(after=after) if commit.batch <= upto and commit.matches]
 
-    def keep(self, commit: Commit, numbers: Iterable[int]) -> None:
-        """Reads what is about to be sent, in one pass."""
+    def keep(self, commit: Commit, numbers: Ints, is_all: bool) -> None:
+        """Reads what is about to be sent, in one pass. Where those are all queries with results, none of the rows has
+        to be looked through for them."""
         with self._lock:
-            self._read(commit, np.array(sorted(numbers), np.int64))
+            self._read(commit, numbers, is_all)
 
     def _part(self, commit: Commit, feeds: Mapping[int, str]) -> Part:
         """The results of some queries, under the names that were subscribed to."""
         with self._lock:
             return self._read(commit, np.array(sorted(feeds), np.int64)).part(feeds)
 
-    def _read(self, commit: Commit, wanted: Ints) -> _Read:
+    def _read(self, commit: Commit, wanted: Ints, is_all: bool = False) -> _Read:
         """The results of some queries, and perhaps of more."""
         found = self._kept.get(commit.batch)
         if found is None or not found.has(wanted):
-            batches = list(self.reader.batches(self.table, commit, wanted)) if len(wanted) else []
+            chosen = None if is_all else wanted
+            batches = list(self.reader.batches(self.table, commit, chosen)) if len(wanted) else []
             counting = partial(self.reader.spent.counting, commit.batch, commit.documents)
             self._kept[commit.batch] = found = _Read(wanted, batches, counting)
             while sum(kept.size for kept in self._kept.values()) > KEPT and len(self._kept) > 1:

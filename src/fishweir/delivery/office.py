@@ -19,6 +19,7 @@ import sqlalchemy as sa
 
 from fishweir.delivery.collector import Collector
 from fishweir.delivery.contents import Contents
+from fishweir.delivery.direct import Direct
 from fishweir.delivery.fired import Fired
 from fishweir.delivery.lanes import Lanes
 from fishweir.delivery.outbox import LOOKED_AT, Delivery, Outbox, Outcome
@@ -60,8 +61,8 @@ class Office:
         self.clock = clock
         fired = Fired(engine, table, reader)
         contents = Contents(table, reader, fired)
-        self.collector, self.timers = Collector(engine, table, fired, contents), Timers(engine)
         self.outbox, self.breaker = Outbox(engine), Breaker(SENDERS)
+        self.timers = Timers(engine)
         self.sender = Sender(self.outbox, contents, outputs, clock)
         self.delivered = 0
         self._busy: set[int] = set()
@@ -73,7 +74,11 @@ class Office:
         self._more = True
         """Whether there is something to claim, or room for it."""
         self._looking = threading.Lock()
+        self._moving = threading.Lock()
+        """Held while deliveries move between the outbox and the senders."""
         self._looked_behind = 0.0
+        direct = Direct(self.outbox, outputs, self._busy, self._moving)
+        self.collector = Collector(engine, table, fired, contents, direct)
         self._quiet_since = time.monotonic()
         self._damage: HomeError | None = None
         """Why results cannot be read any more."""
@@ -85,7 +90,8 @@ class Office:
         """Collects, fires and sends all that is due; how many results were delivered."""
         before = self.delivered
         self.collector.catch_up()
-        self._look()
+        if begun := self._look():
+            self._settle([self.sender.send(delivery) for delivery in begun])
         while claimed := self._claim():
             groups = grouped(self.sender, claimed)
             self._settle([sent for group in groups for sent in send_group(self.sender, group)])
@@ -132,44 +138,53 @@ class Office:
     def _collecting_ended(self) -> None:
         """What is committed by now is in the outbox before the threads end."""
         if self._threads and self._damage is None:
-            self._guarded(self._look)
+            self._guarded(self._look_and_begin)
 
     def is_idle(self) -> bool:
         """Whether nothing waits: no commit, no timer, nothing in flight or due, and nothing that failed a few times
         only and is tried again soon."""
         if self._damage is not None:
             raise self._damage
-        now = self.clock()
-        if not self.collector.has_subscribers:
-            return not self.collector.waiting()
-        due, timer = self.outbox.next_due(), self.timers.next()
-        busy = (
-            self._busy
-            or (due is not None and due <= now)
-            or (timer is not None and timer <= now)
-            or self.outbox.gathering
-            or self.collector.waiting()
-        )
-        if busy:
+        if self._is_busy(now := self.clock()):
             self._quiet_since = time.monotonic()
             return False
         patient = time.monotonic() - self._quiet_since < SOON
         return not (patient and self.outbox.is_hopeful(now, SOON, HOPEFUL))
 
-    def _look(self) -> None:
-        with self._looking:
-            self._look_once()
+    def _is_busy(self, now: float) -> bool:
+        """Asks in the direction in which results move (commits, timers, outbox, senders), so that whatever moves on
+        while it asks is still met."""
+        if self.collector.waiting():
+            return True
+        if not self.collector.has_subscribers:
+            return False
+        timer = self.timers.next()
+        if timer is not None and timer <= now:
+            return True
+        with self._moving:
+            due = self.outbox.next_due()
+            return bool(self._busy or self.outbox.gathering or (due is not None and due <= now))
 
-    def _look_once(self) -> None:
+    def _look(self) -> list[Delivery]:
+        """The deliveries that have begun with what is new."""
+        with self._looking:
+            return self._look_once()
+
+    def _look_once(self) -> list[Delivery]:
         now = self.clock()
         self.outbox.release(now)
-        self.collector.collect(now)
+        begun = self.collector.collect(now)
         if self.collector.has_subscribers:
             self.timers.fire(now)
+        return begun
+
+    def _look_and_begin(self) -> None:
+        for delivery in self._look():
+            self._hand_over([delivery])
 
     def _collecting(self) -> None:
         while not self._stopped.is_set():
-            self._guarded(self._look)
+            self._guarded(self._look_and_begin)
             if self.collector.has_subscribers:
                 self._more = True
                 self._dispatch.set()
@@ -212,6 +227,10 @@ class Office:
             return None
 
     def _claim(self) -> list[Delivery]:
+        with self._moving:
+            return self._claim_due()
+
+    def _claim_due(self) -> list[Delivery]:
         most = CLAIMED - len(self._busy)
         if most <= 0 or not self.collector.has_subscribers:
             return []
@@ -242,10 +261,12 @@ class Office:
 
     def _hand_over(self, group: list[Delivery]) -> None:
         self._lanes.put(group)
-        if self._senders < min(SENDERS, self._lanes.sending):
+        with self._moving:  # the collector hands over, too
+            if self._senders >= min(SENDERS, self._lanes.sending):
+                return
             self._senders += 1
-            sending = threading.Thread(target=self._sending, args=(self._lanes,), name="fishweir_sending", daemon=True)
-            sending.start()
+        sending = threading.Thread(target=self._sending, args=(self._lanes,), name="fishweir_sending", daemon=True)
+        sending.start()
 
     def _sending(self, lanes: Lanes) -> None:
         while (group := lanes.take()) is not None:
@@ -272,6 +293,10 @@ class Office:
             raise
 
     def _settle(self, done: list[Sent]) -> None:
+        with self._moving:
+            self._settle_all(done)
+
+    def _settle_all(self, done: list[Sent]) -> None:
         now = self.clock()
         self.outbox.settle([outcome for outcome, _ in done], now)
         for outcome, count in done:

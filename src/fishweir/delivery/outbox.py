@@ -138,7 +138,7 @@ class Outbox:
         counts = {row[0]: row[1] for row in connection.execute(firsts)}
         rows = connection.execute(sa.select(outbox).where(outbox.c.id.in_(list(counts))).order_by(outbox.c.id)).all()
         taken, idle = [], set(hosts) - {row.target for row in rows}
-        known = self._channels_of(connection, (row.channel for row in rows))
+        known = self.channels_of(connection, (row.channel for row in rows))
         for row in rows:
             channel = known[row.channel]
             held = self._held(connection, channel, now) or self._gathered(row, channel, now)
@@ -249,7 +249,7 @@ class Outbox:
         with self.engine.connect() as connection:
             return connection.scalar(sa.select(outbox.c.id).where(chosen).limit(1)) is not None
 
-    def _channels_of(self, connection: sa.Connection, ids: Iterable[int]) -> dict[int, Channel]:
+    def channels_of(self, connection: sa.Connection, ids: Iterable[int]) -> dict[int, Channel]:
         """Channels by id; those met last are kept."""
         wanted = set(ids)
         found = {id: self._channels[id] for id in wanted if id in self._channels}

@@ -18,10 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from fishweir.errors import HomeError
 from fishweir.pipeline.home import read_json, write_json
-from fishweir.sealed import damaged, read_sealed, reading, verify, writing
+from fishweir.sealed import Stamp, damaged, read_sealed, reading, verify, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+KEPT_BYTES = 1 << 24
+"""The result rows of one micro-batch up to this size are kept: delivery reads them several times."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,8 @@ class ResultsTable:
             self.commits_folder.mkdir(parents=True, exist_ok=True)
         self._chain: list[tuple[Commit, str]] = []
         """All commits, with their checksums."""
+        self._rows: tuple[int, list[Stamp], pa.Table | None] = (-1, [], None)
+        """The result rows that were read last, with their micro-batch and the stamps of its files."""
         self._completed: set[int] = set()
         self._cut: list[Commit] = []
         """The micro-batches so far that left out patterns."""
@@ -118,7 +123,13 @@ class ResultsTable:
 
         if commit.completes >= 0:
             commit = self.of_batch(commit.completes)
-        return self._table(commit, ("match", "probe"), RESULT)
+        folder, kinds = self.batch_folder(commit.batch), ("match", "probe")
+        stamps = [verify(folder / name, seal) for name, seal in commit.files.items() if name.startswith(kinds)]
+        batch, then, rows = self._rows
+        if (batch, then) != (commit.batch, stamps):
+            rows = self._table(commit, kinds, RESULT)
+            self._rows = (commit.batch, stamps, rows) if rows.nbytes <= KEPT_BYTES else (-1, [], None)
+        return rows
 
     def newest(self) -> Commit:
         """The last commit; an empty one where there is none."""
