@@ -16,6 +16,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from fishweir.catalog.asking import Asking
 from fishweir.catalog.deliveries import channels, facts, outbox, targets
 from fishweir.delivery.options import Options, split_options
 
@@ -36,7 +37,18 @@ _NOTE = (
     .where(outbox.c.id == sa.bindparam("own"))
     .values(sent=sa.bindparam("so_far"), position=sa.bindparam("at"))
 )
-"""Made once: making a statement takes longer than executing it."""
+"""Made once, like those below: making a statement takes longer than executing it."""
+_SENT = sa.delete(outbox).where(outbox.c.id.in_(sa.bindparam("some", expanding=True)))
+_NEXT = (
+    sa.update(targets)
+    .where(
+        targets.c.id.in_(
+            sa.select(outbox.c.target).where(~outbox.c.dead, outbox.c.target.in_(sa.bindparam("some", expanding=True)))
+        )
+    )
+    .values(due=sa.bindparam("now"))
+)
+"""The next delivery of some targets may go, where one waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +92,7 @@ class Outcome:
 
 class Outbox:
     def __init__(self, engine: sa.Engine) -> None:
-        self.engine = engine
+        self.engine, self._asking = engine, Asking(engine)
         self._channels: dict[int, Channel] = {}
         self.home = self._home()
         self.is_overloaded: Callable[[], bool] = lambda: False
@@ -210,7 +222,7 @@ class Outbox:
         with self.engine.begin() as connection:
             good = [one.delivery for one in outcomes if one.tried and one.error is None]
             if good:
-                connection.execute(sa.delete(outbox).where(outbox.c.id.in_([one.id for one in good])))
+                connection.execute(_SENT, {"some": [one.id for one in good]})
             for delivery in good:
                 self._count(connection, delivery.channel, now)
             for one in outcomes:
@@ -219,11 +231,9 @@ class Outbox:
             if untried := [one.delivery.id for one in outcomes if not one.tried]:
                 back = sa.update(outbox).where(outbox.c.id.in_(untried))
                 connection.execute(back.values(attempts=outbox.c.attempts - 1))
-            waiting = sa.select(outbox.c.target).where(~outbox.c.dead).distinct()
             free = [one.delivery.target for one in outcomes if one.due is None]
             if free:
-                waiting = waiting.where(outbox.c.target.in_(free))
-                connection.execute(sa.update(targets).where(targets.c.id.in_(waiting)).values(due=now))
+                connection.execute(_NEXT, {"some": free, "now": now})
 
     def _count(self, connection: sa.Connection, channel: Channel, now: float) -> None:
         if channel.options.per_hour is not None:
@@ -238,8 +248,7 @@ class Outbox:
             connection.execute(sa.update(targets).where(targets.c.id == one.delivery.target).values(due=one.due))
 
     def next_due(self) -> float | None:
-        with self.engine.connect() as connection:
-            found = connection.scalar(sa.select(sa.func.min(targets.c.due)))
+        found = self._asking.first(f"select min(due) from {targets.name}")
         return None if found is None else float(found)
 
     def is_hopeful(self, now: float, within: float, attempts: int) -> bool:

@@ -50,11 +50,14 @@ class KnownQueries:
     def of(self, numbers: Ints) -> QueryColumns:
         """Those with some distinct numbers, ascending."""
         columns = self._columns
-        missing = np.setdiff1d(numbers, columns.numbers, assume_unique=True)
+        places = np.searchsorted(columns.numbers, numbers)
+        missing = numbers
+        if len(columns):
+            missing = numbers[columns.numbers[np.minimum(places, len(columns) - 1)] != numbers]
         if len(missing):
-            found = self._look_up(missing.tolist())
-            columns = self._with(columns, found, numbers)
-        return columns.take(np.searchsorted(columns.numbers, numbers))
+            columns = self._with(columns, self._look_up(missing.tolist()), numbers)
+            places = np.searchsorted(columns.numbers, numbers)
+        return columns.take(places)
 
     def _with(self, columns: QueryColumns, found: Mapping[int, QueryLike], numbers: Ints) -> QueryColumns:
         kinds = self._kinds
