@@ -46,7 +46,7 @@ class Direct:
             return [], list(rows)
         known = self.outbox.channels_of(connection, [channel for channel, _, _ in rows])
         plain = [channel for channel, _, _ in rows if self._is_plain(known[channel])]
-        idle = dict(connection.execute(_IDLE, {"some": plain}).tuples().all()) if plain else {}
+        idle = {row.id: row.target for row in connection.execute(_IDLE, {"some": plain})} if plain else {}
         begun: dict[int, Delivery] = {}
         left = []
         for channel, after, upto in rows:

@@ -35,6 +35,8 @@ class Timers:
         while (first := self.next()) is not None and first <= now:
             with self.engine.begin() as connection:
                 due = self._due(connection, now)
+                if not due:
+                    break
                 upto = collected(connection)
                 fired = [row for row in due if row.newest is not None and row.newest > row.batch]
                 count += enqueue(connection, ((row.channel, row.batch, upto) for row in fired), now)
