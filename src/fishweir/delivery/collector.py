@@ -78,7 +78,8 @@ class Collector:
                 rows[channel] = channel, after, commit.batch
             if at_once:
                 sent = np.unique(np.concatenate([np.array(some, np.int64) for some in at_once.values()]))
-                self.contents.keep(commit, sent, len(sent) == len(numbers) and not self.fired.are_few)
+                is_all = len(sent) == len(numbers) and not self.fired.are_few
+                self.contents.keep(commit, sent, is_all, len(at_once) > 1)
         with self.direct.moving:
             begun = self._write([rows[channel] for channel in sorted(rows)], list(later.items()), last, now)
             self.direct.busy |= {delivery.target for delivery in begun}
