@@ -83,10 +83,10 @@ class ResultBatch:
         kinds, firsts = self.kinds
         return self.entries * len(firsts) + kinds[self.of]
 
-    def those(self, wanted: Callable[[str], bool]) -> ResultBatch:
-        """The results of the queries whose names are wanted."""
-        keep = np.array([wanted(name) for name in self.queries.names.tolist()], np.bool_)
-        return self if keep.all() else self._some(keep[self.of])
+    def asked_for(self) -> ResultBatch:
+        """The results of queries that people registered."""
+        derived = self.queries.derived
+        return self._some(~derived[self.of]) if derived.any() else self
 
     def those_cut(self, cut: bool) -> ResultBatch:
         """The results that lack patterns, or those that do not."""
