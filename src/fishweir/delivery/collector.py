@@ -6,23 +6,33 @@ with the micro-batch: the timer finds them in the results table.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import sqlalchemy as sa
 
 from fishweir.catalog.asking import Asking
 from fishweir.catalog.channels import collected
 from fishweir.catalog.deliveries import COLLECTED, facts, news, subscriptions
 from fishweir.delivery.contents import Contents
+from fishweir.delivery.direct import Direct, Row
 from fishweir.delivery.fired import Fired
-from fishweir.delivery.outbox import enqueue
+from fishweir.delivery.outbox import Delivery, enqueue
 from fishweir.pipeline.commits import Commit, ResultsTable
 
+TOGETHER = 20
+"""Micro-batches that are taken up by one transaction, where so many wait."""
+_FORGET = sa.delete(facts).where(facts.c.name == COLLECTED)
+_COLLECTED = sa.insert(facts).values(name=COLLECTED, value=sa.bindparam("value"))
 NOTED = 100
 """Micro-batches without anybody to deliver to, after which it is noted how far they are."""
 
 
 class Collector:
-    def __init__(self, engine: sa.Engine, table: ResultsTable, fired: Fired, contents: Contents) -> None:
-        self.engine, self.table, self.fired, self.contents = engine, table, fired, contents
+    def __init__(
+        self, engine: sa.Engine, table: ResultsTable, fired: Fired, contents: Contents, direct: Direct
+    ) -> None:
+        self.engine, self.table, self.fired, self.contents, self.direct = engine, table, fired, contents, direct
         self.asking, self._has_subscribers = Asking(engine), False
         self.batch = -1
         self.catch_up()
@@ -42,29 +52,50 @@ class Collector:
     def waiting(self) -> list[Commit]:
         return self.table.commits(after=self.batch)
 
-    def collect(self, now: float) -> int:
-        """Takes up what has been committed since; how many deliveries that makes."""
-        return sum(self._collect(commit, now) for commit in self.waiting())
+    def collect(self, now: float) -> list[Delivery]:
+        """Takes up what has been committed since; the deliveries that have begun with it."""
+        waiting, begun = self.waiting(), []
+        for i in range(0, len(waiting), TOGETHER):
+            begun += self._collect(waiting[i : i + TOGETHER], now)
+        return begun
 
-    def _collect(self, commit: Commit, now: float) -> int:
-        if not self.has_subscribers and commit.batch % NOTED:
-            self.batch = commit.batch
-            return 0
-        numbers = self.fired.numbers(commit)
-        at_once = self.fired.on_change(commit, numbers) if len(numbers) else {}
-        later = self.fired.timed(commit, numbers) if len(numbers) else []
-        if at_once:
-            self.contents.keep(commit, sorted({number for some in at_once.values() for number in some}))
+    def _collect(self, commits: Sequence[Commit], now: float) -> list[Delivery]:
+        """What several micro-batches have for a channel is one row."""
+        last = commits[-1].batch
+        if not self.has_subscribers and all(commit.batch % NOTED for commit in commits):
+            self.batch = last
+            return []
+        rows: dict[int, Row] = {}
+        later: dict[str, int] = {}
+        for commit in commits:
+            numbers = self.fired.numbers(commit)
+            if not len(numbers):
+                continue
+            at_once = self.fired.on_change(commit, numbers)
+            later |= dict.fromkeys(self.fired.timed(commit, numbers), commit.batch)
+            for channel in at_once:
+                after = rows[channel][1] if channel in rows else commit.batch - 1
+                rows[channel] = channel, after, commit.batch
+            if at_once:
+                sent = np.unique(np.concatenate([np.array(some, np.int64) for some in at_once.values()]))
+                is_all = len(sent) == len(numbers) and not self.fired.are_few
+                self.contents.keep(commit, sent, is_all, len(at_once) > 1)
+        with self.direct.moving:
+            begun = self._write([rows[channel] for channel in sorted(rows)], list(later.items()), last, now)
+            self.direct.busy |= {delivery.target for delivery in begun}
+            self.batch = last
+        return begun
+
+    def _write(self, rows: Sequence[Row], later: Sequence[tuple[str, int]], last: int, now: float) -> list[Delivery]:
         with self.engine.begin() as connection:
-            rows = ((channel, commit.batch - 1, commit.batch) for channel in sorted(at_once))
-            count = enqueue(connection, rows, now)
+            begun, left = self.direct.begin(connection, rows, now)
+            enqueue(connection, left, now)
             for i in range(0, len(later), 5_000):
-                self._note(connection, later[i : i + 5_000], commit.batch)
-            connection.execute(sa.delete(facts).where(facts.c.name == COLLECTED))
-            connection.execute(sa.insert(facts).values(name=COLLECTED, value=str(commit.batch)))
-        self.batch = commit.batch
-        return count
+                self._note(connection, later[i : i + 5_000])
+            connection.execute(_FORGET)
+            connection.execute(_COLLECTED, {"value": str(last)})
+        return begun
 
-    def _note(self, connection: sa.Connection, names: list[str], batch: int) -> None:
-        connection.execute(sa.delete(news).where(news.c.query.in_(names)))
-        connection.execute(sa.insert(news), [{"query": name, "batch": batch} for name in names])
+    def _note(self, connection: sa.Connection, noted: Sequence[tuple[str, int]]) -> None:
+        connection.execute(sa.delete(news).where(news.c.query.in_([name for name, _ in noted])))
+        connection.execute(sa.insert(news), [{"query": name, "batch": batch} for name, batch in noted])

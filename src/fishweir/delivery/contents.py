@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -50,6 +50,13 @@ class Part:
         found = ((feeds[numbers[place]], results[place]) for place in self._places)
         return [result if result.query == name else replace(result, query=name) for name, result in found]
 
+    def passed(self) -> None:
+        """Results that nobody else gets are not kept: a hundred thousand objects that stay for a while make Python look
+        for garbage among them."""
+        if not self._read.is_shared:
+            self.__dict__.pop("results", None)
+            self._read.forget()
+
     @cached_property
     def texts(self) -> list[str]:
         """Each result as JSON."""
@@ -73,9 +80,22 @@ class Content:
     def __len__(self) -> int:
         return sum(map(len, self.parts))
 
-    @cached_property
+    @property
     def results(self) -> list[Result]:
-        return self.parts[0].results if len(self.parts) == 1 else [one for part in self.parts for one in part.results]
+        return self.some(slice(0, len(self)))
+
+    def some(self, chosen: slice) -> list[Result]:
+        """Those in a slice. Whoever takes the last one of a part has passed it."""
+        found: list[Result] = []
+        start = 0
+        for part in self.parts:
+            first, last = max(chosen.start - start, 0), min(chosen.stop - start, len(part))
+            if first < last:
+                found += part.results[first:last]
+                if last == len(part):
+                    part.passed()
+            start += len(part)
+        return found
 
     @cached_property
     def texts(self) -> list[str]:
@@ -104,9 +124,13 @@ class _Read:
     are made when somebody asks for them: those that are sent as text are never objects."""
 
     def __init__(
-        self, wanted: Ints, batches: list[ResultBatch], counting: Callable[[], AbstractContextManager[None]]
+        self,
+        wanted: Ints,
+        batches: list[ResultBatch],
+        counting: Callable[[], AbstractContextManager[None]],
+        is_shared: bool,
     ) -> None:
-        self.wanted, self._batches, self._counting = wanted, batches, counting
+        self.wanted, self._batches, self._counting, self.is_shared = wanted, batches, counting, is_shared
         self.in_columns = all(shows_columns(batch) for batch in batches)
         if self.in_columns:
             of = [batch.queries.numbers[batch.of] for batch in batches]
@@ -140,6 +164,11 @@ class _Read:
     def results(self) -> list[Result]:
         with self._counting(), _no_collection():
             return [result for batch in self._batches for _, result in batch.results()]
+
+    def forget(self) -> None:
+        """Results that can be made again."""
+        if self.in_columns:
+            self.__dict__.pop("results", None)
 
     @cached_property
     def rests(self) -> list[str] | None:
@@ -186,23 +215,25 @@ class Contents:
     def _commits(self, after: int, upto: int) -> list[Commit]:
         return [commit for commit in self.table.commits(after, upto) if commit.matches]
 
-    def keep(self, commit: Commit, numbers: Iterable[int]) -> None:
-        """Reads what is about to be sent, in one pass."""
+    def keep(self, commit: Commit, numbers: Ints, is_all: bool, is_shared: bool) -> None:
+        """Reads what is about to be sent, in one pass. Where those are all queries with results, none of the rows has
+        to be looked through for them. What several channels get is `is_shared`."""
         with self._lock:
-            self._read(commit, np.array(sorted(numbers), np.int64))
+            self._read(commit, numbers, is_all, is_shared)
 
     def _part(self, commit: Commit, feeds: Mapping[int, str]) -> Part:
         """The results of some queries, under the names that were subscribed to."""
         with self._lock:
             return self._read(commit, np.array(sorted(feeds), np.int64)).part(feeds)
 
-    def _read(self, commit: Commit, wanted: Ints) -> _Read:
+    def _read(self, commit: Commit, wanted: Ints, is_all: bool = False, is_shared: bool = True) -> _Read:
         """The results of some queries, and perhaps of more."""
         found = self._kept.get(commit.batch)
         if found is None or not found.has(wanted):
-            batches = list(self.reader.batches(self.table, commit, wanted)) if len(wanted) else []
+            chosen = None if is_all else wanted
+            batches = list(self.reader.batches(self.table, commit, chosen)) if len(wanted) else []
             counting = partial(self.reader.spent.counting, commit.batch, commit.documents)
-            self._kept[commit.batch] = found = _Read(wanted, batches, counting)
+            self._kept[commit.batch] = found = _Read(wanted, batches, counting, is_shared)
             while sum(kept.size for kept in self._kept.values()) > KEPT and len(self._kept) > 1:
                 self._kept.popitem(last=False)
         return found

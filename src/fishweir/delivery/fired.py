@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
 
-from fishweir.catalog.deliveries import subscriptions
-from fishweir.catalog.schema import queries
+from fishweir.catalog.asking import Asking
+from fishweir.catalog.deliveries import subscriptions, timers
+from fishweir.catalog.schema import counters, queries
 from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.results import ResultReader
@@ -23,7 +25,7 @@ from fishweir.pipeline.results import ResultReader
 FEW = 1_000
 CHUNK = 10_000
 REMEMBERED = 200_000
-"""Queries, with the names that they were subscribed to by, of the newest micro-batches."""
+"""Queries with their subscriptions that are kept in memory."""
 
 Going = Callable[[Commit], dict[int, str]]
 """Of a micro-batch: the queries whose results go through a channel, and the names that were subscribed to."""
@@ -33,14 +35,41 @@ _SUBSCRIBED = sa.select(
     subscriptions.c.feed,
     *(subscriptions.c[name] for name in ("added", "dropped", "start")),
 ).join(subscriptions, subscriptions.c.query == queries.c.name)
+_AT_ONCE = (
+    sa.select(queries.c.number, *(subscriptions.c[name] for name in ("channel", "feed", "added", "dropped", "start")))
+    .join(subscriptions, subscriptions.c.query == queries.c.name)
+    .where(~subscriptions.c.timed, queries.c.number.in_(sa.bindparam("some", expanding=True)))
+)
 _OF_CHANNELS = _SUBSCRIBED.add_columns(subscriptions.c.channel)
 _OF_MANY = _SUBSCRIBED.where(subscriptions.c.channel + 0 == sa.bindparam("own"))
 """The sum keeps the database from going through all subscriptions of the channel for each query that is asked for."""
 
 
+class _Subscription(NamedTuple):
+    channel: int
+    feed: str
+    added: int
+    dropped: int | None
+    start: float | None
+
+
+@dataclass
+class _Known:
+    """What a version of the catalog says: nothing of it has to be asked for again while the version stays."""
+
+    version: int
+    few: Ints | None
+    """The queries with subscribers, where they are few."""
+    at_once: dict[int, list[_Subscription]] = field(default_factory=dict)
+    """By query, the subscriptions whose results go out at once, of queries that had results."""
+    size: int = 0
+
+
 class Fired:
     def __init__(self, engine: sa.Engine, table: ResultsTable, reader: ResultReader) -> None:
         self.engine, self.table, self.reader = engine, table, reader
+        self._asking = Asking(engine)
+        self._known = _Known(-1, None)
         self._recent: OrderedDict[tuple[int, int], dict[int, str]] = OrderedDict()
         """By micro-batch and channel, what was found last: the names that queries were subscribed to by."""
         self._remembered = 0
@@ -49,30 +78,50 @@ class Fired:
         """The queries with results that may have subscribers."""
         if not commit.matches:
             return np.empty(0, np.int64)
-        with self.engine.connect() as connection:
-            names = list(connection.scalars(_few_subscribed(FEW + 1)))
-            wanted = None
-            if len(names) <= FEW:
-                numbers = connection.scalars(sa.select(queries.c.number).where(queries.c.name.in_(names)))
-                wanted = np.array(sorted(numbers), dtype=np.int64)
-                if not len(wanted):
-                    return wanted
-        return self.reader.fired(self.table, commit, wanted)
+        few = self._newest().few
+        return few if few is not None and not len(few) else self.reader.fired(self.table, commit, few)
+
+    @property
+    def are_few(self) -> bool:
+        """Whether few queries have subscribers, so that only those are looked for."""
+        return self._known.few is not None
+
+    def _newest(self) -> _Known:
+        version = int(self._asking.first(f"select value from {counters.name}") or 0)
+        if version != self._known.version:
+            with self.engine.connect() as connection:
+                names, few = list(connection.scalars(_few_subscribed(FEW + 1))), None
+                if len(names) <= FEW:
+                    numbers = connection.scalars(sa.select(queries.c.number).where(queries.c.name.in_(names)))
+                    few = np.array(sorted(numbers), dtype=np.int64)
+            self._known = _Known(version, few)
+        return self._known
 
     def on_change(self, commit: Commit, numbers: Ints) -> dict[int, list[int]]:
         """By channel, the queries whose results go out at once."""
         found: dict[int, dict[int, str]] = defaultdict(dict)
-        chosen = in_force(commit) & ~subscriptions.c.timed
-        wanted = sa.select(queries.c.number, subscriptions.c.channel, subscriptions.c.feed).join(
-            subscriptions, subscriptions.c.query == queries.c.name
-        )
-        with self.engine.connect() as connection:
-            for some in _chunks(numbers):
-                for number, channel, feed in connection.execute(wanted.where(chosen, queries.c.number.in_(some))):
-                    found[channel][number] = feed
+        for number, subscribed in zip(numbers.tolist(), self._at_once(numbers.tolist()), strict=True):
+            for one in subscribed:
+                if _sees(one, commit):
+                    found[one.channel][number] = one.feed
         for channel, feeds in found.items():
             self._remember((commit.batch, channel), feeds)
         return {channel: list(feeds) for channel, feeds in found.items()}
+
+    def _at_once(self, numbers: list[int]) -> list[list[_Subscription]]:
+        """Of each query the subscriptions whose results go out at once."""
+        known = self._newest()
+        missing = [number for number in numbers if number not in known.at_once]
+        if missing and known.size > REMEMBERED:
+            known.at_once, known.size, missing = {}, 0, numbers
+        known.at_once.update((number, []) for number in missing)
+        with self.engine.connect() as connection:
+            for some in _chunks(missing):
+                for row in connection.execute(_AT_ONCE, {"some": some}):
+                    known.at_once[row.number].append(_Subscription(*row[1:]))
+                    known.size += 1
+        known.size += len(missing)
+        return [known.at_once[number] for number in numbers]
 
     def _remember(self, key: tuple[int, int], feeds: dict[int, str]) -> None:
         """What is about to be sent needs it again."""
@@ -83,6 +132,8 @@ class Fired:
 
     def timed(self, commit: Commit, numbers: Ints) -> list[str]:
         """The queries whose results somebody gets at a time of their own."""
+        if self._asking.first(f"select 1 from {timers.name} limit 1") is None:
+            return []
         waiting = sa.exists().where(subscriptions.c.query == queries.c.name, subscriptions.c.timed, in_force(commit))
         found: list[str] = []
         with self.engine.connect() as connection:

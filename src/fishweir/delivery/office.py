@@ -19,6 +19,7 @@ import sqlalchemy as sa
 
 from fishweir.delivery.collector import Collector
 from fishweir.delivery.contents import Contents
+from fishweir.delivery.direct import Direct
 from fishweir.delivery.fired import Fired
 from fishweir.delivery.lanes import Lanes
 from fishweir.delivery.outbox import LOOKED_AT, Delivery, Outbox, Outcome
@@ -62,8 +63,8 @@ class Office:
         self.clock = clock
         fired = Fired(engine, table, reader)
         contents = Contents(table, reader, fired)
-        self.collector, self.timers = Collector(engine, table, fired, contents), Timers(engine)
         self.outbox, self.breaker = Outbox(engine), Breaker(SENDERS)
+        self.timers = Timers(engine)
         self.sender = Sender(self.outbox, contents, outputs, clock)
         self.delivered = 0
         self.on_settled: Callable[[], None] = lambda: None
@@ -80,6 +81,8 @@ class Office:
         self._moving = threading.Lock()
         """Held while deliveries move between the outbox and the senders."""
         self._looked_behind = 0.0
+        direct = Direct(self.outbox, outputs, self._busy, self._moving)
+        self.collector = Collector(engine, table, fired, contents, direct)
         self._quiet_since = time.monotonic()
         self._damage: HomeError | None = None
         """Why results cannot be read any more."""
@@ -91,7 +94,8 @@ class Office:
         """Collects, fires and sends all that is due; how many results were delivered."""
         before = self.delivered
         self.collector.catch_up()
-        self._look()
+        if begun := self._look():
+            self._settle([self.sender.send(delivery) for delivery in begun])
         while claimed := self._claim():
             groups = grouped(self.sender, claimed)
             self._settle([sent for group in groups for sent in send_group(self.sender, group)])
@@ -138,7 +142,7 @@ class Office:
     def _collecting_ended(self) -> None:
         """What is committed by now is in the outbox before the threads end."""
         if self._threads and self._damage is None:
-            self._guarded(self._look)
+            self._guarded(self._look_and_begin)
 
     def is_idle(self) -> bool:
         """Whether nothing waits: no commit, no timer, nothing in flight or due, and nothing that failed a few times
@@ -165,22 +169,28 @@ class Office:
             due = self.outbox.next_due()
             return bool(self._busy or self.outbox.gathering or (due is not None and due <= now))
 
-    def _look(self) -> None:
+    def _look(self) -> list[Delivery]:
+        """Returns the deliveries that have begun with what is new."""
         with self._looking:
-            self._look_once()
+            return self._look_once()
 
-    def _look_once(self) -> None:
+    def _look_once(self) -> list[Delivery]:
         now, before = self.clock(), self.collector.batch
         self.outbox.release(now)
-        self.collector.collect(now)
+        begun = self.collector.collect(now)
         if self.collector.has_subscribers:
             self.timers.fire(now)
         if self.collector.batch != before:
             self.on_settled()
+        return begun
+
+    def _look_and_begin(self) -> None:
+        for delivery in self._look():
+            self._hand_over([delivery])
 
     def _collecting(self) -> None:
         while not self._stopped.is_set():
-            self._guarded(self._look)
+            self._guarded(self._look_and_begin)
             if self.collector.has_subscribers:
                 self._more = True
                 self._dispatch.set()
@@ -258,10 +268,12 @@ class Office:
 
     def _hand_over(self, group: list[Delivery]) -> None:
         self._lanes.put(group)
-        if self._senders < min(SENDERS, self._lanes.sending):
+        with self._moving:  # the collector hands over, too
+            if self._senders >= min(SENDERS, self._lanes.sending):
+                return
             self._senders += 1
-            sending = threading.Thread(target=self._sending, args=(self._lanes,), name="fishweir_sending", daemon=True)
-            sending.start()
+        sending = threading.Thread(target=self._sending, args=(self._lanes,), name="fishweir_sending", daemon=True)
+        sending.start()
 
     def _sending(self, lanes: Lanes) -> None:
         group = lanes.take()

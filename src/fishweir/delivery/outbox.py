@@ -37,7 +37,18 @@ _NOTE = (
     .where(outbox.c.id == sa.bindparam("own"))
     .values(sent=sa.bindparam("so_far"), position=sa.bindparam("at"))
 )
-"""Made once: making a statement takes longer than executing it."""
+"""Made once, like those below: making a statement takes longer than executing it."""
+_SENT = sa.delete(outbox).where(outbox.c.id.in_(sa.bindparam("some", expanding=True)))
+_NEXT = (
+    sa.update(targets)
+    .where(
+        targets.c.id.in_(
+            sa.select(outbox.c.target).where(~outbox.c.dead, outbox.c.target.in_(sa.bindparam("some", expanding=True)))
+        )
+    )
+    .values(due=sa.bindparam("now"))
+)
+"""The next delivery of some targets may go, where one waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +92,7 @@ class Outcome:
 
 class Outbox:
     def __init__(self, engine: sa.Engine) -> None:
-        self.engine = engine
-        self.asking = Asking(engine)
+        self.engine, self.asking = engine, Asking(engine)
         self._channels: dict[int, Channel] = {}
         self.home = self._home()
         self.is_overloaded: Callable[[], bool] = lambda: False
@@ -140,7 +150,7 @@ class Outbox:
         counts = {row[0]: row[1] for row in connection.execute(firsts)}
         rows = connection.execute(sa.select(outbox).where(outbox.c.id.in_(list(counts))).order_by(outbox.c.id)).all()
         taken, idle = [], set(hosts) - {row.target for row in rows}
-        known = self._channels_of(connection, (row.channel for row in rows))
+        known = self.channels_of(connection, (row.channel for row in rows))
         for row in rows:
             channel = known[row.channel]
             held = self._held(connection, channel, now) or self._gathered(row, channel, now)
@@ -212,7 +222,7 @@ class Outbox:
         with self.engine.begin() as connection:
             good = [one.delivery for one in outcomes if one.tried and one.error is None]
             if good:
-                connection.execute(sa.delete(outbox).where(outbox.c.id.in_([one.id for one in good])))
+                connection.execute(_SENT, {"some": [one.id for one in good]})
             for delivery in good:
                 self._count(connection, delivery.channel, now)
             for one in outcomes:
@@ -221,11 +231,9 @@ class Outbox:
             if untried := [one.delivery.id for one in outcomes if not one.tried]:
                 back = sa.update(outbox).where(outbox.c.id.in_(untried))
                 connection.execute(back.values(attempts=outbox.c.attempts - 1))
-            waiting = sa.select(outbox.c.target).where(~outbox.c.dead).distinct()
             free = [one.delivery.target for one in outcomes if one.due is None]
             if free:
-                waiting = waiting.where(outbox.c.target.in_(free))
-                connection.execute(sa.update(targets).where(targets.c.id.in_(waiting)).values(due=now))
+                connection.execute(_NEXT, {"some": free, "now": now})
 
     def _count(self, connection: sa.Connection, channel: Channel, now: float) -> None:
         if channel.options.per_hour is not None:
@@ -250,7 +258,7 @@ class Outbox:
         with self.engine.connect() as connection:
             return connection.scalar(sa.select(outbox.c.id).where(chosen).limit(1)) is not None
 
-    def _channels_of(self, connection: sa.Connection, ids: Iterable[int]) -> dict[int, Channel]:
+    def channels_of(self, connection: sa.Connection, ids: Iterable[int]) -> dict[int, Channel]:
         """Channels by id; those met last are kept."""
         wanted = set(ids)
         found = {id: self._channels[id] for id in wanted if id in self._channels}

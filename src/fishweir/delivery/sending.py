@@ -90,9 +90,9 @@ class Attempt:
         channel = self.delivery.channel
         about = (f"{key(self.sender, self.delivery)}-{self.sent}", content.names, channel.token)
         if channel.stylesheet is None:
-            given = some.stop - some.start, lambda: content.results[some], lambda: content.texts[some]
+            given = some.stop - some.start, lambda: content.some(some), lambda: content.texts[some]
             return Parcel(*given, *about, now=self.sender.clock())
-        made, media = _applied(channel.stylesheet, content.results[some]), stylesheet(channel.stylesheet).media
+        made, media = _applied(channel.stylesheet, content.some(some)), stylesheet(channel.stylesheet).media
         return Parcel(len(made), lambda: made, None, *about, media, self.sender.clock())
 
     def taken_back(self) -> int | None:

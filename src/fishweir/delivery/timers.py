@@ -13,6 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from fishweir.catalog.asking import Asking
 from fishweir.catalog.channels import collected, next_due
 from fishweir.catalog.deliveries import channels, news, subscriptions, timers
 from fishweir.catalog.schema import NOT_YET, queries
@@ -24,22 +25,23 @@ AT_ONCE = 5_000
 
 class Timers:
     def __init__(self, engine: sa.Engine) -> None:
-        self.engine = engine
+        self.engine, self._asking = engine, Asking(engine)
         self._now: float | None = None
 
     def fire(self, now: float) -> int:
         """Fires what is due; how many deliveries that makes."""
         self._mind_the_clock(now)
         count = 0
-        while True:
+        while (first := self.next()) is not None and first <= now:
             with self.engine.begin() as connection:
                 due = self._due(connection, now)
                 if not due:
-                    return count
+                    break
                 upto = collected(connection)
                 fired = [row for row in due if row.newest is not None and row.newest > row.batch]
                 count += enqueue(connection, ((row.channel, row.batch, upto) for row in fired), now)
                 self._move(connection, due, upto, now)
+        return count
 
     def _due(self, connection: sa.Connection, now: float) -> list[sa.Row]:  # type: ignore[type-arg]
         """The front of the list: with each channel the last micro-batch that has something for it, and whether anybody
@@ -90,8 +92,7 @@ class Timers:
                 connection.execute(update.values(anchor=sa.bindparam("from")), values)
 
     def next(self) -> float | None:
-        with self.engine.connect() as connection:
-            found = connection.scalar(sa.select(sa.func.min(timers.c.due)))
+        found = self._asking.first(f"select min(due) from {timers.name}")
         return None if found is None else float(found)
 
 

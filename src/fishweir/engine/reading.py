@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fishweir.algebra.nodes import DERIVED
 from fishweir.catalog.catalog import Catalog
 from fishweir.engine.own_catalog import catalog_address
 from fishweir.pipeline.commits import Commit, ResultsTable
@@ -36,7 +35,7 @@ class Asked:
     def batches(self, commit: Commit, share: Share = WHOLE) -> Iterator[ResultBatch]:
         numbers = None if self.wanted is None else np.array(self.wanted)
         for batch in self.reader.batches(self.table, commit, numbers, share):
-            yield batch if self.wanted is not None else batch.those(lambda name: not name.startswith(DERIVED))
+            yield batch if self.wanted is not None else batch.asked_for()
 
     def commits(self) -> Iterator[Commit]:
         """The micro-batches that may have some."""

@@ -11,9 +11,9 @@ commit or file that is missing, damaged or of another home is noticed by whoever
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,8 @@ from fishweir.sealed import Stamp, damaged, read_sealed, reading, verify, writin
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SMALL, KEPT = 1 << 16, 256
-"""A process keeps so many files of results of at most so many bytes, as they were read last."""
+KEPT_BYTES = 1 << 25
+"""The most bytes of result rows that a process keeps: delivery, published streams and readers all read new results."""
 
 
 @dataclass(frozen=True)
@@ -212,20 +212,36 @@ class ResultsTable:
         for name, seal in commit.files.items():
             if name.startswith(kinds):
                 now = verify(folder / name, seal)
-                read = _small_table if now[0] <= SMALL else _read_table
-                tables.append(read(folder / name, now, schema))
+                tables.append(_kept_tables.read(folder / name, now, schema))
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
-def _read_table(path: Path, _: Stamp, schema: pa.Schema) -> pa.Table:
-    import pyarrow.parquet as pq
+class KeptTables:
+    """The tables that were read last, by path and stamp, up to a number of bytes."""
 
-    with reading(path):
-        return pq.read_table(path, schema=schema)
+    def __init__(self, most: int) -> None:
+        self._most, self._bytes, self._lock = most, 0, threading.Lock()
+        self._tables: OrderedDict[tuple[Path, Stamp], pa.Table] = OrderedDict()
+
+    def read(self, path: Path, now: Stamp, schema: pa.Schema) -> pa.Table:
+        import pyarrow.parquet as pq
+
+        with self._lock:
+            if (path, now) in self._tables:
+                self._tables.move_to_end((path, now))
+                return self._tables[path, now]
+        with reading(path):
+            table = pq.read_table(path, schema=schema)
+        with self._lock:
+            if table.nbytes <= self._most and (path, now) not in self._tables:
+                self._tables[path, now] = table
+                self._bytes += table.nbytes
+            while self._bytes > self._most:
+                self._bytes -= self._tables.popitem(last=False)[1].nbytes
+        return table
 
 
-_small_table = lru_cache(maxsize=KEPT)(_read_table)
-"""Delivery, published streams and readers all take the results of a new micro-batch."""
+_kept_tables = KeptTables(KEPT_BYTES)
 
 
 def check_written(folder: Path, written: Mapping[str, str], hosts: Mapping[str, str], start: int = 0) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fishweir.algebra.nodes import DERIVED
 from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.outputs import is_bound_when_read, several
 from fishweir.pipeline.result import QueryLike
@@ -32,6 +33,8 @@ class QueryColumns:
     kinds: Ints
     several: NDArray[np.bool_]
     """Whether several alternatives may give the same result."""
+    derived: NDArray[np.bool_]
+    """Whether a query is part of a chained join, which nobody asks for by itself."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -50,11 +53,14 @@ class KnownQueries:
     def of(self, numbers: Ints) -> QueryColumns:
         """Those with some distinct numbers, ascending."""
         columns = self._columns
-        missing = np.setdiff1d(numbers, columns.numbers, assume_unique=True)
+        places = np.searchsorted(columns.numbers, numbers)
+        missing = numbers
+        if len(columns):
+            missing = numbers[columns.numbers[np.minimum(places, len(columns) - 1)] != numbers]
         if len(missing):
-            found = self._look_up(missing.tolist())
-            columns = self._with(columns, found, numbers)
-        return columns.take(np.searchsorted(columns.numbers, numbers))
+            columns = self._with(columns, self._look_up(missing.tolist()), numbers)
+            places = np.searchsorted(columns.numbers, numbers)
+        return columns.take(places)
 
     def _with(self, columns: QueryColumns, found: Mapping[int, QueryLike], numbers: Ints) -> QueryColumns:
         kinds = self._kinds
@@ -101,6 +107,7 @@ def _columns_of(found: Mapping[int, QueryLike], kinds: _Kinds) -> QueryColumns:
         np.array([query.added for query in listed], np.int64),
         np.array([kind for kind, _ in of], np.int64),
         np.array([often for _, often in of], np.bool_),
+        np.array([query.name.startswith(DERIVED) for query in listed], np.bool_),
     )
 
 

@@ -20,10 +20,13 @@ from fishweir.pipeline.bound_columns import bound_once, has_columns
 from fishweir.pipeline.columns import Column, column_list
 from fishweir.pipeline.cuts import NO_CUTS
 from fishweir.pipeline.known_queries import QueryColumns
+from fishweir.pipeline.outputs import Constructed
 from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.result import QueryLike, Result
-from fishweir.pipeline.tuple_makings import Made, tuple_makings
+from fishweir.pipeline.tuple_results import tuple_results
 
+Made = tuple[list[str], int | None, list[Constructed]]
+"""The ids of the documents, the origin and the outputs."""
 KEPT = 4096
 """What is shown of so many entries is remembered while results are made one by one."""
 
@@ -40,6 +43,13 @@ class ResultBatch:
 
     def results(self) -> Iterator[tuple[int, Result]]:
         """Each result with the number of its query."""
+        tuples = tuple_results(self)
+        if tuples is None:
+            yield from self._one_by_one()
+        else:
+            yield from zip(self.queries.numbers[self.of].tolist(), tuples, strict=True)
+
+    def _one_by_one(self) -> Iterator[tuple[int, Result]]:
         block, made = self.block, _Makings(self)
         streams, numbers, timestamps, since = (
             block.listed(name) for name in ("stream", "document", "timestamp", "since")
@@ -73,10 +83,10 @@ class ResultBatch:
         kinds, firsts = self.kinds
         return self.entries * len(firsts) + kinds[self.of]
 
-    def those(self, wanted: Callable[[str], bool]) -> ResultBatch:
-        """The results of the queries whose names are wanted."""
-        keep = np.array([wanted(name) for name in self.queries.names.tolist()], np.bool_)
-        return self if keep.all() else self._some(keep[self.of])
+    def asked_for(self) -> ResultBatch:
+        """The results of queries that people registered."""
+        derived = self.queries.derived
+        return self._some(~derived[self.of]) if derived.any() else self
 
     def those_cut(self, cut: bool) -> ResultBatch:
         """The results that lack patterns, or those that do not."""
@@ -128,14 +138,13 @@ class _Makings:
     def __init__(self, batch: ResultBatch) -> None:
         self.batch, self.block = batch, batch.block
         self.prunings = Prunings() if len(batch.kinds[1]) == 1 else None
-        self.made_before = tuple_makings(batch)
         self.bound: dict[int, dict[int, list[int]]] = {}
         """Of kinds of queries the nodes of entries whose rows have none."""
         self.kept: dict[int, Made] = {}
         self.lists: dict[tuple[int, ...], list[Column] | None] = {}
 
     def of(self, making: int, entry: int, query: QueryLike) -> Made:
-        found = self.made_before.get(making) or self.kept.get(making)
+        found = self.kept.get(making)
         if found is None:
             if len(self.kept) == KEPT:
                 self.kept.clear()

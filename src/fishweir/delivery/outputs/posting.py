@@ -2,7 +2,6 @@
 
 A request is one write, whose head is made once per URL; the standard library reads the response.
 
-
 In: a URL, a body and headers. Out: the status and the headers of the answer. A connection goes back to the pool once a
 short answer has been read to its end; a longer one is not read. All steps of a request end by its deadline, also where
 a server sends a byte now and then. With the guard on, connections go to addresses that were checked.

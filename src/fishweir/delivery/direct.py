@@ -1,0 +1,65 @@
+"""The short way: deliveries that begin in the transaction that puts them into the outbox.
+
+In: new rows of the outbox. Out: those that may be sent at once, marked as tried like any row that was claimed; a crash
+repeats them. A function of this process gets its results without a second transaction to claim them. That holds for
+targets on this machine that nothing waits for, where neither options nor other deliveries have a say.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from fishweir.catalog.deliveries import channels, outbox, targets
+from fishweir.delivery.options import Options
+from fishweir.delivery.outbox import GATHERED, Channel, Delivery, Outbox
+from fishweir.delivery.outputs.registry import Outputs
+
+FEW = 8
+"""Rows that are begun together; where there are more, the dispatcher shares out the senders."""
+
+Row = tuple[int, int, int]
+"""Channel, after, upto."""
+
+_IDLE = (
+    sa.select(channels.c.id, channels.c.target)
+    .join(targets, targets.c.id == channels.c.target)
+    .where(
+        channels.c.id.in_(sa.bindparam("some", expanding=True)),
+        targets.c.host == "",
+        targets.c.due.is_(None),
+        ~sa.exists().where(outbox.c.target == targets.c.id, ~outbox.c.dead),
+    )
+)
+
+
+class Direct:
+    def __init__(self, outbox: Outbox, outputs: Outputs, busy: set[int], moving: threading.Lock) -> None:
+        """With the targets that something is being sent to, and the lock that deliveries move under."""
+        self.outbox, self.outputs, self.busy, self.moving = outbox, outputs, busy, moving
+
+    def begin(self, connection: sa.Connection, rows: Sequence[Row], now: float) -> tuple[list[Delivery], list[Row]]:
+        """The deliveries that begin, and the rows that are left to the dispatcher."""
+        if not rows or len(rows) > FEW:
+            return [], list(rows)
+        known = self.outbox.channels_of(connection, [channel for channel, _, _ in rows])
+        plain = [channel for channel, _, _ in rows if self._is_plain(known[channel])]
+        idle = {row.id: row.target for row in connection.execute(_IDLE, {"some": plain})} if plain else {}
+        begun: dict[int, Delivery] = {}
+        left = []
+        for channel, after, upto in rows:
+            target = idle.get(channel)
+            if target is None or target in begun:
+                left.append((channel, after, upto))
+                continue
+            row = {"target": target, "channel": channel, "after": after, "upto": upto, "sent": 0, "made": now}
+            made = connection.execute(sa.insert(outbox), {**row, "attempts": 1, "dead": False})
+            (id,) = made.inserted_primary_key or (0,)
+            begun[target] = Delivery(id, target, "", known[channel], after, upto, 0, 1, None, now)
+        return list(begun.values()), left
+
+    def _is_plain(self, channel: Channel) -> bool:
+        is_held = channel.options != Options() or channel.output in GATHERED
+        return not is_held and not self.outputs.is_together(channel.output)

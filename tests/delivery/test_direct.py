@@ -1,0 +1,155 @@
+"""Callbacks begin in the transaction that collects their results: each comes, in order, also over a crash."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from fishweir import testing
+from fishweir.catalog.deliveries import outbox
+from fishweir.pipeline.result import Result
+from fishweir.testing import Clock, Weir
+
+
+def publish(weir: Weir, *values: int) -> None:
+    weir.publish("R", [{"x": value} for value in values])
+
+
+def in_outbox(weir: Weir) -> list[tuple[int, int, int]]:
+    """Of each row how far it reaches and how often it was tried."""
+    with weir.catalog.engine.connect() as connection:
+        rows = connection.execute(sa.select(outbox.c.after, outbox.c.upto, outbox.c.attempts).order_by(outbox.c.id))
+        return [(row.after, row.upto, row.attempts) for row in rows]
+
+
+def committed(weir: Weir, monkeypatch: pytest.MonkeyPatch, *values: int) -> None:
+    """A micro-batch that delivery has not looked at."""
+    with monkeypatch.context() as patched:
+        patched.setattr(weir._office, "step", lambda: 0)
+        publish(weir, *values)
+        weir.step()
+
+
+def test_what_has_begun_comes_again_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened() -> Weir:
+        return testing.open(tmp_path / "home")
+
+    with opened() as weir:
+        weir.action("hear", lambda result: None)
+        weir.execute("create stream R (x int); create query q as select x from R do hear")
+        committed(weir, monkeypatch, 7)
+        (begun,) = weir._office._look()
+        assert (begun.attempts, in_outbox(weir)) == (1, [(-1, 0, 1)])  # and then the process is gone
+    with opened() as weir:
+        heard: list[Result] = []
+        weir.action("hear", heard.append)
+        weir.step()
+        assert [result.output for result in heard] == [{"x": 7}]
+        assert in_outbox(weir) == []
+
+
+def test_what_waits_goes_first(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A delivery that failed keeps later ones from the short way; they come behind it, and none is lost."""
+    heard: list[object] = []
+    fails = True
+
+    def hear(result: Result) -> None:
+        if fails:
+            raise ValueError("not now")
+        heard.append(result.output)
+
+    weir.action("hear", hear)
+    weir.execute("create query q as select x from R do hear")
+    publish(weir, 1)
+    weir.step()
+    committed(weir, monkeypatch, 2)
+    assert weir._office._look() == []
+    assert in_outbox(weir) == [(-1, 0, 1), (0, 1, 0)]
+    fails = False
+    clock.advance(3600.0)
+    weir.step()
+    assert heard == [{"x": 1}, {"x": 2}]
+
+
+def test_a_callback_at_work_gets_what_comes_meanwhile_afterwards(weir: Weir) -> None:
+    heard: list[object] = []
+    entered, may_go_on = threading.Event(), threading.Event()
+
+    def hear(result: Result) -> None:
+        entered.set()
+        assert may_go_on.wait(60)
+        heard.append(result.output)
+
+    weir.action("hear", hear)
+    weir.execute("create query q as select x from R do hear")
+    office = weir._office
+    office.start()
+    try:
+        for value in (1, 2, 3):
+            publish(weir, value)
+            weir.step()
+            office.wake()
+            assert entered.wait(60)
+        may_go_on.set()
+    finally:
+        office.stop(patience=60.0)
+    weir.step()  # what was collected when it stopped
+    assert heard == [{"x": 1}, {"x": 2}, {"x": 3}]
+
+
+def test_several_micro_batches_are_one_delivery(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[object] = []
+    weir.action("hear", lambda result: heard.append(result.output))
+    weir.execute("create query q as select x from R where x > 1 do hear; create query r as select x from R do hear")
+    for value in (1, 2, 3):
+        committed(weir, monkeypatch, value)
+    (begun,) = weir._office._look()
+    assert (begun.after, begun.upto) == (-1, 2)
+    weir._office._settle([weir._office.sender.send(begun)])
+    assert heard == [{"x": 1}, {"x": 2}, {"x": 2}, {"x": 3}, {"x": 3}]
+
+
+def test_subscriptions_are_those_of_the_micro_batch(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is known of subscriptions is looked up again when they change, and a drop takes nothing back."""
+    heard: list[tuple[str, object]] = []
+    weir.action("hear", lambda result: heard.append((result.query, result.output)))
+    weir.execute("create query q as select x from R do hear")
+    publish(weir, 1)
+    weir.step()
+    weir.execute("create query r as select x from R do hear")
+    committed(weir, monkeypatch, 2)
+    weir.execute("drop query q")
+    weir._office.step()
+    publish(weir, 3)
+    weir.step()
+    assert heard == [("q", {"x": 1}), ("q", {"x": 2}), ("r", {"x": 2}), ("r", {"x": 3})]
+
+
+def test_options_are_minded(weir: Weir, clock: Clock) -> None:
+    heard: list[object] = []
+
+    class Heard:
+        def __init__(self, _: str) -> None:
+            """The argument that options stand behind."""
+
+        def position(self) -> None:
+            return None
+
+        def rewind(self, position: int) -> None:
+            raise AssertionError
+
+        def deliver(self, results: list[Result]) -> None:
+            heard.extend(result.output for result in results)
+
+    weir.register_action("heard", Heard)
+    weir.execute("create query q as select x from R do heard 'a' at most 1 per hour")
+    for value in (1, 2):
+        publish(weir, value)
+        weir.step()
+    assert heard == [{"x": 1}]
+    clock.advance(3601.0)
+    weir.step()
+    assert heard == [{"x": 1}, {"x": 2}]
