@@ -14,11 +14,24 @@ from operator import attrgetter
 from typing import Any
 
 from fishweir.algebra import annotations as annotation
-from fishweir.algebra import distinct, feeds, formula, joins, nodes, normal, predicates, preferences, returns
+from fishweir.algebra import (
+    distinct,
+    feeds,
+    formula,
+    joins,
+    nodes,
+    normal,
+    path_queries,
+    predicates,
+    preferences,
+    returns,
+)
 
 CLASSES: dict[str, type] = {
     name: cls
-    for module in (nodes, formula, feeds, normal, predicates, joins, annotation, returns, preferences, distinct)
+    for module in (
+        nodes, formula, feeds, normal, predicates, joins, annotation, returns, preferences, distinct, path_queries,
+    )  # fmt: skip
     for name, cls in vars(module).items()
     if isinstance(cls, type) and is_dataclass(cls)
 }

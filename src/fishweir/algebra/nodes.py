@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fishweir.algebra.distinct import Distinct
     from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Selection, Subscribe, Unsubscribe
     from fishweir.algebra.formula import Formula
+    from fishweir.algebra.path_queries import Paths
     from fishweir.algebra.preferences import Preference
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
@@ -293,7 +294,7 @@ DERIVED = "join."
 
 @dataclass(frozen=True, slots=True)
 class CreateQuery:
-    shape: Shape | FeedQuery | Selection
+    shape: Shape | FeedQuery | Selection | Paths
     constants: tuple[Constant, ...]
     name: str | None = None
     actions: tuple[Action, ...] = ()

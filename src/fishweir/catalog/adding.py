@@ -20,11 +20,12 @@ from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import to_json, to_text
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape
+from fishweir.algebra.path_queries import Paths
 from fishweir.catalog.channels import Way
 from fishweir.catalog.deliveries import subscriptions
 from fishweir.catalog.inserting import insert_rows, insert_tuples
 from fishweir.catalog.publications import Publications
-from fishweir.catalog.schema import NOT_YET, queries, shapes, streams
+from fishweir.catalog.schema import NOT_YET, PATHS, queries, shapes, streams
 from fishweir.catalog.subscribers import Subscribers, Wish
 from fishweir.errors import QueryError
 
@@ -33,12 +34,15 @@ _ROW = itemgetter(*COLUMNS)
 SHAPE_COLUMNS = tuple(column.name for column in shapes.columns if column.computed is None)
 
 
+AnyShape = Shape | Selection | Paths
+
+
 class Added(NamedTuple):
     """Queries of one shape as they have just been stored: the first of their changes and numbers, their constants."""
 
     change: int
     number: int
-    shape: Shape | Selection
+    shape: AnyShape
     constants: Sequence[tuple[Constant, ...]]
 
 
@@ -58,7 +62,7 @@ class Adding:
         """Called with queries once they are stored."""
         self.replaced: dict[str, tuple[int, bool]] = {}
         """For replaced queries, by name: the current number, and whether the user named them."""
-        self._shapes: dict[int, tuple[Shape | Selection, int]] = {}
+        self._shapes: dict[int, tuple[AnyShape, int]] = {}
         self._number = self._shape_number = -1
         self._unnamed: dict[str, str] | None = None
         self._used: set[str | None] = set()
@@ -200,7 +204,7 @@ class Adding:
 
     # Shapes
 
-    def _store_shapes(self, given: Iterable[Shape | Selection]) -> None:
+    def _store_shapes(self, given: Iterable[AnyShape]) -> None:
         """Queries of one kind come with the same object, so its address is looked up, not its hash."""
         new = {id(shape): shape for shape in given if id(shape) not in self._shapes}
         texts = {key: to_text(shape) for key, shape in new.items()}
@@ -209,10 +213,7 @@ class Adding:
         for key, shape in new.items():
             if texts[key] not in known:
                 known[texts[key]] = self._next_shape()
-                templates = [normal.template for normal in to_normals(shape)]
-                normal_form = " or ".join(str(template) for template in templates)
-                signature = " or ".join(" and ".join(template.signatures) for template in templates)
-                rows.append((known[texts[key]], texts[key], normal_form, signature))
+                rows.append((known[texts[key]], texts[key], *_described(shape)))
             self._shapes[key] = shape, known[texts[key]]
         insert_tuples(self.connection, shapes, SHAPE_COLUMNS, rows)
 
@@ -231,14 +232,25 @@ class Adding:
         return self._shape_number
 
 
-def bound_shape(statement: CreateQuery) -> Shape | Selection:
+def bound_shape(statement: CreateQuery) -> AnyShape:
     """A feed query is resolved to its sources before it comes here."""
     assert not isinstance(statement.shape, FeedQuery)
     return statement.shape
 
 
+def _described(shape: AnyShape) -> tuple[str, str]:
+    """The normal form and the signature of a shape."""
+    if isinstance(shape, Paths):
+        return PATHS, ""
+    templates = [normal.template for normal in to_normals(shape)]
+    signatures = (" and ".join(template.signatures) for template in templates)
+    return " or ".join(str(template) for template in templates), " or ".join(signatures)
+
+
 def constants_json(constants: Sequence[tuple[Constant, ...]]) -> list[str]:
     """Each as JSON, as `json.dumps` writes it."""
+    if len({len(row) for row in constants}) > 1:
+        return list(map(json.dumps, constants))
     columns = [_column_json(column) for column in zip(*constants, strict=True)]
     return [f"[{', '.join(row)}]" for row in zip(*columns, strict=True)] if columns else ["[]"] * len(constants)
 

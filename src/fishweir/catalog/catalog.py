@@ -25,6 +25,7 @@ from fishweir.algebra.clauses import AnyNormal, constants_of, to_normals
 from fishweir.algebra.codec import from_json
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Constant, Schedule, Shape, StreamDefinition
+from fishweir.algebra.path_queries import Paths, own_shape
 from fishweir.catalog.asking import Asking
 from fishweir.catalog.change import Change
 from fishweir.catalog.deliveries import WAITED, facts, subscriptions
@@ -200,9 +201,6 @@ class Catalog:
         with self.engine.connect() as connection:
             return {row.id: row.added for row in connection.execute(chosen)}
 
-    def shape(self, id: int) -> Shape | Selection:
-        return _shape(self.engine, id)
-
     def living(self, after: int, upto: int) -> int:
         """The number of active queries with change numbers in (after, upto]."""
         with self.engine.connect() as connection:
@@ -238,7 +236,11 @@ class Catalog:
                 number, shape, constants, _ = row
                 verified([row], queries, self.engine)
                 values = tuple(json.loads(constants))
-                for normal in _normals(self.engine, shape):
+                normals = _normals(self.engine, shape)
+                if not normals:
+                    own, values = own_shape(_shape(self.engine, shape), values)
+                    normals = to_normals(own)
+                for normal in normals:
                     yield number, normal.template, constants_of(normal, values)
 
     def segments(self, after: int) -> list[tuple[int, int, int, str, str]]:
@@ -323,11 +325,12 @@ class Catalog:
 
     def _query(self, row: Any) -> Query:
         verified([row], queries, self.engine)
+        shape, constants = own_shape(_shape(self.engine, row.shape), json.loads(row.constants))
         return Query(
             row.number,
             row.name,
-            self.shape(row.shape),
-            tuple(json.loads(row.constants)),
+            shape,
+            constants,
             row.text,
             Schedule(row.start, row.every, row.expire),
             row.added,
@@ -354,7 +357,7 @@ def _tune_sqlite(connection: Any) -> None:
 
 
 @lru_cache(maxsize=100_000)
-def _shape(engine: sa.Engine, id: int) -> Shape | Selection:
+def _shape(engine: sa.Engine, id: int) -> Shape | Selection | Paths:
     with engine.connect() as connection:
         rows = connection.execute(sa.select(shapes.c.id, shapes.c.shape, whole(shapes)).where(shapes.c.id == id)).all()
     if not rows:
@@ -364,4 +367,6 @@ def _shape(engine: sa.Engine, id: int) -> Shape | Selection:
 
 @lru_cache(maxsize=100_000)
 def _normals(engine: sa.Engine, id: int) -> tuple[AnyNormal, ...]:
-    return to_normals(_shape(engine, id))
+    """The normal forms of a shape; none where each query has a path, and so a shape, of its own."""
+    shape = _shape(engine, id)
+    return () if isinstance(shape, Paths) else to_normals(shape)

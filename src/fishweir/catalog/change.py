@@ -17,6 +17,7 @@ from fishweir.algebra.alike import Alike, runs
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, StreamDefinition
+from fishweir.algebra.path_queries import own_shape
 from fishweir.catalog.adding import Adding
 from fishweir.catalog.deliveries import WAITED, facts, subscriptions
 from fishweir.catalog.publications import Publications
@@ -103,8 +104,9 @@ class Change:
 
     def shape(self, name: str) -> Shape | Selection | None:
         """The shape of an active query."""
-        shape = self.connection.scalar(sa.select(shapes.c.shape).join(queries).where(_living(name)))
-        return None if shape is None else from_json(json.loads(shape))  # type: ignore[no-any-return]
+        chosen = sa.select(shapes.c.shape, queries.c.constants).join(queries).where(_living(name))
+        row = self.connection.execute(chosen).first()
+        return None if row is None else own_shape(from_json(json.loads(row.shape)), json.loads(row.constants))[0]  # type: ignore[no-any-return]
 
     def is_paused(self, name: str) -> bool:
         paused = sa.select(queries.c.number).where(queries.c.name == name, queries.c.paused)

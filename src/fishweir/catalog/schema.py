@@ -48,6 +48,9 @@ streams = Table(
     Index("living_streams", "name", unique=True, sqlite_where=text("dropped is null")),
 )  # fmt: skip
 
+PATHS = "paths"
+"""The normal form of the shapes whose queries have their path as a constant (algebra/path_queries.py)."""
+
 shapes = Table(
     "shapes", metadata,
     Column("id", Integer, primary_key=True),

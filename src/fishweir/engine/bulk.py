@@ -6,16 +6,22 @@ If one of them might be rejected or needs more than that, each is bound separate
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fishweir.algebra.alike import Alike, runs
 from fishweir.algebra.emptiness import Emptiness
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, Shape
+from fishweir.algebra.path_queries import Paths
+from fishweir.engine.never import is_declared
 
 if TYPE_CHECKING:
     from fishweir.engine.register import Registration
+
+
+FEWEST_PATHS = 64
+"""From so many paths in a row on, they are stored as constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,9 @@ class Bound:
 
 
 def bind_alike(registration: Registration, given: Alike) -> Iterator[Alike]:
+    if isinstance(given.like.shape, Paths):
+        yield from _bind_paths(registration, given)
+        return
     first = registration.bind(given.like)
     if len(given) == 1:
         yield Alike(first, given.names, given.texts, [first.constants], given.lines)
@@ -49,6 +58,19 @@ def bind_alike(registration: Registration, given: Alike) -> Iterator[Alike]:
     if first.published:
         registration.publish(first, given.names, given.constants)
     yield Alike(first, given.names, given.texts, constants, given.lines)
+
+
+def _bind_paths(registration: Registration, given: Alike) -> Iterator[Alike]:
+    """Paths stay constants where they are many, and the stream says nothing of what its documents look like; else
+    each path has its own shape."""
+    first = registration.bind(given.one(0))
+    assert isinstance(given.like.shape, Paths)
+    stream = registration.streams.get(given.like.shape.source.name)
+    if len(given) < FEWEST_PATHS or is_declared(stream) or not _are_plain(registration, given, first):
+        yield from runs(_each(registration, given, first), len(given))
+        return
+    like = replace(first, shape=given.like.shape, constants=given.constants[0])
+    yield Alike(like, given.names, given.texts, given.constants, given.lines)
 
 
 def _each(registration: Registration, given: Alike, first: CreateQuery) -> Iterator[CreateQuery]:

@@ -87,6 +87,11 @@ def _contradictions(shape: Shape, streams: Mapping[str, StreamDefinition]) -> It
             yield found
 
 
+def is_declared(stream: StreamDefinition | None) -> bool:
+    """Whether a pattern over a stream can contradict its declaration, or ask for the changes of its rows."""
+    return stream is None or stream.is_tuples or stream.split is not None or stream.rows is not None
+
+
 def _known(stream: StreamDefinition | None) -> Declared | None:
     if stream is None:
         return None

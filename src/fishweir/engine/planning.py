@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from fishweir.catalog.catalog import Catalog
 from fishweir.evaluate.arrays import Ints
@@ -14,6 +15,7 @@ from fishweir.evaluate.plan.plan import cached_segment
 from fishweir.evaluate.plan.planner import Planner
 from fishweir.evaluate.plan.rebuild import Rebuilder, write_piece
 from fishweir.evaluate.plan.segments import Segment, build_groups
+from fishweir.evaluate.select.many_paths import PathRow, many_paths
 from fishweir.evaluate.statistics import Statistics
 from fishweir.pipeline.batch import PlanInForce, load_statistics
 from fishweir.pipeline.home import Home
@@ -47,11 +49,13 @@ class Planning:
         planned = [cached_segment(self.home.plan, id) for id in planner.segments]
         return [*planned, *planner.tail(self.catalog.version(), statistics)]
 
-    def write(self, after: int, upto: int, rows: Iterable[QueryRow]) -> Piece:
-        """Writes the segment of queries that are being registered."""
+    def write(self, after: int, upto: int, rows: Iterable[QueryRow], paths: Iterable[PathRow]) -> Piece:
+        """Writes the segment of queries that are being registered; of some, the path is a constant."""
         statistics = load_statistics(self.home)
         piece = Piece(after, upto, after, 0, plan=secrets.token_hex(4))
-        return write_piece(self.home.plan, piece, build_groups(rows, statistics), statistics, self.strategies)
+        columns, others = many_paths(paths, twigs=not self.strategies)
+        groups = build_groups(chain(rows, others), statistics)
+        return write_piece(self.home.plan, piece, groups, statistics, self.strategies, columns)
 
 
 @dataclass(frozen=True)

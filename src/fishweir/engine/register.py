@@ -42,6 +42,7 @@ from fishweir.algebra.nodes import (
     Statement,
     StreamDefinition,
 )
+from fishweir.algebra.path_queries import own_query
 from fishweir.algebra.views import FeedError, Publication, reads
 from fishweir.catalog.adding import bound_shape
 from fishweir.catalog.change import CHUNK, Change, Living
@@ -229,6 +230,7 @@ class Registration:
 
     def bind(self, statement: CreateQuery) -> CreateQuery:
         """Checks a shape and an action once, however many queries have them."""
+        statement = own_query(statement)
         if isinstance(statement.shape, FeedQuery):
             statement = self.feeds.bound(statement)
         key = (id(statement.shape), statement.actions)

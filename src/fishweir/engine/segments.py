@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.clauses import constants_in_order, to_normals
 from fishweir.algebra.nodes import Constant
+from fishweir.algebra.path_queries import Paths
 from fishweir.catalog.adding import Added
 from fishweir.catalog.change import Change
 
 if TYPE_CHECKING:
     from fishweir.engine.planning import Planning
+    from fishweir.evaluate.select.many_paths import PathRow
 
 BULK = 1_000
 """From so many queries in one change on, they come with segments."""
@@ -50,7 +52,7 @@ class _Writer:
         if self.waiting and (self.any or self.size >= BULK):
             last = self.waiting[-1]
             after, upto = self.waiting[0].change - 1, last.change + len(last.constants) - 1
-            piece = self.planning().write(after, upto, _rows(self.waiting))
+            piece = self.planning().write(after, upto, _rows(self.waiting), _paths(self.waiting))
             self.change.add_segment(after, upto, piece.size, piece.plan, piece.asked)
             self.waiting, self.size, self.any = [], 0, True
 
@@ -58,7 +60,15 @@ class _Writer:
 def _rows(added: Sequence[Added]) -> Iterator[tuple[int, Any, Sequence[Constant]]]:
     """The queries as planners want them."""
     for some in added:
-        for normal in to_normals(some.shape):
+        for normal in () if isinstance(some.shape, Paths) else to_normals(some.shape):
             ordered = constants_in_order(normal)
             for number, constants in enumerate(some.constants, some.number):
                 yield number, normal.template, ordered(constants)
+
+
+def _paths(added: Sequence[Added]) -> Iterator[PathRow]:
+    """Those that have their path as a constant."""
+    for some in added:
+        if isinstance(some.shape, Paths):
+            for number, constants in enumerate(some.constants, some.number):
+                yield number, some.shape.source, constants

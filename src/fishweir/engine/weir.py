@@ -112,9 +112,9 @@ class Weir(Administration, Publishing, OnSpark):
 
     def execute(self, script: str) -> list[str]:
         """Registers the statements of a script, all or nothing; the names of its queries."""
-        from fishweir.languages.script import parse_script
+        from fishweir.languages.script import parse_for_storage
 
-        statements = parse_script(script, self.clock())
+        statements = parse_for_storage(script, self.clock())
         with self._registration() as registration:
             names = registration.run(statements)
         self._make_streams()

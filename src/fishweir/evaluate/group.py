@@ -322,6 +322,10 @@ class Kind(ABC):
     @abstractmethod
     def read(self, header: Any, arrays: Mapping[str, Any]) -> Group: ...
 
+    def read_all(self, header: Any, arrays: Mapping[str, Any]) -> Sequence[Group]:
+        """What an entry of a segment file stands for: one group, unless the kind writes several together."""
+        return [self.read(header, arrays)]
+
     @abstractmethod
     def stage(self, operators: Sequence[Any]) -> Stage:
         """All of a plan's operators of this kind."""

@@ -21,8 +21,6 @@ from fishweir.algebra.nodes import Constant, CreateQuery
 from fishweir.errors import QueryError
 from fishweir.languages.bulk import Missing, Part, Row, compile_text, render_rows
 from fishweir.languages.lexical import NAME, to_constant
-from fishweir.languages.parsed import to_statement, with_distinct
-from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.script import parse_script, shared_cache
 from fishweir.languages.skeleton import Reader
 
@@ -63,38 +61,47 @@ def parse_rows(text: str, rows: Iterable[Row], now: float) -> Iterator[Alike]:
         if found is not None:
             yield found
         else:
-            yield from runs(_with_paths(text, columns, parts, chunk, done, now), CHUNK)
+            yield from _with_paths(text, columns, parts, chunk, done, now)
         done += len(chunk)
 
 
 def _with_paths(
     text: str, columns: Sequence[str], parts: Sequence[str | Part], rows: Sequence[Row], before: int, now: float
-) -> Iterator[CreateQuery]:
-    """The queries of rows one by one; for `create query $name as S$path`, only the row's own part is parsed."""
+) -> Iterator[Alike]:
+    """The queries of `create query $name as S$path` with their paths as constants; those of other texts one by one."""
     match parts:
         case [str(head), Part(kind="name"), str(between), Part(kind="path"), *rest] if all(map(_is_fixed, rest)):
             own = _CREATE.fullmatch(head) and _AS_SOURCE.fullmatch(between)
         case _:
             own = None
     if not own:
-        yield from _one_by_one(text, columns, rows, before, now)
+        yield from runs(_one_by_one(text, columns, rows, before, now), CHUNK)
         return
-    from fishweir.languages.xscl.plain import scan_query
+    from fishweir.languages.xscl.plain import is_constant, scan, to_path_query
 
-    source, behind = own[1], "".join(map(str, rest))
+    behind, like = "".join(map(str, rest)), None
+    names, texts, constants = list[str](), list[str](), list[tuple[Constant, ...]]()
     for number, row in enumerate(rows, before):
         try:
             name, path = parts[1].of(row), parts[3].of(row)  # type: ignore[union-attr]
-            body = f"{source}{path}{behind}"
-            query = scan_query(Piece(body, 0, len(body)))
-            whole = f"{head}{name}{between}{path}{behind}"
-            created = to_statement(with_distinct(query), name, whole, 1, now) if query else None
-        except (KeyError, TypeError, Missing, Rejected):
-            created = None  # the error is reported below
-        if created is not None:
-            yield created
+        except (KeyError, TypeError, Missing):
+            found = None  # the error is reported below
         else:
-            yield from _one_by_one(text, columns, [row], number, now)
+            whole = f"{head}{name}{between}{path}{behind}"
+            found = scan(whole, len(whole) - len(path) - len(behind) - len(own[1]))
+        if found is not None and is_constant(found) and not like:
+            like = to_path_query(found, name, whole, 1, now)
+        if found is None or not like or not is_constant(found):
+            if like and names:
+                yield Alike(like, names, texts, constants)
+            like, names, texts, constants = None, [], [], []
+            yield from runs(_one_by_one(text, columns, [row], number, now), CHUNK)
+            continue
+        names.append(name)
+        texts.append(whole)
+        constants.append((found.path, *found.constants))
+    if like:
+        yield Alike(like, names, texts, constants)
 
 
 def _is_fixed(part: str | Part) -> bool:

@@ -207,14 +207,26 @@ def parse_script(text: str, now: float | None = None, cache: SkeletonCache | Non
 
     Raises QuerySyntaxError or QueryError with line, column and a caret in the whole script.
     """
+    return _parse_all(text, now, cache, paths=False)
+
+
+def parse_for_storage(text: str, now: float) -> list[Statement]:
+    """As `parse_script`, but queries that are one path each have it as a constant (algebra/path_queries.py)."""
+    return _parse_all(text, now, None, paths=True)
+
+
+def _parse_all(text: str, now: float | None, cache: SkeletonCache | None, paths: bool) -> list[Statement]:
     moment = time.time() if now is None else now
     kept = _CACHE if cache is None else cache
     statements: list[Statement] = []
     line, counted = 1, 0
+    if paths:
+        from fishweir.languages.xscl.plain import scan_statement
     for piece in split_script(text):
         line += text.count("\n", counted, piece.start)
         counted = piece.start
-        statement = SHARED.find(piece.text, line) or kept.find(piece.text, line, moment)
+        statement = scan_statement(piece.text, line, moment) if paths else None
+        statement = statement or SHARED.find(piece.text, line) or kept.find(piece.text, line, moment)
         if statement is not None:
             statements.append(statement)
             continue

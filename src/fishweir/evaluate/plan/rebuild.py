@@ -19,6 +19,7 @@ from fishweir.evaluate.plan.pieces import Piece
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.rules import choose_strategies
 from fishweir.evaluate.plan.segments import Segment, merge_segments, planned_segment, read_segment, write_segment
+from fishweir.evaluate.select.many_paths import ManyPaths
 from fishweir.evaluate.statistics import Statistics
 
 
@@ -134,12 +135,17 @@ def _better(segment: Segment, place: int, statistics: Statistics) -> Group | Non
 
 
 def write_piece(
-    folder: Path, piece: Piece, groups: Sequence[Group], statistics: Statistics, asked: Sequence[Strategy]
+    folder: Path,
+    piece: Piece,
+    groups: Sequence[Group],
+    statistics: Statistics,
+    asked: Sequence[Strategy],
+    paths: Sequence[ManyPaths] = (),
 ) -> Piece:
-    """Writes groups as the segment of a piece, unless it is empty."""
-    built = replace(piece, size=sum(group.size for group in groups), asked=names_of(asked))
+    """Writes groups, and queries that are one path each, as the segment of a piece, unless it is empty."""
+    built = replace(piece, size=sum(entry.size for entry in (*groups, *paths)), asked=names_of(asked))
     if built.size:
-        write_segment(folder, planned_segment(built.id, groups, statistics, asked))
+        write_segment(folder, planned_segment(built.id, groups, statistics, asked), paths)
     return built
 
 

@@ -8,7 +8,7 @@ travel again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib import import_module
@@ -23,6 +23,8 @@ from fishweir.evaluate.group import Bundle, Group, Kind, Paths, Placed, QueryRow
 from fishweir.evaluate.matches import to_members
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.rules import choose_strategies, strategy_of
+from fishweir.evaluate.select.many_paths import ManyPaths
+from fishweir.evaluate.select.strategies import ByTwigs
 from fishweir.evaluate.statistics import Statistics
 
 
@@ -102,12 +104,22 @@ def _sides(kind: Kind, groups: Sequence[Group]) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *(kind.sides(group) for group in groups)])
 
 
-def write_segment(folder: FilePath, segment: Segment) -> None:
-    headers = [[group.kind, group.header()] for group in segment.groups]
+def write_segment(folder: FilePath, segment: Segment, paths: Sequence[ManyPaths] = ()) -> None:
+    """Writes a segment; behind its groups, queries that are one path each, in columns."""
+    entries: list[Group | ManyPaths] = [*segment.groups, *paths]
+    headers = [[entry.kind, entry.header()] for entry in entries]
     modules = sorted({KINDS[group.kind].module for group in segment.groups} - {""})
-    header = {"modules": modules, "groups": headers, "bundles": [asdict(bundle) for bundle in segment.bundles]}
-    arrays = {f"{i}:{k}": v for i, group in enumerate(segment.groups) for k, v in group.arrays().items()}
+    bundles = [*segment.bundles, *_bundles_of(paths, len(segment.groups))]
+    header = {"modules": modules, "groups": headers, "bundles": [asdict(bundle) for bundle in bundles]}
+    arrays = {f"{i}:{k}": v for i, entry in enumerate(entries) for k, v in entry.arrays().items()}
     write_arrays(segment_path(folder, segment.id), header, arrays)
+
+
+def _bundles_of(paths: Sequence[ManyPaths], place: int) -> Iterator[Bundle]:
+    """The bundles of the tables that readers make of some entries, which begin at a place."""
+    for one in paths:
+        yield ByTwigs().bundle(range(place, place + one.tables))
+        place += one.tables
 
 
 def read_segment(folder: FilePath, id: str) -> Segment:
@@ -119,7 +131,8 @@ def read_segment(folder: FilePath, id: str) -> Segment:
     for name, array in arrays.items():
         index, _, key = name.partition(":")
         own[int(index)][key] = array
-    groups = tuple(KINDS[kind].read(head, own[i]) for i, (kind, head) in enumerate(header["groups"]))
+    entries = enumerate(header["groups"])
+    groups = tuple(group for i, (kind, head) in entries for group in KINDS[kind].read_all(head, own[i]))
     return Segment(id, groups, tuple(_bundle(**bundle) for bundle in header["bundles"]))
 
 

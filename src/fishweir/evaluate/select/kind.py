@@ -21,6 +21,7 @@ from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.anchors import Anchor, split_by_anchor
 from fishweir.evaluate.select.constant_tables import Table, build_table, merge_tables, table_from_arrays
 from fishweir.evaluate.select.explain import describe_tables, explain_selection
+from fishweir.evaluate.select.many_paths import read_paths
 from fishweir.evaluate.select.strategies import SelectionOperator
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
@@ -45,6 +46,12 @@ class Selections(Kind):
     def read(self, header: Any, arrays: Mapping[str, Any]) -> Group:
         template, node, conditions = header
         return table_from_arrays(from_json(template), Anchor(node, tuple(conditions)), arrays)
+
+    def read_all(self, header: Any, arrays: Mapping[str, Any]) -> Sequence[Group]:
+        if len(header) > 1:
+            return [self.read(header, arrays)]
+        rows = read_paths(from_json(header[0]), arrays)
+        return [table for some in rows for table in self.build(some, {})]
 
     def stage(self, operators: Sequence[SelectionOperator]) -> Stage:
         return SelectionStage(operators)

@@ -32,6 +32,7 @@ from fishweir.algebra.nodes import (
 )
 from fishweir.algebra.normal import ANY_ROOT
 from fishweir.algebra.operators import Condition, condition_written
+from fishweir.algebra.path_queries import AXES
 from fishweir.languages.connectives import NotSyntax
 from fishweir.languages.lexical import OPENING_QUOTES, to_operator, unquote
 from fishweir.languages.niagaracq.binding import spaced
@@ -49,11 +50,6 @@ from fishweir.languages.xscl.syntax import (
     StepSyntax,
     comparisons,
 )
-
-AXES: dict[tuple[bool, bool], Axis] = {
-    (False, False): "child", (True, False): "descendant",
-    (False, True): "attribute", (True, True): "descendant-attribute",
-}  # fmt: skip
 
 
 @dataclass

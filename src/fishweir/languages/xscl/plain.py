@@ -2,7 +2,8 @@
 
 In: a text such as `S/a//b[@k = 'x']/c do notify`. Out: what the grammar and the binder make of it, or None where the
 text has anything else in it (variables, axes, functions, `or`, joins, errors): the grammar then decides, and says what
-is wrong. A test compares the two on random texts. Paths that differ in constants only have one shape.
+is wrong. A test compares the two on random texts. `scan_path` leaves the path as it is, for the queries that have it as
+a constant (algebra/path_queries.py).
 """
 
 from __future__ import annotations
@@ -10,130 +11,102 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
-from fishweir.algebra.nodes import Block, Comparison, Constant, PatternNode, Shape, Slot, Source, Step, VariableOutput
-from fishweir.languages.lexical import NUMBER, OPENING_QUOTES, OPERATOR, QUOTED, to_constant, to_operator, unquote
+from fishweir.algebra.nodes import Constant, CreateQuery, Source
+from fishweir.algebra.path_queries import path_shape, paths_over
+from fishweir.languages.lexical import NAME, NUMBER, OPERATOR, QUOTED, to_constant, to_operator, unquote
 from fishweir.languages.parsed import ConstantPlace, ParsedQuery
 from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.schedule import Clauses
-from fishweir.languages.xscl.binding import AXES
 
 _TAG = r"[^\W\d](?:[\w.]|-(?![->]))*+(?!:)"
-_TEST = rf"@?(?:{_TAG}|\*)"
-_INNER = rf"(?:\.(?!\.)|{_TEST}(?://?{_TEST})*+)"
-_PREDICATE = rf"\[ *+({_INNER})(?: *+({OPERATOR}) *+((?=[0-9+\-\"'“”])(?:{QUOTED}|{NUMBER})))? *+\]"
-_UNCUT = re.sub(r"\((?!\?)", "(?:", _PREDICATE)
+_ELEMENT = rf"(?:{_TAG}|\*)"
+_LITERAL = rf"(?=[0-9+\-\"'“”])(?:{QUOTED}|{NUMBER})"
+_COMPARISON = rf" *+(?:{OPERATOR}) *+{_LITERAL}"
+_PREDICATE = rf"\[ *+(?:\.(?!\.){_COMPARISON}|(?:{_ELEMENT}//?)*+@?{_ELEMENT}(?:{_COMPARISON})?) *+\]"
+_PATH = rf"(?://?{_ELEMENT}(?:{_PREDICATE})*+)++(?://?@{_TAG})?|//@{_TAG}"
 _QUERY = re.compile(
-    rf"(?!(?:select|from|where|with|for|let)(?![\w.-]))({_TAG})((?://?{_TEST}(?:{_UNCUT})*+)++)"
+    rf"(?!(?:select|from|where|with|for|let)(?![\w.-]))({_TAG})({_PATH})"
     r"(?:\Z|(?=\s+(?:distinct|publish|pref|do|start|every|expires?)(?![\w.-])))",
     re.IGNORECASE,
 )
-_STEPS = re.compile(rf"//?{_TEST}")
-_MARKED = re.compile(rf"(//?{_TEST})((?:{_UNCUT})*+)")
-_PREDICATES = re.compile(_PREDICATE)
+"""Attributes stand at the end only, and have no predicates."""
 _COMPARED = re.compile(rf"({OPERATOR}) *+(?:({QUOTED})|({NUMBER}))")
+_NAMED = re.compile(rf"create\s++query\s++({NAME})\s++as\s++", re.IGNORECASE)
 _NO_CLAUSES = Clauses()
+
+
+class Scanned(NamedTuple):
+    """A plain path with `0` or `''` for each of its constants, and what stands behind it."""
+
+    source: str
+    path: str
+    constants: tuple[Constant, ...]
+    places: tuple[ConstantPlace, ...]
+    clauses: Clauses
 
 
 def scan_query(piece: Piece) -> ParsedQuery | None:
     """The query of a plain path; None where the grammar is needed."""
-    text = piece.text
-    match = _QUERY.match(text)
+    found = scan(piece.text)
+    if found is None:
+        return None
+    return ParsedQuery(path_shape(Source(found.source), found.path), found.constants, found.places, found.clauses)
+
+
+def scan(text: str, start: int = 0) -> Scanned | None:
+    match = _QUERY.match(text, start)
     if match is None:
         return None
     clauses = _NO_CLAUSES if match.end() == len(text) else _clauses(text[match.end() :])
     if clauses is None:
         return None
-    path, constants, places = match[2], list[Constant | None](), list[ConstantPlace]()
-    if "[" in path:
-        for literal in _COMPARED.finditer(text, *match.span(2)):
-            quoted = literal[2] is not None
-            constants.append(unquote(literal[2]) if quoted else to_constant(literal[3]))
-            places.append(ConstantPlace(*literal.span(2 if quoted else 3), "quoted" if quoted else "number"))
-        if None in constants:
+    source, path = match.groups()
+    if "[" not in path:
+        return Scanned(source, path, (), (), clauses)
+    cut, end, constants, places = list[str](), match.start(2), list[Constant](), list[ConstantPlace]()
+    for literal in _COMPARED.finditer(text, *match.span(2)):
+        op, quoted, number = literal.groups()
+        constant = to_constant(number) if quoted is None else unquote(quoted)
+        if constant is None:
             return None
-        path = _COMPARED.sub(_without_constant, path)
-    shape = _shape(match[1], path)
-    return None if shape is None else ParsedQuery(shape, tuple(constants), tuple(places), clauses)  # type: ignore[arg-type]
+        constants.append(constant)
+        places.append(ConstantPlace(*literal.span(3 if quoted is None else 2), "number" if quoted is None else "quoted"))
+        cut += (text[end : literal.start()], to_operator(op), "0" if quoted is None else "''")
+        end = literal.end()
+    cut.append(text[end : match.end(2)])
+    return Scanned(source, "".join(cut), tuple(constants), tuple(places), clauses)
 
 
-def _without_constant(literal: re.Match[str]) -> str:
-    """A comparison with a literal of the same kind, so that queries of one shape have the same text."""
-    return f"{literal[1]}0" if literal[2] is None else f"{literal[1]}''"
-
-
-@lru_cache(maxsize=10_000)
-def _shape(source: str, path: str) -> Shape | None:
-    """The shape of a path; None where attributes stand where they may not."""
-    return _Builder().shape(Source(source), path)
-
-
-class _Builder:
-    """Slots and variables are numbered as the binder meets them (binding.py)."""
-
-    def __init__(self) -> None:
-        self.conditions: list[Comparison] = []
-        self.slots: list[Slot] = []
-        self.variables = 0
-
-    def shape(self, source: Source, path: str) -> Shape | None:
-        steps: list[Step] = []
-        marks: list[tuple[str, list[PatternNode]]] = []
-        for part in _MARKED.finditer(path):
-            steps.append(_step(part[1]))
-            found = self._marks(steps[-1], part[2]) if part[2] else ("", [])
-            if found is None:
-                return None
-            marks.append(found)
-        output, below = marks[-1][0] or self._variable(), marks[-1][1]
-        if not _is_path(steps) or (steps[-1].is_attribute and below):
-            return None
-        pattern = PatternNode(steps[-1], (output,), tuple(below))
-        for step, (name, children) in zip(steps[-2::-1], marks[-2::-1], strict=True):
-            pattern = PatternNode(step, (name,) if name else (), (*children, pattern))
-        block = Block(source, pattern)
-        return Shape((block,), tuple(self.conditions), (VariableOutput(output),), tuple(self.slots))
-
-    def _marks(self, step: Step, predicates: str) -> tuple[str, list[PatternNode]] | None:
-        """The variable of a step that its predicates compare, if they do, and what they ask for below it."""
-        own, children = "", list[PatternNode]()
-        for inner, op, literal in _PREDICATES.findall(predicates):
-            if inner == ".":
-                if not op or step.is_attribute:
-                    return None
-                compared = own = own or self._variable()
-            else:
-                steps = [_step(one) for one in _STEPS.findall(f"/{inner}")]
-                if not _is_path(steps, inside=True):
-                    return None
-                compared = self._variable() if op else ""
-                below = PatternNode(steps[-1], (compared,) if op else ())
-                for one in reversed(steps[:-1]):
-                    below = PatternNode(one, (), (below,))
-                children.append(below)
-            if op:
-                slot = Slot(len(self.slots), "string" if literal[0] in OPENING_QUOTES else "number")
-                self.slots.append(slot)
-                self.conditions.append(Comparison(compared, to_operator(op), slot))
-        return own, children
-
-    def _variable(self) -> str:
-        self.variables += 1
-        return f"_{self.variables}"
-
-
-def _is_path(steps: list[Step], inside: bool = False) -> bool:
-    """Whether attributes stand where they may: at the end, not directly below a document, and named if output."""
-    last = steps[-1]
-    if any(step.is_attribute for step in steps[:-1]):
+def is_constant(found: Scanned) -> bool:
+    """Whether a query may have its path as a constant: it does nothing that depends on its own shape, and texts are
+    not ordered."""
+    clauses = found.clauses
+    if clauses is not _NO_CLAUSES and (clauses.publish or clauses.preference or clauses.distinct):
         return False
-    return inside or not last.is_attribute or (last.name != "*" and (len(steps) > 1 or last.is_deep))
+    return "[" not in found.path or _ORDERED.search(found.path) is None
 
 
-@lru_cache(maxsize=100_000)
-def _step(text: str) -> Step:
-    name = text.lstrip("/")
-    return Step(name.removeprefix("@"), AXES[text.startswith("//"), name[0] == "@"])
+_ORDERED = re.compile(r"[<>]=?''")
+
+
+def scan_statement(text: str, line: int, now: float) -> CreateQuery | None:
+    """`create query NAME as PATH` with the path as a constant; None where anything else is written."""
+    head = _NAMED.match(text)
+    found = scan(text, head.end()) if head else None
+    if head is None or found is None or not is_constant(found):
+        return None
+    return to_path_query(found, head[1], text, line, now)
+
+
+def to_path_query(found: Scanned, name: str, text: str, line: int, now: float) -> CreateQuery | None:
+    try:
+        schedule = found.clauses.schedule(now)
+    except Rejected:
+        return None  # a full parse says where
+    constants = (found.path, *found.constants)
+    return CreateQuery(paths_over(found.source), constants, name, found.clauses.actions, schedule, text, line)
 
 
 @lru_cache(maxsize=1_000)
