@@ -213,6 +213,7 @@ class MicroBatches:
             level=level,
             shed=summary.shed,
             cut=summary.cut,
+            elements=summary.elements,
             shedding={str(stream): one.to_json() for stream, one in shedding.items()},
             hidden=hidden,
         )
@@ -249,7 +250,7 @@ class MicroBatches:
 
     def _without_documents(self, matches: int, **changed: Any) -> Commit:
         """A commit behind the last one that evaluates no documents."""
-        none: dict[str, Any] = {"files": {}, "offsets": {}, "missed": {}, "shed": {}, "cut": {}, "shedding": {}}
+        none: dict[str, Any] = {"files": {}, "offsets": {}, "missed": {}, "shed": {}, "cut": {}, "elements": {}, "shedding": {}}
         counts: dict[str, Any] = {
             "documents": 0,
             "aside": 0,

@@ -171,8 +171,9 @@ class Block:
         """What is left of a query's output for the entry; None where it is whole."""
         if not self.cuts:
             return None
-        stream, number = self.own[int(self.at[entry])].tolist()
-        return self.cuts.of(stream, number, query.preferred, query.shape)
+        at = int(self.at[entry])
+        stream, number = self.own[at].tolist()
+        return self.cuts.of(stream, number, query.preferred, query.shape, self.listed("nodes")[at])
 
     def has_cuts(self, entries: Ints) -> bool:
         """Whether a document of some entries lost patterns."""

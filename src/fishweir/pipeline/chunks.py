@@ -20,7 +20,7 @@ from fishweir.algebra.values import to_timestamp
 from fishweir.evaluate.group import Batch
 from fishweir.evaluate.plan.plan import SourcePlan
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable, tuple_tables
-from fishweir.evaluate.witnesses.turns import EVERYTHING, Turns
+from fishweir.evaluate.witnesses.turns import EVERYTHING, ElementTurns, Turns
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import column_name
 from fishweir.intake.sources.rows import RowReader
@@ -65,7 +65,7 @@ def read_chunk(
     after: int,
     upto: int,
     without: frozenset[int] = frozenset(),
-    turns: Turns = EVERYTHING,
+    turns: Turns | ElementTurns = EVERYTHING,
 ) -> Chunk:
     """Entries (after, upto] of a log, parsed and walked; bad ones set aside with their reasons. Those that are to be
     left out are not parsed; of the others `turns` say which paths are not looked for."""
@@ -78,7 +78,7 @@ def read_chunk(
 
 
 def _read_documents(
-    log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk: Chunk, without: frozenset[int], turns: Turns
+    log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk: Chunk, without: frozenset[int], turns: Turns | ElementTurns
 ) -> None:
     walk = plan.start(turns)
     times = EventTimes(log.stream)

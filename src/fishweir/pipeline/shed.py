@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
 from fishweir.algebra.values import satisfies, to_text
 from fishweir.evaluate.plan.plan import SourcePlan
-from fishweir.evaluate.witnesses.turns import EVERYTHING, Turns
+from fishweir.evaluate.witnesses.turns import EVERYTHING, WHOLE_RANGE, ElementTurns, Turns
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import column_name
 from fishweir.pipeline.calibration import calibrated
@@ -34,15 +34,29 @@ from fishweir.pipeline.offsets import heads
 from fishweir.pipeline.shed_costs import counted
 from fishweir.pipeline.spent import Spent
 from fishweir.pipeline.walked import load_walked
-from fishweir.shedding.decision import LEFT_OUT, StreamShed, Value, levels_for, levels_of, may_shed, valued_by, worth
+from fishweir.shedding.decision import (
+    BY_ELEMENT,
+    LEFT_OUT,
+    Level,
+    StreamShed,
+    Value,
+    levels_for,
+    levels_of,
+    may_shed,
+    valued_by,
+    worth,
+)
 from fishweir.shedding.overload import Budget, Overload
 from fishweir.shedding.suspension import Parts, Variant, Wish, chain, parts_of
+from fishweir.shedding.units import Unit, unit_of
 
 logger = logging.getLogger("fishweir.shedding")
 
 Wishes = Mapping[Source, Sequence[Wish]]
 REFRESHED = 20
 """Decisions after which the patterns of a stream are counted again."""
+MANY = 10
+"""Topmost elements per document from which on they have levels, not documents."""
 REMEMBERED = 1_000
 """Micro-batches whose outputs may not have been constructed yet."""
 
@@ -54,6 +68,8 @@ class _Weighed:
     version: int
     wishes: Sequence[Wish]
     variants: tuple[Variant, ...]
+    unit: Unit | None = None
+    """The topmost elements, where documents have many."""
 
 
 class Shedder:
@@ -134,7 +150,9 @@ class Shedder:
         for id, (stream, weighed, may_drop) in found.items():
             room = seconds * waiting[id] / possible
             levels = levels_for(weighed.variants, waiting[id], room, budget, may_drop)
-            decided[id] = StreamShed(levels, valued_by(weighed.wishes), stream.shed_allowed)
+            valued, unit = valued_by(weighed.wishes), weighed.unit
+            inside = unit is not None and unit.is_all and not valued and stream.make_up is None
+            decided[id] = StreamShed(levels, valued, stream.shed_allowed, unit.names if unit else (), inside)
         return {id: one for id, one in decided.items() if not one.is_nothing}
 
     def _weigh(self, id: int, stream: StreamDefinition, budget: Budget, version: int) -> _Weighed:
@@ -144,16 +162,18 @@ class Shedder:
             wishes = [wish for source in sources_of(stream) for wish in by_source.get(source, ())]
             made_up = stream.make_up is not None
             parts = parts_of(wishes, stream.shed_allowed, not (stream.is_tuples or made_up), made_up)
-            known = self._weighed[id] = _Weighed(version, wishes, self._variants(id, parts, budget))
+            known = self._weighed[id] = _Weighed(version, wishes, *self._variants(id, parts, budget))
         return known
 
-    def _variants(self, id: int, parts: Parts, budget: Budget) -> tuple[Variant, ...]:
-        if not parts.parts:
-            return (Variant(),)
+    def _variants(self, id: int, parts: Parts, budget: Budget) -> tuple[tuple[Variant, ...], Unit | None]:
+        unit = unit_of(parts)
+        if not parts.parts and unit is None:
+            return (Variant(),), None
         log = open_log(self.home.streams, id)
         walked = load_walked(self.home, id)
         costs = counted(log, id, parts, walked.skipped / max(1, walked.elements), calibrated())
-        return chain(parts, (budget.matching, budget.constructing), costs.saved)
+        many = unit is not None and costs.nodes(unit.path) >= MANY
+        return chain(parts, (budget.matching, budget.constructing), costs.saved), unit if many else None
 
     def _note(self, batch: int, found: Mapping[int, StreamShed]) -> None:
         """What the documents cost that are evaluated, on average: measured times are of these."""
@@ -191,7 +211,11 @@ def levels_in(log: StreamLog, after: int, upto: int, shed: StreamShed | None) ->
     if shed.valued:
         table = pa.Table.from_batches([batch for _, batch in batches])
         worths = _of_tuples(log, table, shed) if log.stream.is_tuples else _of_documents(table, shed)
-    levels = levels_of(numbers, worths, shed.levels)
+    if shed.unit:
+        kept = levels_of(numbers, worths, [Level(1.0 if shed.inside else shed.keep)])
+        levels = np.where(kept == LEFT_OUT, LEFT_OUT, BY_ELEMENT)
+    else:
+        levels = levels_of(numbers, worths, shed.levels)
     return {int(level): frozenset(numbers[levels == level].tolist()) for level in np.unique(levels)}
 
 
@@ -205,11 +229,15 @@ class ByLevel(Turns):
         return self.levels.get(number, 0)
 
 
-def turns_of(levels: Mapping[int, frozenset[int]], shed: StreamShed | None, plan: SourcePlan) -> Turns:
-    """Which paths are not looked for in which documents."""
-    if shed is None or not any(level.conditions for level in shed.levels):
+def turns_of(
+    levels: Mapping[int, frozenset[int]], shed: StreamShed | None, plan: SourcePlan
+) -> Turns | ElementTurns:
+    """Which paths are not looked for in which documents, or in which of their elements."""
+    if shed is None or not (shed.inside or any(level.conditions for level in shed.levels)):
         return EVERYTHING
     suspended = tuple(plan.paths_at(level.conditions) for level in shed.levels)
+    if shed.unit:
+        return ElementTurns(shed.unit, shed.ends(WHOLE_RANGE), suspended)
     by_number = {number: level for level, numbers in levels.items() if level != LEFT_OUT for number in numbers}
     return ByLevel((1,) * len(suspended), suspended, by_number)
 

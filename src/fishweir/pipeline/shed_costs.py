@@ -39,8 +39,8 @@ from fishweir.pipeline.taken import taken_of
 from fishweir.shedding.patterns import AbsolutePath, is_alone, places_of, to_tree
 from fishweir.shedding.suspension import Part, Parts, Saved, needed_paths
 
-SAMPLE = 20
-"""Documents that are counted in: a decision must cost next to nothing."""
+SAMPLE, LONGEST = 20, 1 << 18
+"""Documents that are counted in, and the bytes after which no other one is: a decision must cost next to nothing."""
 COUNTED = 200
 """Shapes and preferences whose patterns are counted: those with the most subscribers."""
 
@@ -82,6 +82,10 @@ class StreamCosts:
     patterns: Mapping[str, PatternCount]
     parts: Parts
     constants: Constants
+
+    def nodes(self, path: AbsolutePath) -> float:
+        """How many nodes a document has at a path of a query."""
+        return self._count(dotted(path)).nodes
 
     def saved(self, part: Part) -> Saved:
         lost = {place for place, _ in part.losers}
@@ -187,11 +191,16 @@ def loops_of(
 
 def _sample(log: StreamLog, stream: int, upto: int) -> Iterator[Element]:
     """The document elements, each below another one: paths begin above them."""
-    for document in taken_of(log, stream, np.arange(max(1, upto - SAMPLE + 1), upto + 1)):
+    size = 0
+    for number in range(upto, max(0, upto - SAMPLE), -1):
+        (document,) = taken_of(log, stream, np.array([number]))
         with suppress(BadDocument):
             above = etree.Element("above")
             above.append(deepcopy(document.nodes[0]))
             yield above
+        size += len(document.body or b"")
+        if size > LONGEST:
+            break
 
 
 def count(roots: Sequence[Element], path: AbsolutePath, above: int = 0, item: int = 0) -> PatternCount:

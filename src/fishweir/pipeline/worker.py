@@ -15,6 +15,7 @@ from pathlib import Path
 from fishweir.algebra.nodes import Source, sources_of
 from fishweir.evaluate.group import Batch, State
 from fishweir.evaluate.plan.plan import Plan, SourcePlan, cached_plan, cached_source_plan, selection_rows
+from fishweir.evaluate.witnesses.shared_paths import FoundTables
 from fishweir.pipeline.chunks import Chunk, read_chunk
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.lateness import Lateness, observe
@@ -91,7 +92,7 @@ class _Partition:
     def _note(self, stream: int, levels: Mapping[int, frozenset[int]], shed: StreamShed | None) -> None:
         """What is left out, and what evaluated entries lack."""
         for level, numbers in levels.items():
-            if level == LEFT_OUT or (shed and not shed.levels[level].is_full):
+            if level < 0 or (shed and not shed.levels[level].is_full):
                 self.shed += [(stream, number, level) for number in sorted(numbers)]
                 counts = self.summary.shed if level == LEFT_OUT else self.summary.cut
                 counts[str(stream)] = counts.get(str(stream), 0) + len(numbers)
@@ -107,6 +108,8 @@ class _Partition:
         counted = plan.count(batch.witnesses, task.batch + number) if task.counts else {}
         done = Summary(len(batch), 0, len(chunk.aside), {}, {}, counted)
         done.walked[stream] = plan.counters(len(batch), batch.witnesses)
+        if isinstance(batch.witnesses, FoundTables) and batch.witnesses.left_out:
+            done.elements[stream] = batch.witnesses.left_out
         if part.stream in task.marks:
             done.lateness[stream] = self._observed(part.stream, batch)
         self.summary.add(done)

@@ -25,7 +25,7 @@ from fishweir.evaluate.statistics import PathStatistics, count_values, path_key
 from fishweir.evaluate.witnesses.counters import StreamCounters, path_keys, to_counts
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 from fishweir.evaluate.witnesses.shared_paths import DocumentWalk, FoundTables, SharedPaths
-from fishweir.evaluate.witnesses.turns import EVERYTHING, Turns
+from fishweir.evaluate.witnesses.turns import EVERYTHING, ElementTurns, Turns
 from fishweir.sealed import Stamp, stamp
 
 COUNTED = 256
@@ -82,7 +82,7 @@ class SourcePlan:
         """The paths of some names, as `dotted` gives them; names that nothing reads have none."""
         return frozenset(path for name in names for path in self._by_name.get(name, ()))
 
-    def start(self, turns: Turns = EVERYTHING) -> DocumentWalk:
+    def start(self, turns: Turns | ElementTurns = EVERYTHING) -> DocumentWalk:
         """A walk over a batch of documents; its tables are what `match` takes. `turns` suspend paths."""
         self.shared.hold(self.by_segment)
         return self.shared.start(turns)
