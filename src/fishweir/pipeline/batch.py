@@ -250,7 +250,15 @@ class MicroBatches:
 
     def _without_documents(self, matches: int, **changed: Any) -> Commit:
         """A commit behind the last one that evaluates no documents."""
-        none: dict[str, Any] = {"files": {}, "offsets": {}, "missed": {}, "shed": {}, "cut": {}, "elements": {}, "shedding": {}}
+        none: dict[str, Any] = {
+            "files": {},
+            "offsets": {},
+            "missed": {},
+            "shed": {},
+            "cut": {},
+            "elements": {},
+            "shedding": {},
+        }
         counts: dict[str, Any] = {
             "documents": 0,
             "aside": 0,

@@ -78,7 +78,13 @@ def read_chunk(
 
 
 def _read_documents(
-    log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk: Chunk, without: frozenset[int], turns: Turns | ElementTurns
+    log: StreamLog,
+    plan: SourcePlan,
+    after: int,
+    upto: int,
+    chunk: Chunk,
+    without: frozenset[int],
+    turns: Turns | ElementTurns,
 ) -> None:
     walk = plan.start(turns)
     times = EventTimes(log.stream)

@@ -229,9 +229,7 @@ class ByLevel(Turns):
         return self.levels.get(number, 0)
 
 
-def turns_of(
-    levels: Mapping[int, frozenset[int]], shed: StreamShed | None, plan: SourcePlan
-) -> Turns | ElementTurns:
+def turns_of(levels: Mapping[int, frozenset[int]], shed: StreamShed | None, plan: SourcePlan) -> Turns | ElementTurns:
     """Which paths are not looked for in which documents, or in which of their elements."""
     if shed is None or not (shed.inside or any(level.conditions for level in shed.levels)):
         return EVERYTHING

@@ -139,8 +139,8 @@ def levels_for(
     if not may_drop:
         cheapest = costs.index(min(costs))
         shares[cheapest] += choice.dropped / waiting
-        if shares[0] < LEAST <= shares[cheapest]:  # so that the speed goes on being measured
-            shares[0], shares[cheapest] = LEAST, shares[cheapest] + shares[0] - LEAST
+        if not any(v.constructing for v, share in zip(variants, shares, strict=True) if share > 0):
+            shares[0], shares[cheapest] = LEAST, shares[cheapest] - LEAST
     elif sum(shares) < LEAST:
         shares[0] = LEAST
     given = zip(shares, variants, strict=True)

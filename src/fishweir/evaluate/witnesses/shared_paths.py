@@ -5,8 +5,9 @@ that was found. A document is walked once, whatever the number of queries; what 
 automaton's (automaton/). A path with descendant steps has one row per embedding of its steps.
 
 Under overload a walk takes *turns* (turns.py): `start(turns)` suspends paths for so many documents in a row, then other
-paths for the next; within documents it may switch from element to element. A subtree that only suspended paths need is skipped. `not_sought(witnesses, paths)` are documents in
-which one of some paths was suspended: that there is no value says nothing, so whoever tests for absence asks first.
+paths for the next. Within documents it may switch from element to element. A subtree that only suspended paths need is
+skipped. `not_sought(witnesses, paths)` are documents in which one of some paths was suspended: that there is no value
+says nothing, so whoever tests for absence asks first.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 In: how many documents in a row a set of paths is suspended for, one set after the other. Out: for the number of a
 document in its stream, whose turn it is. When all have had their turn, the first begins again. It is the switching
-between shed queries by counters (utility-driven shedding, section 6.3): <60, 10, 20> topmost elements. A topmost element
-is a document here, or one of many elements of a document (`ElementTurns`). The counter is the number of the document, or
-of the element in it, not one of the walk, so a repeated micro-batch, or one cut otherwise into tasks, suspends the same
-paths in the same places.
+between shed queries by counters (utility-driven shedding, section 6.3): <60, 10, 20> topmost elements. Such an element
+is a document here, or one of many elements of a document (`ElementTurns`). The counter is the number of the document,
+or of the element in it, not one of the walk, so a repeated micro-batch, or one cut otherwise into tasks, suspends the
+same paths in the same places.
 """
 
 from __future__ import annotations
