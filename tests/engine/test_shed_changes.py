@@ -84,11 +84,11 @@ def test_outputs_that_take_longer_than_micro_batches_are_overload(weir: testing.
     overload, spent = Overload(5.0), Spent()
     shedder = Shedder(weir.home, overload, lambda _: {}, spent)
     with spent.counting(batch=1, documents=1):
-        time.sleep(0.01)
+        time.sleep(0.06)
     for _ in range(20):
         shedder.took(2_000, 0, 0.01)
     assert overload.budget(10) is None
-    assert overload.budget(10, constructing=1_000) is not None, "a thousand times ten milliseconds"
+    assert overload.budget(10, constructing=1_000) is not None, "a thousand times sixty milliseconds"
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,12 @@ class Collector:
 
     def collect(self, now: float) -> int:
         """Takes up what has been committed since; how many deliveries that makes."""
-        return sum(self._collect(commit, now) for commit in self.waiting())
+        return sum(self._counted(commit, now) for commit in self.waiting())
+
+    def _counted(self, commit: Commit, now: float) -> int:
+        """All of it counts as constructing outputs: the shedder has to know how long results take to go out."""
+        with self.contents.reader.spent.counting(commit.batch, commit.documents):
+            return self._collect(commit, now)
 
     def _collect(self, commit: Commit, now: float) -> int:
         if not self.has_subscribers and commit.batch % NOTED:

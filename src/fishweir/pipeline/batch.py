@@ -219,7 +219,7 @@ class MicroBatches:
         )
         self.table.commit(commit)
         if self.shedder:
-            self.shedder.took(summary.documents, sum(summary.shed.values()), commit.seconds)
+            self.shedder.took(summary.documents, sum(summary.shed.values()), commit.seconds, summary.matches)
         before, self.last = self.last, commit
         remove_others(self.home.state, [*states, *(StateFile(**file) for file in before.states)])
         self.offsets |= summary.offsets

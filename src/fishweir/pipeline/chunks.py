@@ -6,7 +6,7 @@ entries and their witnesses; bad ones with the reason they are set aside for. A 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from fishweir.algebra.values import to_timestamp
 from fishweir.evaluate.group import Batch
 from fishweir.evaluate.plan.plan import SourcePlan
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable, tuple_tables
+from fishweir.evaluate.witnesses.shared_paths import DocumentWalk
 from fishweir.evaluate.witnesses.turns import EVERYTHING, ElementTurns, Turns
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import column_name
@@ -66,6 +67,7 @@ def read_chunk(
     upto: int,
     without: frozenset[int] = frozenset(),
     turns: Turns | ElementTurns = EVERYTHING,
+    relaxed: Collection[frozenset[Path]] = (),
 ) -> Chunk:
     """Entries (after, upto] of a log, parsed and walked; bad ones set aside with their reasons. Those that are to be
     left out are not parsed; of the others `turns` say which paths are not looked for."""
@@ -73,20 +75,13 @@ def read_chunk(
     if log.stream.is_tuples:
         _read_tuples(log, plan, after, upto, chunk, without)
     else:
-        _read_documents(log, plan, after, upto, chunk, without, turns)
+        _read_documents(log, after, upto, chunk, without, plan.start(turns, relaxed))
     return chunk
 
 
 def _read_documents(
-    log: StreamLog,
-    plan: SourcePlan,
-    after: int,
-    upto: int,
-    chunk: Chunk,
-    without: frozenset[int],
-    turns: Turns | ElementTurns,
+    log: StreamLog, after: int, upto: int, chunk: Chunk, without: frozenset[int], walk: DocumentWalk
 ) -> None:
-    walk = plan.start(turns)
     times = EventTimes(log.stream)
     reader = RowReader(log.stream.rows, log.stream.key) if log.stream.rows and log.stream.key else None
     for first, batch in log.read(after, upto):

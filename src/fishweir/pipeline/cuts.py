@@ -16,11 +16,9 @@ import numpy as np
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.witnesses.turns import WHOLE_RANGE, turn_at
 from fishweir.pipeline.commits import Commit, ResultsTable
-from fishweir.shedding.decision import BY_ELEMENT, LEFT_OUT, StreamShed
+from fishweir.shedding.decision import BY_ELEMENT, LEFT_OUT, Level, StreamShed
 from fishweir.shedding.reduced import Cut, cut_of
 from fishweir.shedding.units import context_place
-
-NONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -33,19 +31,19 @@ class Cuts:
     def __bool__(self) -> bool:
         return bool(self.documents)
 
-    def left_out(self, stream: int, number: int, preferred: bool, node: int | None = None) -> frozenset[str]:
-        """The return patterns that a document's results lack, or those of one of its elements."""
+    def level(self, stream: int, number: int, preferred: bool, node: int | None = None) -> Level | None:
+        """What a document's results lack, or those of one of its elements."""
         shed = self.sheds.get(stream)
         if shed is None or not (preferred or shed.allowed) or stream not in self.documents:
-            return NONE
+            return None
         numbers, levels = self.documents[stream]
         at = int(np.searchsorted(numbers, number))
         if at == len(numbers) or numbers[at] != number:
-            return NONE
+            return None
         level = int(levels[at])
         if level == BY_ELEMENT:
             level = LEFT_OUT if node is None else turn_at(number, node, self._ends[stream])
-        return frozenset(shed.levels[level].returns) if 0 <= level < len(shed.levels) else NONE
+        return shed.levels[level] if 0 <= level < len(shed.levels) else None
 
     @cached_property
     def _ends(self) -> Mapping[int, Ints]:
@@ -59,8 +57,10 @@ class Cuts:
         shed = self.sheds.get(stream)
         place = context_place(shape) if shed is not None and shed.unit and nodes is not None else None
         node = None if place is None or nodes is None else nodes[place]
-        returns = self.left_out(stream, number, preferred, node)
-        return cut_of(shape, returns) if returns else None
+        level = self.level(stream, number, preferred, node)
+        if level is None or not (level.returns or level.relaxed):
+            return None
+        return cut_of(shape, frozenset(level.returns), frozenset(level.relaxed))
 
     def holds(self, places: Ints) -> bool:
         """Whether one of some documents, by stream and number, lost something."""

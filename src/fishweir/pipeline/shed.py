@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -53,8 +54,10 @@ from fishweir.shedding.units import Unit, unit_of
 logger = logging.getLogger("fishweir.shedding")
 
 Wishes = Mapping[Source, Sequence[Wish]]
-REFRESHED = 20
-"""Decisions after which the patterns of a stream are counted again."""
+OFTEN, SHARE = 5.0, 0.002
+"""Seconds after which the patterns of a stream are counted again, and the most of all time that this may take."""
+RECENT = 20
+"""Micro-batches whose results per document count."""
 MANY = 10
 """Topmost elements per document from which on they have levels, not documents."""
 REMEMBERED = 1_000
@@ -88,11 +91,15 @@ class Shedder:
         self.spent, self.behind = spent or Spent(), behind
         self._path = home.path / "shedding.json"
         self._weighed: dict[int, _Weighed] = {}
-        self._decisions = 0
+        self._decided_at = time.perf_counter()
+        self._counted: dict[int, tuple[float, float]] = {}
+        """By stream, when its patterns were counted, and how many seconds that took."""
         self._parts = Variant()
         """Of what the documents of the last decision that are evaluated cost, compared with all patterns."""
         self._constructing: dict[int, float] = {}
         """By micro-batch, the part of its outputs that is constructed, of those in which patterns were left out."""
+        self._matches: deque[tuple[int, int]] = deque(maxlen=RECENT)
+        """Results and documents of recent micro-batches."""
         self._share = 1.0
         self._recorded: dict[str, Any] | None = None
 
@@ -104,18 +111,23 @@ class Shedder:
         began = time.perf_counter()
         before = self.overload.shedding
         waiting = {int(id): head - offsets.get(id, 0) for id, head in heads(self.home).items()}
-        budget = self.overload.budget(sum(waiting.values()), self.behind())
+        passed, self._decided_at = began - self._decided_at, began
+        budget = self.overload.budget(sum(waiting.values()), self.behind(), passed)
         found = {} if budget is None else self._decided(waiting, budget, version)
         if self.overload.shedding != before:
             self._tell(found, sum(waiting.values()))
         self._note(batch, found)
+        decided = time.perf_counter()
         if found:
             self._recorded = {"batch": batch, "streams": {str(id): one.to_json() for id, one in found.items()}}
             write_json(self._path, self._recorded)
-        self.overload.deciding += time.perf_counter() - began
+        self.overload.deciding += decided - began
+        self.overload.recording += time.perf_counter() - decided
         return found
 
-    def took(self, documents: int, shed: int, seconds: float) -> None:
+    def took(self, documents: int, shed: int, seconds: float, matches: int = 0) -> None:
+        if documents:
+            self._matches.append((matches, documents))
         self.overload.took(documents, seconds, shed, self._parts.matching)
         for one in self.spent.take():
             part = self._constructing.get(one.batch, 1.0)
@@ -133,7 +145,6 @@ class Shedder:
 
     def _decided(self, waiting: Mapping[int, int], budget: Budget, version: int) -> dict[int, StreamShed]:
         """Where only some streams may be shed, these make up for the others."""
-        self._decisions += 1
         found: dict[int, tuple[StreamDefinition, _Weighed, bool]] = {}
         for id, count in waiting.items():
             stream = open_log(self.home.streams, id).stream
@@ -157,12 +168,15 @@ class Shedder:
 
     def _weigh(self, id: int, stream: StreamDefinition, budget: Budget, version: int) -> _Weighed:
         known = self._weighed.get(id)
-        if known is None or known.version != version or self._decisions % REFRESHED == 0:
+        at, took = self._counted.get(id, (0.0, 0.0))
+        began = time.perf_counter()
+        if known is None or known.version != version or began - at > max(OFTEN, took / SHARE):
             by_source = self.wishes(version)
             wishes = [wish for source in sources_of(stream) for wish in by_source.get(source, ())]
             made_up = stream.make_up is not None
             parts = parts_of(wishes, stream.shed_allowed, not (stream.is_tuples or made_up), made_up)
             known = self._weighed[id] = _Weighed(version, wishes, *self._variants(id, parts, budget))
+            self._counted[id] = began, time.perf_counter() - began
         return known
 
     def _variants(self, id: int, parts: Parts, budget: Budget) -> tuple[tuple[Variant, ...], Unit | None]:
@@ -171,18 +185,24 @@ class Shedder:
             return (Variant(),), None
         log = open_log(self.home.streams, id)
         walked = load_walked(self.home, id)
-        costs = counted(log, id, parts, walked.skipped / max(1, walked.elements), calibrated())
+        costs = counted(log, id, parts, walked.skipped / max(1, walked.elements), calibrated(), self._results)
         many = unit is not None and costs.nodes(unit.path) >= MANY
         return chain(parts, (budget.matching, budget.constructing), costs.saved), unit if many else None
+
+    @property
+    def _results(self) -> float:
+        """Results per document lately."""
+        matches, documents = (sum(some) for some in zip(*self._matches, strict=True)) if self._matches else (0, 0)
+        return matches / documents if documents else 0.0
 
     def _note(self, batch: int, found: Mapping[int, StreamShed]) -> None:
         """What the documents cost that are evaluated, on average: measured times are of these."""
         self._share = min((one.keep for one in found.values()), default=1.0)
         matching, constructing, kept = 0.0, 0.0, 0.0
         for id, one in found.items():
-            by_parts = {(v.returns, v.conditions): v for v in self._weighed[id].variants}
+            by_parts = {(v.returns, v.conditions, v.relaxed): v for v in self._weighed[id].variants}
             for level in one.levels:
-                variant = by_parts[level.returns, level.conditions]
+                variant = by_parts[level.returns, level.conditions, level.relaxed]
                 matching += level.share * variant.matching
                 constructing += level.share * variant.constructing
                 kept += level.share
@@ -231,9 +251,9 @@ class ByLevel(Turns):
 
 def turns_of(levels: Mapping[int, frozenset[int]], shed: StreamShed | None, plan: SourcePlan) -> Turns | ElementTurns:
     """Which paths are not looked for in which documents, or in which of their elements."""
-    if shed is None or not (shed.inside or any(level.conditions for level in shed.levels)):
+    if shed is None or not (shed.inside or any(level.conditions or level.relaxed for level in shed.levels)):
         return EVERYTHING
-    suspended = tuple(plan.paths_at(level.conditions) for level in shed.levels)
+    suspended = tuple(plan.paths_at((*level.conditions, *level.relaxed)) for level in shed.levels)
     if shed.unit:
         return ElementTurns(shed.unit, shed.ends(WHOLE_RANGE), suspended)
     by_number = {number: level for level, numbers in levels.items() if level != LEFT_OUT for number in numbers}

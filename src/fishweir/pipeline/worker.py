@@ -20,6 +20,7 @@ from fishweir.pipeline.chunks import Chunk, read_chunk
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.lateness import Lateness, observe
 from fishweir.pipeline.offsets import LogSlice
+from fishweir.pipeline.relaxing import relaxed_paths, relaxed_rows
 from fishweir.pipeline.shed import levels_in, turns_of
 from fishweir.pipeline.states import SUFFIX, write_states
 from fishweir.pipeline.summary import Summary
@@ -87,7 +88,10 @@ class _Partition:
             levels = levels_in(log, start, end, shed)
             self._note(part.stream, levels, shed)
             without, turns = levels.get(LEFT_OUT, frozenset()), turns_of(levels, shed, plan)
-            self._evaluate(part, read_chunk(log, plan, start, end, without, turns), plan, sources, start // size)
+            chunk = read_chunk(log, plan, start, end, without, turns, relaxed_paths(plan, shed))
+            batch = self._evaluate(part, chunk, plan, sources, start // size)
+            for rows in relaxed_rows(plan, batch, shed, levels) if shed is not None else ():
+                self.writer.write(rows)
 
     def _note(self, stream: int, levels: Mapping[int, frozenset[int]], shed: StreamShed | None) -> None:
         """What is left out, and what evaluated entries lack."""
@@ -99,7 +103,7 @@ class _Partition:
 
     def _evaluate(
         self, part: LogSlice, chunk: Chunk, plan: SourcePlan, sources: tuple[Source, ...], number: int
-    ) -> None:
+    ) -> Batch:
         task, stream = self.task, str(part.stream)
         self.aside += [(part.stream, *entry) for entry in chunk.aside]
         batch = chunk.batch(part.stream, sources, task.version)
@@ -114,6 +118,7 @@ class _Partition:
             done.lateness[stream] = self._observed(part.stream, batch)
         self.summary.add(done)
         self._keep(self._matched(plan, batch))
+        return batch
 
     def _matched(self, plan: SourcePlan, batch: Batch) -> Batch:
         """Writes what queries select, and adds to the batch what is matched for others to keep."""

@@ -52,15 +52,17 @@ class Valued:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A share of the documents, the return patterns that their results lack, and the paths that are not looked for."""
+    """A share of the documents, the return patterns that their results lack, the paths that are not looked for, and
+    those whose conditions are not checked."""
 
     share: float
     returns: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    relaxed: tuple[str, ...] = ()
 
     @property
     def is_full(self) -> bool:
-        return not (self.returns or self.conditions)
+        return not (self.returns or self.conditions or self.relaxed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class StreamShed:
         parts = [f"{1 - self.keep:.0%}"] if self.keep < 1 else []
         for level in self.levels:
             if not level.is_full:
-                parts.append(f"{', '.join((*level.returns, *level.conditions))} from {level.share:.0%}")
+                parts.append(f"{', '.join((*level.returns, *level.conditions, *level.relaxed))} from {level.share:.0%}")
         elements = f" of the elements {'/'.join(self.unit)}" if self.unit else ""
         return " and ".join(parts) + elements
 
@@ -112,7 +114,10 @@ class StreamShed:
             )
             for one in raw["valued"]
         )
-        levels = (Level(one["share"], tuple(one["returns"]), tuple(one["conditions"])) for one in raw["levels"])
+        levels = (
+            Level(one["share"], *(tuple(one.get(name, ())) for name in ("returns", "conditions", "relaxed")))
+            for one in raw["levels"]
+        )
         return cls(tuple(levels), valued, raw["allowed"], tuple(raw.get("unit", ())), raw.get("inside", False))
 
 
@@ -144,7 +149,7 @@ def levels_for(
     elif sum(shares) < LEAST:
         shares[0] = LEAST
     given = zip(shares, variants, strict=True)
-    return tuple(Level(share, v.returns, v.conditions) for share, v in given if share > 0)
+    return tuple(Level(share, v.returns, v.conditions, v.relaxed) for share, v in given if share > 0)
 
 
 def valued_by(wishes: Sequence[Wish]) -> tuple[Valued, ...]:

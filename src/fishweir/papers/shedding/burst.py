@@ -59,6 +59,8 @@ class Burst:
     """Results that were never there, in the end."""
     deciding: float = 0.0
     """The share of the time of micro-batches that was spent on deciding what to leave out."""
+    recording: float = 0.0
+    """The same for writing decisions down, so that a repeated micro-batch sheds the same."""
 
     @property
     def bound(self) -> float:
@@ -90,7 +92,7 @@ def burst(sizes: Sizes, opened: Callable[[Path], Weir] = fishweir.open, drop: bo
         with _running(weir, UNLIMITED):
             found.capacity = _capacity(weir, bodies, sizes, taken)
             assert weir.overload is not None
-            weir.overload.latency, weir.overload.deciding = latency, 0.0
+            weir.overload.latency, weir.overload.deciding, weir.overload.recording = latency, 0.0, 0.0
             before, began = weir.table.newest().batch, time.time()
             arrived = _arrive(weir, bodies, found.times * found.capacity, seconds, found, taken)
             found.times = arrived / seconds / found.capacity
@@ -99,7 +101,8 @@ def burst(sizes: Sizes, opened: Callable[[Path], Weir] = fishweir.open, drop: bo
         commits = [commit for commit in weir.table.commits(before) if commit.documents or commit.shed]
         _count(found, weir, commits, began + seconds)
         found.waits = _waits(weir, commits, taken, began, began + seconds)
-        found.deciding = weir.overload.deciding / sum(commit.seconds for commit in commits)
+        spent = sum(commit.seconds for commit in commits)
+        found.deciding, found.recording = weir.overload.deciding / spent, weir.overload.recording / spent
         made_up = sum(sum(commit.shed.values()) for commit in commits)  # entries that are in the log twice
         whole = {result.documents[0] for result in weir.results("Q1") if drop is False or not result.left_out}
         found.missing = sum(heads(weir.home).values()) - made_up - len(whole)
