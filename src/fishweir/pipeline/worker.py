@@ -21,7 +21,7 @@ from fishweir.pipeline.home import open_log
 from fishweir.pipeline.lateness import Lateness, observe
 from fishweir.pipeline.offsets import LogSlice
 from fishweir.pipeline.relaxing import relaxed_paths, relaxed_rows
-from fishweir.pipeline.shed import levels_in, turns_of
+from fishweir.pipeline.shed_levels import levels_in, turns_of
 from fishweir.pipeline.states import SUFFIX, write_states
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.writer import ResultWriter, write_aside, write_shed
