@@ -55,7 +55,7 @@ class _Weighed:
 
 class Shedder:
     """Decides what each micro-batch sheds; `wishes` gives, for a version of the catalog, what queries prefer, `behind`
-    how many evaluated documents wait for their outputs."""
+    which micro-batches wait for their outputs, with their documents."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Shedder:
         overload: Overload,
         wishes: Callable[[int], Wishes],
         spent: Spent | None = None,
-        behind: Callable[[], int] = lambda: 0,
+        behind: Callable[[], Sequence[tuple[int, int]]] = tuple,
     ) -> None:
         self.home, self.overload, self.wishes = home, overload, wishes
         self.spent, self.behind = spent or Spent(), behind
@@ -86,22 +86,26 @@ class Shedder:
             self._recorded = read_json(self._path, {})
         if self._recorded.get("batch") == batch:
             return {int(id): StreamShed.from_json(one) for id, one in self._recorded["streams"].items()}
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), time.thread_time()
         before = self.overload.shedding
         waiting = {int(id): head - offsets.get(id, 0) for id, head in heads(self.home).items()}
         passed, self._decided_at = began - self._decided_at, began
-        budget = self.overload.budget(sum(waiting.values()), self.behind(), passed)
+        budget = self.overload.budget(sum(waiting.values()), self._behind(), passed)
         found = {} if budget is None else self._decided(waiting, budget, version)
         if self.overload.shedding != before:
             self._tell(found, sum(waiting.values()))
         self._note(batch, found)
+        self.overload.deciding += time.thread_time() - busy
         decided = time.perf_counter()
         if found:
             self._recorded = {"batch": batch, "streams": {str(id): one.to_json() for id, one in found.items()}}
             write_json(self._path, self._recorded)
-        self.overload.deciding += decided - began
         self.overload.recording += time.perf_counter() - decided
         return found
+
+    def _behind(self) -> float:
+        """How many documents wait for their outputs; those without some patterns count by what their outputs cost."""
+        return sum(documents * self._constructing.get(batch, 1.0) for batch, documents in self.behind())
 
     def took(self, documents: int, shed: int, seconds: float, matches: int = 0) -> None:
         if documents:

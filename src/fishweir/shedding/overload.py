@@ -51,7 +51,7 @@ class Overload:
     latency: float
     shedding: bool = False
     deciding: float = 0.0
-    """Seconds that all decisions took."""
+    """Seconds of processor time that all decisions took: other threads may have the interpreter meanwhile."""
     recording: float = 0.0
     """Seconds that writing them down took."""
     _costs: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
@@ -84,7 +84,7 @@ class Overload:
         """How many documents fit into half of the target; `otherwise` where that is not known."""
         return int(self.latency * END / (median(self._costs) + self._per_output)) if self._costs else otherwise
 
-    def budget(self, waiting: int, constructing: int = 0, passed: float = 0.0) -> Budget | None:
+    def budget(self, waiting: int, constructing: float = 0, passed: float = 0.0) -> Budget | None:
         """The time for what waits, while so many more documents wait for their outputs only. `passed` are the seconds
         since the last decision: as much passes until the next one."""
         if not self._costs:
