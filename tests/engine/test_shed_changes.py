@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fishweir import QueryError, QuerySyntaxError, Result, testing
+from fishweir.engine.shedding import wishes_of
 from fishweir.pipeline.home import read_json
 from fishweir.pipeline.shed import Shedder
 from fishweir.pipeline.spent import Spent
@@ -112,3 +113,26 @@ def test_preferences_that_make_no_sense_are_refused_and_change_nothing(weir: tes
     with pytest.raises((QuerySyntaxError, QueryError)):
         weir.execute(f"create query q as {Q1} {preference}")
     assert weir.execute(f"create query q as {Q1} pref name > tel") == ["q"]
+
+
+def test_documents_that_lost_patterns_wait_for_less(weir: testing.Weir) -> None:
+    """What waits for its outputs counts by what these cost without the patterns that were left out."""
+    weir.action("keep", lambda _: None)
+    weir.execute(f"create stream transactions; create query Q1 as {PREFERRED} do keep; create query plain as {Q1}")
+    waiting: list[tuple[int, int]] = []
+    overload = Overload(2.0)
+    overload.took(1, 1.0)
+    overload.took(10_000, 0.1)
+    overload.constructed(1_000, 10.0)
+    shedder = Shedder(weir.home, overload, wishes_of(weir.catalog), behind=lambda: waiting)
+    weir.publish("transactions", transactions(400))
+    version = weir.catalog.version()
+    (cut,) = shedder.decide(7, version, {}).values()
+    assert not all(level.is_full for level in cut.levels)
+    seen: list[float] = []
+    overload.budget = lambda _, behind=0, passed=0: seen.append(behind)  # type: ignore[method-assign,assignment]
+    for batch in (6, 7):
+        waiting[:] = [(batch, 100)]
+        shedder.decide(batch + 2, version, {})
+    assert seen[0] == 100
+    assert 0 <= seen[1] < 100
