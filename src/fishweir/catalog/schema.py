@@ -9,20 +9,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    create_mock_engine,
-    text,
-)
+from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 metadata = MetaData()
 
@@ -116,9 +105,7 @@ def for_postgresql(table: Table) -> None:
 @cache
 def sqlite_definitions() -> tuple[str, ...]:
     """The statements that make all tables and indexes. To compile them takes longer than to run them."""
-    found: list[str] = []
-    recorder = create_mock_engine(
-        "sqlite://", lambda made, *_: found.append(str(made.compile(dialect=recorder.dialect)))
-    )
-    metadata.create_all(recorder, checkfirst=False)
-    return tuple(found)
+    tables = metadata.sorted_tables
+    indexes = [CreateIndex(index) for table in tables for index in sorted(table.indexes, key=lambda one: str(one.name))]
+    made = [*(CreateTable(table) for table in tables), *indexes]
+    return tuple(str(one.compile(dialect=sqlite.dialect())) for one in made)
