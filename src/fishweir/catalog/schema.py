@@ -105,7 +105,9 @@ def for_postgresql(table: Table) -> None:
 @cache
 def sqlite_definitions() -> tuple[str, ...]:
     """The statements that make all tables and indexes. To compile them takes longer than to run them."""
-    tables = metadata.sorted_tables
-    indexes = [CreateIndex(index) for table in tables for index in sorted(table.indexes, key=lambda one: str(one.name))]
-    made = [*(CreateTable(table) for table in tables), *indexes]
-    return tuple(str(one.compile(dialect=sqlite.dialect())) for one in made)
+    dialect, found = sqlite.dialect(), []
+    for table in metadata.sorted_tables:
+        found.append(str(CreateTable(table).compile(dialect=dialect)))
+        indexes = sorted(table.indexes, key=lambda index: str(index.name))
+        found.extend(str(CreateIndex(index).compile(dialect=dialect)) for index in indexes)
+    return tuple(found)
