@@ -9,20 +9,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    create_mock_engine,
-    text,
-)
+from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 metadata = MetaData()
 
@@ -119,9 +108,9 @@ def for_postgresql(table: Table) -> None:
 @cache
 def sqlite_definitions() -> tuple[str, ...]:
     """The statements that make all tables and indexes. To compile them takes longer than to run them."""
-    found: list[str] = []
-    recorder = create_mock_engine(
-        "sqlite://", lambda made, *_: found.append(str(made.compile(dialect=recorder.dialect)))
-    )
-    metadata.create_all(recorder, checkfirst=False)
+    dialect, found = sqlite.dialect(), []
+    for table in metadata.sorted_tables:
+        found.append(str(CreateTable(table).compile(dialect=dialect)))
+        indexes = sorted(table.indexes, key=lambda index: str(index.name))
+        found.extend(str(CreateIndex(index).compile(dialect=dialect)) for index in indexes)
     return tuple(found)
