@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fishweir import QueryError, QuerySyntaxError, Result, testing
+from fishweir.engine.shedding import wishes_of
 from fishweir.pipeline.home import read_json
 from fishweir.pipeline.shed import Shedder
 from fishweir.pipeline.spent import Spent
@@ -84,11 +85,11 @@ def test_outputs_that_take_longer_than_micro_batches_are_overload(weir: testing.
     overload, spent = Overload(5.0), Spent()
     shedder = Shedder(weir.home, overload, lambda _: {}, spent)
     with spent.counting(batch=1, documents=1):
-        time.sleep(0.01)
+        time.sleep(0.06)
     for _ in range(20):
         shedder.took(2_000, 0, 0.01)
     assert overload.budget(10) is None
-    assert overload.budget(10, constructing=1_000) is not None, "a thousand times ten milliseconds"
+    assert overload.budget(10, constructing=1_000) is not None, "a thousand times sixty milliseconds"
 
 
 @pytest.mark.parametrize(
@@ -112,3 +113,26 @@ def test_preferences_that_make_no_sense_are_refused_and_change_nothing(weir: tes
     with pytest.raises((QuerySyntaxError, QueryError)):
         weir.execute(f"create query q as {Q1} {preference}")
     assert weir.execute(f"create query q as {Q1} pref name > tel") == ["q"]
+
+
+def test_documents_that_lost_patterns_wait_for_less(weir: testing.Weir) -> None:
+    """What waits for its outputs counts by what these cost without the patterns that were left out."""
+    weir.action("keep", lambda _: None)
+    weir.execute(f"create stream transactions; create query Q1 as {PREFERRED} do keep; create query plain as {Q1}")
+    waiting: list[tuple[int, int]] = []
+    overload = Overload(2.0)
+    overload.took(1, 1.0)
+    overload.took(10_000, 0.1)
+    overload.constructed(1_000, 10.0)
+    shedder = Shedder(weir.home, overload, wishes_of(weir.catalog), behind=lambda: waiting)
+    weir.publish("transactions", transactions(400))
+    version = weir.catalog.version()
+    (cut,) = shedder.decide(7, version, {}).values()
+    assert not all(level.is_full for level in cut.levels)
+    seen: list[float] = []
+    overload.budget = lambda _, behind=0, passed=0: seen.append(behind)  # type: ignore[method-assign,assignment]
+    for batch in (6, 7):
+        waiting[:] = [(batch, 100)]
+        shedder.decide(batch + 2, version, {})
+    assert seen[0] == 100
+    assert 0 <= seen[1] < 100

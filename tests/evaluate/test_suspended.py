@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fishweir.algebra.clauses import constants_of, to_normals
@@ -17,7 +18,7 @@ from fishweir.evaluate.plan.segments import build_groups, planned_segment
 from fishweir.evaluate.witnesses.counters import StreamCounters
 from fishweir.evaluate.witnesses.path_tables import Path, not_sought
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
-from fishweir.evaluate.witnesses.turns import EVERYTHING, Turns
+from fishweir.evaluate.witnesses.turns import EVERYTHING, ElementTurns, Turns, turn_at
 from tests.evaluate.support import expanded, queries
 
 NAMES = ("a", "b", "c", "k")
@@ -181,3 +182,46 @@ def test_what_the_walk_counts() -> None:
         assert counted.below_nodes(b) == below
         counted.add(counted)
         assert (counted.bytes, counted.below_nodes(a)[0]) == (2 * len(text), 6)
+
+
+def test_elements_of_a_document_take_turns() -> None:
+    """Each element is walked as if its turn were the whole document's, and one that is left out gives nothing."""
+    draw = random.Random(3)
+    items = ["<a>" + "".join(random_document(draw, 2) for _ in range(3)) + "<b>1</b></a>" for _ in range(200)]
+    text = "<r><k>1</k>" + "".join(items) + "<b>7</b></r>"
+    shared = SharedPaths()
+    shared.hold({"1": dict.fromkeys([path("/r/a"), path("/r/a/b"), path("/r/a//c"), path("/r/k")], True)})
+    suspended = (frozenset[Path](), frozenset([path("/r/a/b")]))
+    ends = (1 << 30, 3 << 30)
+    turns = ElementTurns(("r", "a"), ends, suspended)
+    number = 17
+
+    def walked(content: bytes, turns: Turns | ElementTurns) -> tuple[dict[Path, list[Any]], int]:
+        walk = shared.start(turns)
+        walk.add(0, content, (), number)
+        tables = walk.tables()
+        found = {one: list(zip(t.nodes.tolist(), t.texts.to_pylist(), strict=True)) for one, t in tables.items()}
+        return found, tables.left_out
+
+    body = text.encode()
+    everything, none = walked(body, EVERYTHING)
+    some, left_out = walked(body, turns)
+    assert not none
+    turn = {nodes[-1]: turn_at(number, nodes[-1], np.array(ends)) for nodes, _ in everything[path("/r/a")]}
+    counts = [list(turn.values()).count(k) for k in range(3)]
+    assert counts[2] == left_out
+    assert all(20 < count < 140 for count in counts), "a quarter, a half and a quarter of 200"
+    for one, lines in everything.items():
+        kept = [line for line in lines if one == path("/r/k") or turn[line[0][1]] < 2]
+        if one == path("/r/a/b"):
+            kept = [line for line in kept if turn[line[0][1]] == 0]
+        assert some.get(one, []) == kept
+    assert walked(body, turns) == (some, left_out), "the same again"
+
+
+def test_elements_below_a_split_take_no_turns() -> None:
+    shared = SharedPaths()
+    shared.hold({"1": {path("/r/a/b"): True}})
+    walk = shared.start(ElementTurns(("r", "a"), (), ()))
+    walk.add(0, b"<a><b>1</b></a>", ("r",), 5)
+    assert len(walk.tables()[path("/r/a/b")]) == 1

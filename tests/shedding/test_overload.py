@@ -10,13 +10,15 @@ from fishweir.shedding.decision import LEFT_OUT, Level, StreamShed, levels_for, 
 from fishweir.shedding.overload import Overload
 from fishweir.shedding.suspension import Variant, Wish
 
+TARGET = 20 / 3
+"""Seconds of which the shedder uses three fifths: four."""
 LARGE = Preference((Score((), 1.0, ValueCondition(("price",), ">", 1000.0)),))
 ALL = (Variant(),)
 RANKED = Preference(ranking=(("name",), ("tel",)))
 
 
 def test_nothing_is_shed_before_the_speed_is_known() -> None:
-    overload = Overload(5.0)
+    overload = Overload(TARGET)
     assert overload.budget(10**9) is None
     overload.took(5_000, 60.0)  # compiles
     assert overload.budget(10**9) is None
@@ -31,7 +33,7 @@ def kept_of(overload: Overload, waiting: int) -> float:
 
 
 def test_hysteresis_and_recovery() -> None:
-    overload = Overload(5.0)
+    overload = Overload(TARGET)
     overload.took(1, 1.0)
     overload.took(10_000, 10.0)  # a millisecond each: 5,000 fit
     assert kept_of(overload, 5_000) == 1
@@ -46,7 +48,7 @@ def test_hysteresis_and_recovery() -> None:
 
 
 def test_leaving_out_is_not_free() -> None:
-    overload = Overload(5.0)
+    overload = Overload(TARGET)
     overload.took(1, 1.0)
     overload.took(10_000, 10.0)
     assert kept_of(overload, 20_000) == pytest.approx(0.2)
@@ -56,7 +58,7 @@ def test_leaving_out_is_not_free() -> None:
 
 
 def test_outputs_count_and_those_that_wait_for_theirs() -> None:
-    overload = Overload(5.0)
+    overload = Overload(TARGET)
     overload.took(1, 1.0)
     overload.took(10_000, 10.0)
     overload.constructed(1_000, 1.0)
@@ -68,8 +70,34 @@ def test_outputs_count_and_those_that_wait_for_theirs() -> None:
     assert behind.seconds == 2.5
 
 
+def test_while_outputs_wait_a_micro_batch_gets_the_time_that_passes() -> None:
+    overload = Overload(10.0)
+    overload.took(1, 1.0)
+    overload.took(10_000, 10.0)
+    overload.constructed(1_000, 1.0)
+    shares = []
+    for behind in (5_000, 6_000, 9_000):
+        budget = overload.budget(10_000, behind, passed=0.5)
+        assert budget is not None
+        shares.append(budget.seconds)
+    assert shares == pytest.approx([1.0, 0.5, 0.35]), "up to three fifths of the target, then about as much as passes"
+    few = overload.budget(10_000)
+    assert few is not None
+    assert few.seconds == 6.0
+
+
+def test_a_few_outputs_do_not_say_what_one_costs() -> None:
+    overload = Overload(10.0)
+    overload.took(1, 1.0)
+    overload.took(10_000, 10.0)
+    overload.constructed(20, 0.02)
+    budget = overload.budget(20_000)
+    assert budget is not None
+    assert budget.constructing == 0
+
+
 def test_the_speed_is_measured_while_patterns_are_left_out() -> None:
-    overload = Overload(5.0)
+    overload = Overload(TARGET)
     overload.took(1, 1.0)
     overload.took(10_000, 5.0, part=0.5)
     overload.constructed(10_000, 2.0, part=0.2)

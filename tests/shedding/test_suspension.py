@@ -91,3 +91,8 @@ def test_patterns_before_documents() -> None:
 
 def test_where_no_document_may_go_the_rest_gets_the_cheapest() -> None:
     assert levels_for((Variant(), CHEAP), 1_000, 1.0, BUDGET, False) == (Level(1.0, ("x",)),)
+
+
+def test_where_no_output_would_be_constructed_some_are_so_that_their_cost_goes_on_being_measured() -> None:
+    none = Variant(0.0, 1.0, 0.0, (), ("k",))
+    assert levels_for((Variant(), none), 1_000, 0.0, BUDGET, False) == (Level(0.01), Level(0.99, (), ("k",)))

@@ -30,7 +30,17 @@ from fishweir.algebra import (
 CLASSES: dict[str, type] = {
     name: cls
     for module in (
-        nodes, formula, feeds, normal, predicates, joins, annotation, returns, preferences, distinct, path_queries,
+        nodes,
+        formula,
+        feeds,
+        normal,
+        predicates,
+        joins,
+        annotation,
+        returns,
+        preferences,
+        distinct,
+        path_queries,
     )  # fmt: skip
     for name, cls in vars(module).items()
     if isinstance(cls, type) and is_dataclass(cls)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 
 from lxml import etree
 
@@ -15,15 +14,53 @@ from fishweir.algebra.values import satisfies
 
 Bound = tuple[Element, str | None]
 """An element, with the name of the attribute where one is bound, `{namespace}name` if it is in one."""
+_Compiled = tuple[list[tuple[str, bool]], Step | None, bool]
+"""The names of a path's elements as lxml looks for them, each with whether it is a descendant, the step to an attribute
+at its end, and whether nodes may come in another order than that of the document."""
 
 
 def nodes_at(node: Bound, path: tuple[Step, ...]) -> list[Bound]:
     """The nodes at a path below a node, each once, in document order."""
-    found = [node]
-    for step in path:
-        below = (one for element, key in found if key is None for one in _below(element, step))
-        found = list(dict.fromkeys(below)) if step.is_deep and len(found) > 1 else list(below)
-    return _in_order(found) if any(step.is_deep for step in path[:-1]) else found
+    element, attribute = node
+    if attribute is not None:
+        return [] if path else [node]
+    elements, (tags, last, is_mixed) = [element], _compiled(path)
+    for tag, is_deep in tags:
+        if is_deep:
+            below = [one for above in elements for one in above.iterdescendants(tag)]
+            elements = list(dict.fromkeys(below)) if len(elements) > 1 else below
+        else:
+            elements = [one for above in elements for one in above.iterchildren(tag)]
+    if last is None:
+        found: list[Bound] = [(one, None) for one in elements]
+    else:
+        keys = [one for above in elements for one in _attributes(above, last)]
+        found = list(dict.fromkeys(keys)) if last.is_deep and len(elements) > 1 else keys
+    return _in_order(found) if is_mixed else found
+
+
+_COMPILED: dict[int, tuple[tuple[Step, ...], _Compiled]] = {}
+_MOST = 10_000
+
+
+def _compiled(path: tuple[Step, ...]) -> _Compiled:
+    """Of a path, remembered by the object: outputs look for the same paths in each document."""
+    known = _COMPILED.get(id(path))
+    if known is None or known[0] is not path:
+        if len(_COMPILED) >= _MOST:
+            _COMPILED.clear()
+        known = _COMPILED[id(path)] = path, _to_tags(path)
+    return known[1]
+
+
+def _to_tags(path: tuple[Step, ...]) -> _Compiled:
+    """Behind an attribute there is nothing: then a name that no element has is looked for."""
+    ends = next((i for i, step in enumerate(path) if step.is_attribute), len(path))
+    last = path[ends] if ends < len(path) else None
+    tags = [(_tag(step.name, step.namespace), step.is_deep) for step in path[:ends]]
+    if ends < len(path) - 1:
+        tags, last = [("{}", False)], None
+    return tags, last, any(step.is_deep for step in path[:-1])
 
 
 def _in_order(found: list[Bound]) -> list[Bound]:
@@ -35,19 +72,13 @@ def _in_order(found: list[Bound]) -> list[Bound]:
     return sorted(found, key=lambda bound: places[bound[0]])
 
 
-def _below(element: Element, step: Step) -> Iterator[Bound]:
-    if step.is_attribute:
-        for owner in element.iter(etree.Element) if step.is_deep else (element,):
-            for key in map(str, owner.attrib):
-                if step.accepts(local_name(key), key[1:].rpartition("}")[0]):
-                    yield owner, key
-        return
-    tag = _tag(step.name, step.namespace)
-    for child in element.iterdescendants(tag) if step.is_deep else element.iterchildren(tag):
-        yield child, None
+def _attributes(element: Element, step: Step) -> Iterator[Bound]:
+    for owner in element.iter(etree.Element) if step.is_deep else (element,):
+        for key in map(str, owner.attrib):
+            if step.accepts(local_name(key), key[1:].rpartition("}")[0]):
+                yield owner, key
 
 
-@lru_cache(maxsize=10_000)
 def _tag(name: str, namespace: str | None) -> str:
     """The tag in lxml's search syntax, so that elements with other names never become Python objects."""
     return f"{{{'*' if namespace is None else namespace}}}{name}"

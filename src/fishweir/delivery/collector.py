@@ -53,11 +53,17 @@ class Collector:
         return self.table.commits(after=self.batch)
 
     def collect(self, now: float) -> list[Delivery]:
-        """Takes up what has been committed since; the deliveries that have begun with it."""
+        """Collects what has been committed since the last call. Returns the deliveries that have begun with it."""
         waiting, begun = self.waiting(), []
         for i in range(0, len(waiting), TOGETHER):
-            begun += self._collect(waiting[i : i + TOGETHER], now)
+            begun += self._counted(waiting[i : i + TOGETHER], now)
         return begun
+
+    def _counted(self, commits: Sequence[Commit], now: float) -> list[Delivery]:
+        """All of it counts as constructing outputs: the shedder needs the whole time until results go out."""
+        documents = sum(commit.documents for commit in commits)
+        with self.contents.reader.spent.counting(commits[-1].batch, documents):
+            return self._collect(commits, now)
 
     def _collect(self, commits: Sequence[Commit], now: float) -> list[Delivery]:
         """What several micro-batches have for a channel is one row."""

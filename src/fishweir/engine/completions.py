@@ -19,7 +19,7 @@ from fishweir.pipeline.offsets import is_waiting
 
 @dataclass
 class Completions:
-    """Called between micro-batches: completes one where nothing waits."""
+    """Called between micro-batches: completes one where nothing waits, no output either."""
 
     home: Home
     table: ResultsTable
@@ -32,6 +32,8 @@ class Completions:
     def __call__(self, batches: MicroBatches) -> bool:
         left = next(self._left(), None)
         if left is None or is_waiting(self.home, batches.offsets):
+            return False
+        if batches.shedder is not None and batches.shedder.behind():
             return False
         batches.commit_completing(left)
         return True

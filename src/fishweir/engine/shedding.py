@@ -26,8 +26,8 @@ def shedder_of(
     office.outbox.is_overloaded = lambda: overload.shedding
     calibrated()  # under overload there is no time for it
 
-    def behind() -> int:
-        return sum(commit.documents for commit in office.collector.waiting())
+    def behind() -> list[tuple[int, int]]:
+        return [(commit.batch, commit.documents) for commit in office.collector.waiting()]
 
     return Shedder(home, overload, wishes_of(catalog), reader.spent, behind)
 

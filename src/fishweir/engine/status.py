@@ -93,7 +93,9 @@ class StreamStatus:
     shed: int = 0
     """Items that were left out under overload."""
     cut: int = 0
-    """Items that were evaluated without some patterns."""
+    """Items that were evaluated without some patterns or elements."""
+    left_out: int = 0
+    """Topmost elements that were left out of evaluated items."""
     completed: int = 0
     """Of those, the ones whose results came again, whole."""
     shedding: str = ""
@@ -142,6 +144,8 @@ class EngineStatus:
             if s.cut:
                 later = f", {s.completed:,} completed later" if s.completed else ""
                 lines.append(f"    {s.cut:,} evaluated without some patterns under overload{later}")
+            if s.left_out:
+                lines.append(f"    {s.left_out:,} elements of items left out under overload")
             if s.shedding:
                 lines.append(f"    shedding now: leaving out {s.shedding}")
             if s.times is not None:
@@ -225,6 +229,7 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
             about_feed(home, id) if stream.format == "feed" else {},
             sum(commit.shed.get(str(id), 0) for commit in commits),
             sum(commit.cut.get(str(id), 0) for commit in commits),
+            sum(commit.elements.get(str(id), 0) for commit in commits),
             sum(commit.cut.get(str(id), 0) for commit in commits if table.is_completed(commit.batch)),
             _shedding(table.newest(), id),
             _made_up(home, id) if stream.make_up else 0,

@@ -203,6 +203,10 @@ class Stage:
         """What the queries select from a batch, with the segment and the group that slices refer to."""
         return iter(())
 
+    def relaxed(self, sources: Sequence[Source], paths: frozenset[Path]) -> Sequence[Any]:
+        """The selections without conditions at some paths, as `select/relaxed.py` has them, each with its segment."""
+        return ()
+
     def counted(self, sources: Sequence[Source]) -> tuple[list[Path], set[Path]]:
         """The paths whose values planning depends on, and those of them whose words are counted too."""
         return [], set()

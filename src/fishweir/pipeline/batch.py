@@ -213,12 +213,13 @@ class MicroBatches:
             level=level,
             shed=summary.shed,
             cut=summary.cut,
+            elements=summary.elements,
             shedding={str(stream): one.to_json() for stream, one in shedding.items()},
             hidden=hidden,
         )
         self.table.commit(commit)
         if self.shedder:
-            self.shedder.took(summary.documents, sum(summary.shed.values()), commit.seconds)
+            self.shedder.took(summary.documents, sum(summary.shed.values()), commit.seconds, summary.matches)
         before, self.last = self.last, commit
         remove_others(self.home.state, [*states, *(StateFile(**file) for file in before.states)])
         self.offsets |= summary.offsets
@@ -249,7 +250,15 @@ class MicroBatches:
 
     def _without_documents(self, matches: int, **changed: Any) -> Commit:
         """A commit behind the last one that evaluates no documents."""
-        none: dict[str, Any] = {"files": {}, "offsets": {}, "missed": {}, "shed": {}, "cut": {}, "shedding": {}}
+        none: dict[str, Any] = {
+            "files": {},
+            "offsets": {},
+            "missed": {},
+            "shed": {},
+            "cut": {},
+            "elements": {},
+            "shedding": {},
+        }
         counts: dict[str, Any] = {
             "documents": 0,
             "aside": 0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -164,15 +164,27 @@ class Block:
         if (joins := self.listed("joins")[at]) is not None:
             taken, collected = taken[:1], list(zip(joins, taken[1:], strict=True))
         known = bound if nodes is None else nodes
-        found = ResultDocuments(taken, known, collected, self.cut(entry, query), prunings)
+        several = self._several.get(self.places(entry)[0], ()) if prunings is not None else ()
+        found = ResultDocuments(taken, known, collected, self.cut(entry, query), prunings, several)
         return constructed(query.shape, query.constants, found)
+
+    @cached_property
+    def _several(self) -> Mapping[Place, list[int]]:
+        """Of each document with several rows the nodes that these name."""
+        _, inverse, counts = np.unique(self.own, axis=0, return_inverse=True, return_counts=True)
+        found: dict[Place, list[int]] = {}
+        for at in np.flatnonzero(counts[inverse] > 1).tolist():
+            stream, number = self.own[at].tolist()
+            found.setdefault((stream, number), []).extend(self.listed("nodes")[at] or ())
+        return found
 
     def cut(self, entry: int, query: QueryLike) -> Cut | None:
         """What is left of a query's output for the entry; None where it is whole."""
         if not self.cuts:
             return None
-        stream, number = self.own[int(self.at[entry])].tolist()
-        return self.cuts.of(stream, number, query.preferred, query.shape)
+        at = int(self.at[entry])
+        stream, number = self.own[at].tolist()
+        return self.cuts.of(stream, number, query.preferred, query.shape, self.listed("nodes")[at])
 
     def has_cuts(self, entries: Ints) -> bool:
         """Whether a document of some entries lost patterns."""

@@ -6,7 +6,7 @@ entries and their witnesses; bad ones with the reason they are set aside for. A 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,7 @@ from fishweir.evaluate.plan.plan import SourcePlan
 from fishweir.evaluate.witnesses.automaton.checking import check
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable, bytes_of, offsets_of, tuple_tables
 from fishweir.evaluate.witnesses.shared_paths import DocumentWalk
-from fishweir.evaluate.witnesses.turns import EVERYTHING, Turns
+from fishweir.evaluate.witnesses.turns import EVERYTHING, ElementTurns, Turns
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import column_name
 from fishweir.intake.sources.rows import RowReader
@@ -71,7 +71,8 @@ def read_chunk(
     after: int,
     upto: int,
     without: frozenset[int] = frozenset(),
-    turns: Turns = EVERYTHING,
+    turns: Turns | ElementTurns = EVERYTHING,
+    relaxed: Collection[frozenset[Path]] = (),
 ) -> Chunk:
     """Entries (after, upto] of a log, parsed and walked; bad ones set aside with their reasons. Those that are to be
     left out are not parsed; of the others `turns` say which paths are not looked for."""
@@ -79,17 +80,24 @@ def read_chunk(
     if log.stream.is_tuples:
         _read_tuples(log, plan, after, upto, chunk, without)
     else:
-        _read_documents(log, plan, after, upto, chunk, without, turns)
+        is_whole = not without and not relaxed and turns is EVERYTHING
+        _read_documents(log, after, upto, chunk, without, plan.start(turns, relaxed), is_whole)
     return chunk
 
 
 def _read_documents(
-    log: StreamLog, plan: SourcePlan, after: int, upto: int, chunk: Chunk, without: frozenset[int], turns: Turns
+    log: StreamLog,
+    after: int,
+    upto: int,
+    chunk: Chunk,
+    without: frozenset[int],
+    walk: DocumentWalk,
+    is_whole: bool,
 ) -> None:
-    walk = plan.start(turns)
+    """`is_whole` says that nothing is shed."""
     times = EventTimes(log.stream)
     reader = RowReader(log.stream.rows, log.stream.key) if log.stream.rows and log.stream.key else None
-    plainly = reader is None and not without and turns is EVERYTHING and not walk.takes_items
+    plainly = reader is None and is_whole and not walk.takes_items
     for first, batch in log.read(after, upto):
         if plainly and _read_together(log.stream, first, batch, walk, chunk):
             continue

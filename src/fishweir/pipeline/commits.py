@@ -56,6 +56,8 @@ class Commit:
     """By stream, the entries that were left out under overload; their numbers are in the files `shed-*`."""
     cut: dict[str, int] = field(default_factory=dict)
     """By stream, the entries that were evaluated without some patterns; their levels are in the same files."""
+    elements: dict[str, int] = field(default_factory=dict)
+    """By stream, the topmost elements that were left out of these."""
     shedding: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By stream, what was decided (shedding.StreamShed)."""
     level: int = 0

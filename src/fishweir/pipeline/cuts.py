@@ -6,19 +6,19 @@ its output. Patterns are omitted from queries with a preference, or from all que
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.witnesses.turns import WHOLE_RANGE, turn_at
 from fishweir.pipeline.commits import Commit, ResultsTable
-from fishweir.shedding.decision import StreamShed
+from fishweir.shedding.decision import BY_ELEMENT, LEFT_OUT, Level, StreamShed
 from fishweir.shedding.reduced import Cut, cut_of
-
-NONE: frozenset[str] = frozenset()
+from fishweir.shedding.units import context_place
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,36 @@ class Cuts:
     def __bool__(self) -> bool:
         return bool(self.documents)
 
-    def left_out(self, stream: int, number: int, preferred: bool) -> frozenset[str]:
-        """The return patterns that are missing from a document's results."""
+    def level(self, stream: int, number: int, preferred: bool, node: int | None = None) -> Level | None:
+        """What a document's results lack, or those of one of its elements."""
         shed = self.sheds.get(stream)
         if shed is None or not (preferred or shed.allowed) or stream not in self.documents:
-            return NONE
+            return None
         numbers, levels = self.documents[stream]
         at = int(np.searchsorted(numbers, number))
         if at == len(numbers) or numbers[at] != number:
-            return NONE
-        return frozenset(shed.levels[int(levels[at])].returns)
+            return None
+        level = int(levels[at])
+        if level == BY_ELEMENT:
+            level = LEFT_OUT if node is None else turn_at(number, node, self._ends[stream])
+        return shed.levels[level] if 0 <= level < len(shed.levels) else None
 
-    def of(self, stream: int, number: int, preferred: bool, shape: Any) -> Cut | None:
-        """The reduced output of a query for a document; None if it is complete."""
-        returns = self.left_out(stream, number, preferred)
-        return cut_of(shape, returns) if returns else None
+    @cached_property
+    def _ends(self) -> Mapping[int, Ints]:
+        """Whose turn elements are, by stream."""
+        return {stream: np.array(shed.ends(WHOLE_RANGE), np.int64) for stream, shed in self.sheds.items()}
+
+    def of(
+        self, stream: int, number: int, preferred: bool, shape: Any, nodes: Sequence[int] | None = None
+    ) -> Cut | None:
+        """What is left of a query's output for a document and the nodes of a result; None where it is whole."""
+        shed = self.sheds.get(stream)
+        place = context_place(shape) if shed is not None and shed.unit and nodes is not None else None
+        node = None if place is None or nodes is None else nodes[place]
+        level = self.level(stream, number, preferred, node)
+        if level is None or not (level.returns or level.relaxed):
+            return None
+        return cut_of(shape, frozenset(level.returns), frozenset(level.relaxed))
 
     def holds(self, places: Ints) -> bool:
         """Whether one of some documents, by stream and number, lost something."""
@@ -70,7 +85,7 @@ def _cuts(table: ResultsTable, batch: int) -> Cuts:
     streams, numbers, levels = (rows.column(name).to_numpy() for name in ("stream", "document", "level"))
     found = {}
     for id in map(int, commit.cut):
-        own = np.flatnonzero((streams == id) & (levels >= 0))
+        own = np.flatnonzero((streams == id) & (levels != LEFT_OUT))
         own = own[np.argsort(numbers[own])]
         found[id] = numbers[own].astype(np.int64), levels[own].astype(np.int64)
     return Cuts({int(id): StreamShed.from_json(one) for id, one in commit.shedding.items()}, found)

@@ -42,6 +42,8 @@ class ResultDocuments:
     """What is left of the output, where patterns were left out under overload."""
     prunings: Prunings | None = None
     """There where nothing else is shown of the documents: they are read only as far as the output needs."""
+    several: Sequence[int] = ()
+    """The nodes of all results of the document, where there are others."""
 
 
 @singledispatch
@@ -63,7 +65,9 @@ def _bound(shape: Shape, output: tuple[Output, ...], found: ResultDocuments, pla
     bound: dict[str, Bound] = {}
     bindings: Bindings = {}
     steps, documents = steps_of(shape), found.documents
-    pruned = found.prunings.document(shape, output, documents[0], places) if found.prunings else None
+    pruned = None
+    if found.prunings is not None:
+        pruned = found.prunings.document(shape, output, documents[0], places, found.several)
     for name, position in places.items():
         side, step = steps[name]
         bound[name], shown = bind(pruned or documents[side], step, position)

@@ -8,9 +8,9 @@ the whole document is read when somebody asks for it, and only then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -31,24 +31,16 @@ SHORTEST = 256
 """Bodies that are shorter are parsed in the time that it takes to look at them."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class PrunedDocument:
     """What is left of a document; `nodes` are those of its variables, by their numbers in the whole one."""
 
     whole: TakenDocument
-    body: bytes
-    numbers: Mapping[int, int]
+    nodes: Mapping[int, Element]
 
     @property
     def id(self) -> str:
         return self.whole.id
-
-    @cached_property
-    def nodes(self) -> Mapping[int, Element]:
-        root = parse_document(self.body, comments=True)
-        last = max(self.numbers.values(), default=0)
-        here = list(islice(root.iter(etree.Element), last + 1)) if last else [root]
-        return {number: here[place] for number, place in self.numbers.items()}
 
 
 class Prunings:
@@ -56,22 +48,42 @@ class Prunings:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[object, Pruning | None]] = {}
+        self._last: TakenDocument | None = None
+        self._made: dict[int, PrunedDocument | None] = {}
+        """What is left of the last document, by output."""
 
     def document(
-        self, shape: Shape, parts: tuple[Output, ...], document: TakenDocument, places: Mapping[str, int]
+        self,
+        shape: Shape,
+        parts: tuple[Output, ...],
+        document: TakenDocument,
+        places: Mapping[str, int],
+        several: Collection[int] = (),
     ) -> PrunedDocument | None:
-        """What an output needs of a document; None where that has to be the whole one."""
+        """What an output needs of a document; None where that has to be the whole one. `several` are the nodes of all
+        results of the document, where there are others: it is read once for all of them."""
         if document.body is None or len(document.body) < SHORTEST:
             return None
+        if document is self._last and id(parts) in self._made:
+            return self._made[id(parts)]
         known = self._known.get(id(parts))
         if known is None:
             known = self._known[id(parts)] = parts, pruning_of(shape, parts)
-        pruning = known[1]
-        if pruning is None:
-            return None
-        wanted = {position % ATTRIBUTE for position in places.values() if position != ABSENT}
-        left = pruning.of(document.body, document.context, wanted)
-        return None if left is None else PrunedDocument(document, *left)
+        wanted = {position % ATTRIBUTE for position in several or places.values() if position != ABSENT}
+        left = None if known[1] is None else known[1].of(document.body, document.context, wanted)
+        found = None if left is None else _read(document, *left)
+        if several:
+            if document is not self._last:
+                self._last, self._made = document, {}
+            self._made[id(parts)] = found
+        return found
+
+
+def _read(whole: TakenDocument, body: bytes, numbers: Mapping[int, int]) -> PrunedDocument:
+    root = parse_document(body, comments=True)
+    last = max(numbers.values(), default=0)
+    here = list(islice(root.iter(etree.Element), last + 1)) if last else [root]
+    return PrunedDocument(whole, {number: here[place] for number, place in numbers.items()})
 
 
 @lru_cache(maxsize=10_000)

@@ -11,38 +11,33 @@ patterns of outputs and whole documents can be made up for, the results of singl
 from __future__ import annotations
 
 import logging
-import re
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
 from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
-from fishweir.algebra.values import satisfies, to_text
-from fishweir.evaluate.plan.plan import SourcePlan
-from fishweir.evaluate.witnesses.turns import EVERYTHING, Turns
-from fishweir.intake.log import StreamLog
-from fishweir.intake.schema import column_name
 from fishweir.pipeline.calibration import calibrated
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.offsets import heads
 from fishweir.pipeline.shed_costs import counted
 from fishweir.pipeline.spent import Spent
 from fishweir.pipeline.walked import load_walked
-from fishweir.shedding.decision import LEFT_OUT, StreamShed, Value, levels_for, levels_of, may_shed, valued_by, worth
+from fishweir.shedding.decision import StreamShed, levels_for, may_shed, valued_by
 from fishweir.shedding.overload import Budget, Overload
 from fishweir.shedding.suspension import Parts, Variant, Wish, chain, parts_of
+from fishweir.shedding.units import Unit, unit_of
 
 logger = logging.getLogger("fishweir.shedding")
 
 Wishes = Mapping[Source, Sequence[Wish]]
-REFRESHED = 20
-"""Decisions after which the patterns of a stream are counted again."""
+OFTEN, SHARE = 5.0, 0.002
+"""Seconds after which the patterns of a stream are counted again, and the most of all time that this may take."""
+RECENT = 20
+"""Micro-batches whose results per document count."""
+MANY = 10
+"""Topmost elements per document from which on they have levels, not documents."""
 REMEMBERED = 1_000
 """Micro-batches whose outputs may not have been constructed yet."""
 
@@ -54,11 +49,13 @@ class _Weighed:
     version: int
     wishes: Sequence[Wish]
     variants: tuple[Variant, ...]
+    unit: Unit | None = None
+    """The topmost elements, where documents have many."""
 
 
 class Shedder:
     """Decides what each micro-batch sheds; `wishes` gives, for a version of the catalog, what queries prefer, `behind`
-    how many evaluated documents wait for their outputs."""
+    which micro-batches wait for their outputs, with their documents."""
 
     def __init__(
         self,
@@ -66,17 +63,21 @@ class Shedder:
         overload: Overload,
         wishes: Callable[[int], Wishes],
         spent: Spent | None = None,
-        behind: Callable[[], int] = lambda: 0,
+        behind: Callable[[], Sequence[tuple[int, int]]] = tuple,
     ) -> None:
         self.home, self.overload, self.wishes = home, overload, wishes
         self.spent, self.behind = spent or Spent(), behind
         self._path = home.path / "shedding.json"
         self._weighed: dict[int, _Weighed] = {}
-        self._decisions = 0
+        self._decided_at = time.perf_counter()
+        self._counted: dict[int, tuple[float, float]] = {}
+        """By stream, when its patterns were counted, and how many seconds that took."""
         self._parts = Variant()
         """Of what the documents of the last decision that are evaluated cost, compared with all patterns."""
         self._constructing: dict[int, float] = {}
         """By micro-batch, the part of its outputs that is constructed, of those in which patterns were left out."""
+        self._matches: deque[tuple[int, int]] = deque(maxlen=RECENT)
+        """Results and documents of recent micro-batches."""
         self._share = 1.0
         self._recorded: dict[str, Any] | None = None
 
@@ -85,21 +86,30 @@ class Shedder:
             self._recorded = read_json(self._path, {})
         if self._recorded.get("batch") == batch:
             return {int(id): StreamShed.from_json(one) for id, one in self._recorded["streams"].items()}
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), time.thread_time()
         before = self.overload.shedding
         waiting = {int(id): head - offsets.get(id, 0) for id, head in heads(self.home).items()}
-        budget = self.overload.budget(sum(waiting.values()), self.behind())
+        passed, self._decided_at = began - self._decided_at, began
+        budget = self.overload.budget(sum(waiting.values()), self._behind(), passed)
         found = {} if budget is None else self._decided(waiting, budget, version)
         if self.overload.shedding != before:
             self._tell(found, sum(waiting.values()))
         self._note(batch, found)
+        self.overload.deciding += time.thread_time() - busy
+        decided = time.perf_counter()
         if found:
             self._recorded = {"batch": batch, "streams": {str(id): one.to_json() for id, one in found.items()}}
             write_json(self._path, self._recorded)
-        self.overload.deciding += time.perf_counter() - began
+        self.overload.recording += time.perf_counter() - decided
         return found
 
-    def took(self, documents: int, shed: int, seconds: float) -> None:
+    def _behind(self) -> float:
+        """How many documents wait for their outputs; those without some patterns count by what their outputs cost."""
+        return sum(documents * self._constructing.get(batch, 1.0) for batch, documents in self.behind())
+
+    def took(self, documents: int, shed: int, seconds: float, matches: int = 0) -> None:
+        if documents:
+            self._matches.append((matches, documents))
         self.overload.took(documents, seconds, shed, self._parts.matching)
         for one in self.spent.take():
             part = self._constructing.get(one.batch, 1.0)
@@ -117,7 +127,6 @@ class Shedder:
 
     def _decided(self, waiting: Mapping[int, int], budget: Budget, version: int) -> dict[int, StreamShed]:
         """Where only some streams may be shed, these make up for the others."""
-        self._decisions += 1
         found: dict[int, tuple[StreamDefinition, _Weighed, bool]] = {}
         for id, count in waiting.items():
             stream = open_log(self.home.streams, id).stream
@@ -134,35 +143,48 @@ class Shedder:
         for id, (stream, weighed, may_drop) in found.items():
             room = seconds * waiting[id] / possible
             levels = levels_for(weighed.variants, waiting[id], room, budget, may_drop)
-            decided[id] = StreamShed(levels, valued_by(weighed.wishes), stream.shed_allowed)
+            valued, unit = valued_by(weighed.wishes), weighed.unit
+            inside = unit is not None and unit.is_all and not valued and stream.make_up is None
+            decided[id] = StreamShed(levels, valued, stream.shed_allowed, unit.names if unit else (), inside)
         return {id: one for id, one in decided.items() if not one.is_nothing}
 
     def _weigh(self, id: int, stream: StreamDefinition, budget: Budget, version: int) -> _Weighed:
         known = self._weighed.get(id)
-        if known is None or known.version != version or self._decisions % REFRESHED == 0:
+        at, took = self._counted.get(id, (0.0, 0.0))
+        began = time.perf_counter()
+        if known is None or known.version != version or began - at > max(OFTEN, took / SHARE):
             by_source = self.wishes(version)
             wishes = [wish for source in sources_of(stream) for wish in by_source.get(source, ())]
             made_up = stream.make_up is not None
             parts = parts_of(wishes, stream.shed_allowed, not (stream.is_tuples or made_up), made_up)
-            known = self._weighed[id] = _Weighed(version, wishes, self._variants(id, parts, budget))
+            known = self._weighed[id] = _Weighed(version, wishes, *self._variants(id, parts, budget))
+            self._counted[id] = began, time.perf_counter() - began
         return known
 
-    def _variants(self, id: int, parts: Parts, budget: Budget) -> tuple[Variant, ...]:
-        if not parts.parts:
-            return (Variant(),)
+    def _variants(self, id: int, parts: Parts, budget: Budget) -> tuple[tuple[Variant, ...], Unit | None]:
+        unit = unit_of(parts)
+        if not parts.parts and unit is None:
+            return (Variant(),), None
         log = open_log(self.home.streams, id)
         walked = load_walked(self.home, id)
-        costs = counted(log, id, parts, walked.skipped / max(1, walked.elements), calibrated())
-        return chain(parts, (budget.matching, budget.constructing), costs.saved)
+        costs = counted(log, id, parts, walked.skipped / max(1, walked.elements), calibrated(), self._results)
+        many = unit is not None and costs.nodes(unit.path) >= MANY
+        return chain(parts, (budget.matching, budget.constructing), costs.saved), unit if many else None
+
+    @property
+    def _results(self) -> float:
+        """Results per document lately."""
+        matches, documents = (sum(some) for some in zip(*self._matches, strict=True)) if self._matches else (0, 0)
+        return matches / documents if documents else 0.0
 
     def _note(self, batch: int, found: Mapping[int, StreamShed]) -> None:
         """What the documents cost that are evaluated, on average: measured times are of these."""
         self._share = min((one.keep for one in found.values()), default=1.0)
         matching, constructing, kept = 0.0, 0.0, 0.0
         for id, one in found.items():
-            by_parts = {(v.returns, v.conditions): v for v in self._weighed[id].variants}
+            by_parts = {(v.returns, v.conditions, v.relaxed): v for v in self._weighed[id].variants}
             for level in one.levels:
-                variant = by_parts[level.returns, level.conditions]
+                variant = by_parts[level.returns, level.conditions, level.relaxed]
                 matching += level.share * variant.matching
                 constructing += level.share * variant.constructing
                 kept += level.share
@@ -179,75 +201,3 @@ class Shedder:
             logger.warning("shedding starts: %d entries are waiting, leaving out %s", waiting, names)
         else:
             logger.warning("overload: %d entries are waiting, and no stream allows shedding", waiting)
-
-
-def levels_in(log: StreamLog, after: int, upto: int, shed: StreamShed | None) -> dict[int, frozenset[int]]:
-    """By level, LEFT_OUT included, the numbers of the entries (after, upto]; empty where all get all."""
-    if shed is None or shed.is_nothing:
-        return {}
-    batches = list(log.read(after, upto))
-    numbers = np.concatenate([np.arange(first, first + batch.num_rows) for first, batch in batches])
-    worths = np.zeros(len(numbers))
-    if shed.valued:
-        table = pa.Table.from_batches([batch for _, batch in batches])
-        worths = _of_tuples(log, table, shed) if log.stream.is_tuples else _of_documents(table, shed)
-    levels = levels_of(numbers, worths, shed.levels)
-    return {int(level): frozenset(numbers[levels == level].tolist()) for level in np.unique(levels)}
-
-
-@dataclass(frozen=True)
-class ByLevel(Turns):
-    """Turns by the levels of documents."""
-
-    levels: Mapping[int, int]
-
-    def at(self, number: int) -> int:
-        return self.levels.get(number, 0)
-
-
-def turns_of(levels: Mapping[int, frozenset[int]], shed: StreamShed | None, plan: SourcePlan) -> Turns:
-    """Which paths are not looked for in which documents."""
-    if shed is None or not any(level.conditions for level in shed.levels):
-        return EVERYTHING
-    suspended = tuple(plan.paths_at(level.conditions) for level in shed.levels)
-    by_number = {number: level for level, numbers in levels.items() if level != LEFT_OUT for number in numbers}
-    return ByLevel((1,) * len(suspended), suspended, by_number)
-
-
-def _of_tuples(log: StreamLog, table: pa.Table, shed: StreamShed) -> NDArray[np.float64]:
-    declared = dict(log.stream.columns)
-    total = np.zeros(len(table))
-    for one in shed.valued:
-        best = np.full(len(table), -np.inf)
-        for value in one.values:
-            if value.path[-1] in declared:
-                holds = _holding(table.column(column_name(value.path[-1])), value)
-                best[holds] = np.maximum(best[holds], value.utility)
-        total += one.weight * np.where(np.isneginf(best), one.otherwise, best)
-    return total
-
-
-def _holding(column: pa.ChunkedArray, value: Value) -> NDArray[np.bool_]:
-    """Which rows of a column satisfy a condition; each distinct value is compared once."""
-    encoded = column.combine_chunks().dictionary_encode()
-    distinct = encoded.dictionary.to_pylist()
-    texts = [satisfies(to_text(one), value.op, value.constant) for one in distinct]  # type: ignore[arg-type]
-    holds: NDArray[np.bool_] = np.array([*texts, False])
-    return holds[encoded.indices.fill_null(len(distinct)).to_numpy()]
-
-
-def _of_documents(table: pa.Table, shed: StreamShed) -> NDArray[np.float64]:
-    return np.array([_of_document(body, shed) for body in table.column("body").to_pylist()])
-
-
-def _of_document(body: bytes | None, shed: StreamShed) -> float:
-    return worth(shed, lambda path: [text.decode("utf-8", "replace") for text in _found(path[-1]).findall(body or b"")])
-
-
-@lru_cache(maxsize=1024)
-def _found(name: str) -> re.Pattern[bytes]:
-    """Values of elements or attributes of a name, as they stand in the text: parsing costs more than most queries do.
-    What is found decides which documents are kept, never what is a result."""
-    if name[0] == "@":
-        return re.compile(rb"\s(?:[^\s=<>]+:)?" + re.escape(name[1:].encode()) + rb"\s*=\s*[\"']([^\"'<]*)")
-    return re.compile(rb"<(?:[^\s<>/]+:)?" + re.escape(name.encode()) + rb"(?:\s[^<>]*)?>([^<]*)<")

@@ -37,10 +37,10 @@ from fishweir.intake.log import StreamLog
 from fishweir.pipeline.calibration import Constants
 from fishweir.pipeline.taken import taken_of
 from fishweir.shedding.patterns import AbsolutePath, is_alone, places_of, to_tree
-from fishweir.shedding.suspension import Part, Parts, Saved, needed_paths
+from fishweir.shedding.suspension import Part, Parts, Saved, Wish, needed_paths
 
-SAMPLE = 20
-"""Documents that are counted in: a decision must cost next to nothing."""
+SAMPLE, LONGEST = 20, 1 << 16
+"""Documents that are counted in, and the bytes after which no other one is: a decision must cost next to nothing."""
 COUNTED = 200
 """Shapes and preferences whose patterns are counted: those with the most subscribers."""
 
@@ -82,10 +82,19 @@ class StreamCosts:
     patterns: Mapping[str, PatternCount]
     parts: Parts
     constants: Constants
+    passing: float = 1.0
+    """The share of the elements that queries go over for which conditions hold."""
+
+    def nodes(self, path: AbsolutePath) -> float:
+        """How many nodes a document has at a path of a query."""
+        return self._count(dotted(path)).nodes
 
     def saved(self, part: Part) -> Saved:
         lost = {place for place, _ in part.losers}
         shapes = {self.parts.wishes[place].shape for place in lost if self.parts.wishes[place].taken}
+        if part.is_relaxed:
+            more = sum(self._cost_of(shape) for shape in shapes) * (1 / self.passing - 1)
+            return _share(self._located([part.key]), self._matching), -more / self._outputs if more else 0.0
         outputs = sum(self._saved_output(shape, part) for shape in shapes)
         located = self._located(self.parts.only(lost)) if part.is_condition else 0.0
         return _share(located, self._matching), _share(outputs, self._outputs)
@@ -98,6 +107,13 @@ class StreamCosts:
             whole = output_cost(self.constants, self.elements, self.patterns, returned)
             return whole - output_cost(self.constants, self.elements, self.patterns, returned - gone)
         return self._parts(gone)
+
+    def _cost_of(self, shape: Any) -> float:
+        """What a shape's outputs cost."""
+        returned = self._returned(shape)
+        if len(self._shapes) == 1:
+            return output_cost(self.constants, self.elements, self.patterns, returned)
+        return self._parts(returned)
 
     @cached_property
     def _matching(self) -> float:
@@ -141,14 +157,25 @@ class StreamCosts:
         return self.patterns.get(key, PatternCount(0.0, 0.0))
 
 
-def counted(log: StreamLog, stream: int, parts: Parts, skipped: float, constants: Constants) -> StreamCosts:
-    """Counts in the last documents of a log, of which a share of the elements is `skipped`."""
+def counted(
+    log: StreamLog, stream: int, parts: Parts, skipped: float, constants: Constants, results: float = 0.0
+) -> StreamCosts:
+    """Counts in the last documents of a log, of which a share of the elements is `skipped`, with so many `results`."""
     roots = list(_sample(log, stream, log.head()))
     found: dict[str, PatternCount] = {}
     for wish in sorted(parts.wishes, key=lambda one: -one.weight)[:COUNTED]:
         if is_alone(wish.shape):
             found |= counts_of(wish.shape, roots, found)
-    return StreamCosts(sum(map(size, roots)) / max(1, len(roots)), skipped, found, parts, constants)
+    tried = sum(wish.weight * _gone_over(wish, found) for wish in parts.wishes)
+    passing = min(1.0, max(0.01, results / tried)) if tried else 1.0
+    return StreamCosts(sum(map(size, roots)) / max(1, len(roots)), skipped, found, parts, constants, passing)
+
+
+def _gone_over(wish: Wish, found: Mapping[str, PatternCount]) -> float:
+    """The elements of a document that a query goes over."""
+    path = to_tree(wish.shape).root if is_alone(wish.shape) else ()
+    root = found.get(dotted(path)) if path else None
+    return root.nodes if root else 1.0
 
 
 def counts_of(
@@ -187,11 +214,15 @@ def loops_of(
 
 def _sample(log: StreamLog, stream: int, upto: int) -> Iterator[Element]:
     """The document elements, each below another one: paths begin above them."""
-    for document in taken_of(log, stream, np.arange(max(1, upto - SAMPLE + 1), upto + 1)):
+    size = 0
+    for document in reversed(taken_of(log, stream, np.arange(max(1, upto - SAMPLE + 1), upto + 1))):
         with suppress(BadDocument):
             above = etree.Element("above")
             above.append(deepcopy(document.nodes[0]))
             yield above
+        size += len(document.body or b"")
+        if size > LONGEST:
+            break
 
 
 def count(roots: Sequence[Element], path: AbsolutePath, above: int = 0, item: int = 0) -> PatternCount:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -26,13 +27,19 @@ class Spent:
 
     def __init__(self) -> None:
         self._done: deque[Constructed] = deque(maxlen=KEPT)  # without a shedder nobody takes them
+        self._inside = threading.local()
 
     @contextmanager
     def counting(self, batch: int, documents: int, published: bool = False) -> Iterator[None]:
-        began = time.perf_counter()
+        """Counts what a thread does, once: what is inside of another count is part of that."""
+        if getattr(self._inside, "is_counting", False):
+            yield
+            return
+        began, self._inside.is_counting = time.perf_counter(), True
         try:
             yield
         finally:
+            self._inside.is_counting = False
             self._done.append(Constructed(batch, documents, time.perf_counter() - began, published))
 
     def take(self) -> list[Constructed]:

@@ -30,6 +30,8 @@ class Summary:
     """By stream, the entries that were left out."""
     cut: dict[str, int] = field(default_factory=dict)
     """By stream, the entries of which patterns were left out."""
+    elements: dict[str, int] = field(default_factory=dict)
+    """By stream, the topmost elements that were left out of its entries."""
     host: str = field(default_factory=platform.node)
     hosts: dict[str, str] = field(default_factory=dict)
     """Of a sum: which host wrote which file."""
@@ -49,7 +51,7 @@ class Summary:
         self.hosts |= other.hosts or dict.fromkeys((*other.files, *other.states), other.host)
         for stream, upto in other.offsets.items():
             self.offsets[stream] = max(upto, self.offsets.get(stream, 0))
-        for own, others in ((self.shed, other.shed), (self.cut, other.cut)):
+        for own, others in ((self.shed, other.shed), (self.cut, other.cut), (self.elements, other.elements)):
             for stream, count in others.items():
                 own[stream] = own.get(stream, 0) + count
         for stream, observed in other.lateness.items():

@@ -15,11 +15,13 @@ from pathlib import Path
 from fishweir.algebra.nodes import Source, sources_of
 from fishweir.evaluate.group import Batch, State
 from fishweir.evaluate.plan.plan import Plan, SourcePlan, cached_plan, cached_source_plan, selection_rows
+from fishweir.evaluate.witnesses.shared_paths import FoundTables
 from fishweir.pipeline.chunks import Chunk, read_chunk
 from fishweir.pipeline.home import open_log
 from fishweir.pipeline.lateness import Lateness, observe
 from fishweir.pipeline.offsets import LogSlice
-from fishweir.pipeline.shed import levels_in, turns_of
+from fishweir.pipeline.relaxing import relaxed_paths, relaxed_rows
+from fishweir.pipeline.shed_levels import levels_in, turns_of
 from fishweir.pipeline.states import SUFFIX, write_states
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.writer import ResultWriter, write_aside, write_shed
@@ -86,19 +88,22 @@ class _Partition:
             levels = levels_in(log, start, end, shed)
             self._note(part.stream, levels, shed)
             without, turns = levels.get(LEFT_OUT, frozenset()), turns_of(levels, shed, plan)
-            self._evaluate(part, read_chunk(log, plan, start, end, without, turns), plan, sources, start // size)
+            chunk = read_chunk(log, plan, start, end, without, turns, relaxed_paths(plan, shed))
+            batch = self._evaluate(part, chunk, plan, sources, start // size)
+            for rows in relaxed_rows(plan, batch, shed, levels) if shed is not None else ():
+                self.writer.write(rows)
 
     def _note(self, stream: int, levels: Mapping[int, frozenset[int]], shed: StreamShed | None) -> None:
         """What is left out, and what evaluated entries lack."""
         for level, numbers in levels.items():
-            if level == LEFT_OUT or (shed and not shed.levels[level].is_full):
+            if level < 0 or (shed and not shed.levels[level].is_full):
                 self.shed += [(stream, number, level) for number in sorted(numbers)]
                 counts = self.summary.shed if level == LEFT_OUT else self.summary.cut
                 counts[str(stream)] = counts.get(str(stream), 0) + len(numbers)
 
     def _evaluate(
         self, part: LogSlice, chunk: Chunk, plan: SourcePlan, sources: tuple[Source, ...], number: int
-    ) -> None:
+    ) -> Batch:
         task, stream = self.task, str(part.stream)
         self.aside += [(part.stream, *entry) for entry in chunk.aside]
         batch = chunk.batch(part.stream, sources, task.version)
@@ -107,10 +112,13 @@ class _Partition:
         counted = plan.count(batch.witnesses, task.batch + number) if task.counts else {}
         done = Summary(len(batch), 0, len(chunk.aside), {}, {}, counted)
         done.walked[stream] = plan.counters(len(batch), batch.witnesses)
+        if isinstance(batch.witnesses, FoundTables) and batch.witnesses.left_out:
+            done.elements[stream] = batch.witnesses.left_out
         if part.stream in task.marks:
             done.lateness[stream] = self._observed(part.stream, batch)
         self.summary.add(done)
         self._keep(self._matched(plan, batch))
+        return batch
 
     def _matched(self, plan: SourcePlan, batch: Batch) -> Batch:
         """Writes what queries select, and adds to the batch what is matched for others to keep."""

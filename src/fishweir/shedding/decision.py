@@ -5,12 +5,16 @@ a list of levels: shares of the documents, each with the patterns that are left 
 out as a whole. Documents are ordered by what they are worth to all queries together, weighted by their subscribers;
 among equals a hash of their numbers decides. The best ones get the fullest level. A decision is written down before its
 micro-batch runs: one that is repeated sheds the same.
+
+Where documents are lists of many topmost elements (units.py), levels are shares of the elements, and each document that
+is kept has elements of all levels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -48,15 +52,17 @@ class Valued:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A share of the documents, the return patterns that their results lack, and the paths that are not looked for."""
+    """A share of the documents, the return patterns that their results lack, the paths that are not looked for, and
+    those whose conditions are not checked."""
 
     share: float
     returns: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    relaxed: tuple[str, ...] = ()
 
     @property
     def is_full(self) -> bool:
-        return not (self.returns or self.conditions)
+        return not (self.returns or self.conditions or self.relaxed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +73,33 @@ class StreamShed:
     levels: tuple[Level, ...]
     valued: tuple[Valued, ...] = ()
     allowed: bool = False
+    unit: tuple[str, ...] = ()
+    """The path of the topmost elements, where these have levels, not documents."""
+    inside: bool = False
+    """Whether elements are left out, not documents."""
 
     @property
     def keep(self) -> float:
         """The share of its entries that is evaluated."""
         return min(1.0, sum(level.share for level in self.levels))
 
+    def ends(self, whole: int) -> tuple[int, ...]:
+        """Where the share of each level ends in a range, of the elements of documents that are kept."""
+        kept = 1.0 if self.inside else self.keep
+        return tuple(round(whole * min(1.0, end / kept)) for end in accumulate(level.share for level in self.levels))
+
     @property
     def is_nothing(self) -> bool:
         return self.keep >= 1 and all(level.is_full for level in self.levels)
 
     def __str__(self) -> str:
-        """What is left out: `80%`, `tel, addr of 50%`."""
+        """What is left out: `80%`, `tel, addr from 50%`, `80% of the elements list/transaction`."""
         parts = [f"{1 - self.keep:.0%}"] if self.keep < 1 else []
         for level in self.levels:
             if not level.is_full:
-                parts.append(f"{', '.join((*level.returns, *level.conditions))} from {level.share:.0%}")
-        return " and ".join(parts)
+                parts.append(f"{', '.join((*level.returns, *level.conditions, *level.relaxed))} from {level.share:.0%}")
+        elements = f" of the elements {'/'.join(self.unit)}" if self.unit else ""
+        return " and ".join(parts) + elements
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -98,12 +114,15 @@ class StreamShed:
             )
             for one in raw["valued"]
         )
-        levels = (Level(one["share"], tuple(one["returns"]), tuple(one["conditions"])) for one in raw["levels"])
-        return cls(tuple(levels), valued, raw["allowed"])
+        levels = (
+            Level(one["share"], *(tuple(one.get(name, ())) for name in ("returns", "conditions", "relaxed")))
+            for one in raw["levels"]
+        )
+        return cls(tuple(levels), valued, raw["allowed"], tuple(raw.get("unit", ())), raw.get("inside", False))
 
 
-LEFT_OUT = -1
-"""The level of documents that no level takes."""
+LEFT_OUT, BY_ELEMENT = -1, -2
+"""The level of documents that no level takes, and of those whose elements have levels."""
 
 
 def may_shed(allowed: bool, wishes: Sequence[Wish]) -> bool:
@@ -123,11 +142,14 @@ def levels_for(
     choice = fast_shed(candidates, waiting, seconds - waiting * budget.leaving_out)
     shares = [count / waiting for count in choice.counts]
     if not may_drop:
-        shares[costs.index(min(costs))] += choice.dropped / waiting
+        cheapest = costs.index(min(costs))
+        shares[cheapest] += choice.dropped / waiting
+        if not any(v.constructing for v, share in zip(variants, shares, strict=True) if share > 0):
+            shares[0], shares[cheapest] = LEAST, shares[cheapest] - LEAST
     elif sum(shares) < LEAST:
         shares[0] = LEAST
     given = zip(shares, variants, strict=True)
-    return tuple(Level(share, v.returns, v.conditions) for share, v in given if share > 0)
+    return tuple(Level(share, v.returns, v.conditions, v.relaxed) for share, v in given if share > 0)
 
 
 def valued_by(wishes: Sequence[Wish]) -> tuple[Valued, ...]:

@@ -27,14 +27,16 @@ class Cut:
 
 
 @lru_cache(maxsize=10_000)
-def cut_of(shape: Shape | Selection, returns: frozenset[str]) -> Cut | None:
-    """The output without some return patterns, by their keys, and those below them; None where it stays as it is."""
+def cut_of(shape: Shape | Selection, returns: frozenset[str], relaxed: frozenset[str] = frozenset()) -> Cut | None:
+    """The output without some return patterns, by their keys, and those below them; None where it stays as it is. Where
+    conditions were not checked, it names them."""
     if not is_alone(shape):
         return None
     tree = to_tree(shape)
     gone = [i for i, pattern in enumerate(tree.patterns) if pattern.returned and pattern.key in returns]
     lost = [i for i in range(len(tree.patterns)) if any(tree.is_below(i, above) for above in gone)]
     names = tuple(str(tree.patterns[i]) for i in lost if tree.patterns[i].returned)
+    names += tuple(str(one) for one in tree.patterns if one.selected and one.key in relaxed)
     if not names:
         return None
     without = frozenset(tree.patterns[i].path for i in lost)

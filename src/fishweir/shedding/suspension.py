@@ -3,11 +3,12 @@ queries of a stream together).
 
 In: the queries of a stream, counted by shape and preference (wishes), and what each pattern costs. Out: a chain of
 variants of the whole query set. Each leaves out one part more than the one before, where the sum of what its queries
-lose, weighted by their subscribers, is least per cost saved. A part is one of two things:
+lose, weighted by their subscribers, is least per cost saved. A part is one of three things:
 
 - a **return pattern**: it is missing in the outputs of the queries that return it, and in nothing else;
-- a **condition**: a path without which some queries cannot be evaluated. They have no results then. Results whose
-  conditions were not checked, as dropping a selection pattern gives in the paper, are never made.
+- a **condition**: a path without which some queries cannot be evaluated. They have no results then;
+- a **selection pattern**, as the paper's shed queries may lack one: its condition is not checked, and its queries
+  select more (`relaxing.py`).
 
 Queries without a preference lose nothing, unless the stream says `shed allowed`. So a condition is a part only if all
 queries that need it may lose it, and if its absence does not make any of them true.
@@ -27,6 +28,7 @@ from fishweir.algebra.nodes import PatternNode, Shape, Slot
 from fishweir.algebra.normal import dotted
 from fishweir.algebra.preferences import Preference
 from fishweir.shedding.patterns import AbsolutePath, is_alone, to_tree
+from fishweir.shedding.relaxing import relaxable_at
 from fishweir.shedding.utility import Utilities, utilities
 
 LONGEST = 32
@@ -63,6 +65,8 @@ class Part:
     key: str
     is_condition: bool
     losers: tuple[tuple[int, frozenset[int]], ...]
+    is_relaxed: bool = False
+    """Whether it is a selection pattern: its condition is not checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,8 @@ class Variant:
     """Return patterns that outputs lack."""
     conditions: tuple[str, ...] = ()
     """Paths that are not looked for: none but queries that are not evaluated need them."""
+    relaxed: tuple[str, ...] = ()
+    """Paths whose conditions are not checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,8 @@ def parts_of(wishes: Sequence[Wish], allowed: bool, conditions: bool = True, mad
         every = len(wishes)
         alone = [key for key, some in needed.items() if key not in firm and len(some) < every]
         parts += [Part(key, True, tuple((i, to_tree(wishes[i].shape).full) for i in needed[key])) for key in alone]
+        selections = ((key, relaxable_at(key, some, wishes, needed)) for key, some in needed.items())
+        parts += [Part(key, False, losers, True) for key, losers in selections if losers]
     parts.sort(key=lambda part: sum(wishes[place].weight for place, _ in part.losers))
     return Parts(tuple(wishes), tuple(parts[:MOST]), needed)
 
@@ -128,10 +136,13 @@ def chain(found: Parts, weights: Saved, saved: Callable[[Part], Saved]) -> tuple
     lost: defaultdict[int, frozenset[int]] = defaultdict(frozenset)
     gone: set[int] = set()
     returns: list[str] = []
+    relaxed: dict[str, frozenset[int]] = {}
     variants = [Variant()]
     for part, (matching, constructing) in _ranked(found, weights, saved):
         if len(variants) == LONGEST:
             break
+        if part.is_relaxed and gone.intersection(place for place, _ in part.losers):
+            continue
         if not part.is_condition and any(_is_emptied(found.wishes[i].shape, lost[i] | own) for i, own in part.losers):
             continue
         less = sum(_lost(found, part, place, lost[place], patterns, gone) for place, patterns in part.losers)
@@ -139,12 +150,15 @@ def chain(found: Parts, weights: Saved, saved: Callable[[Part], Saved]) -> tuple
             lost[place] |= patterns
         if part.is_condition:
             gone |= {place for place, _ in part.losers}
+            relaxed = {key: places for key, places in relaxed.items() if not places <= gone}
+        elif part.is_relaxed:
+            relaxed[part.key] = frozenset(place for place, _ in part.losers)
         else:
             returns.append(part.key)
         last = variants[-1]
         costs = max(0.0, last.matching - matching), max(0.0, last.constructing - constructing)
         utility = max(0.0, last.utility - less / found.weight)
-        variants.append(Variant(utility, *costs, tuple(returns), found.only(gone)))
+        variants.append(Variant(utility, *costs, tuple(returns), found.only(gone), tuple(relaxed)))
     return tuple(variants)
 
 

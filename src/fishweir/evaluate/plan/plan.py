@@ -6,7 +6,7 @@ stream by name or, for `in "*"`, a DTD: a stream that conforms to one feeds both
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from pathlib import Path as FilePath
 from typing import Any
@@ -21,11 +21,12 @@ from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.segments import Segment, read_segment, segment_path
 from fishweir.evaluate.results import ResultRows, result_batch, rows_to_lists, to_lists
+from fishweir.evaluate.select.relaxed import Relaxed
 from fishweir.evaluate.statistics import PathStatistics, count_values, path_key
 from fishweir.evaluate.witnesses.counters import StreamCounters, column_keys, to_counts
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 from fishweir.evaluate.witnesses.shared_paths import DocumentWalk, FoundTables, SharedPaths
-from fishweir.evaluate.witnesses.turns import EVERYTHING, Turns
+from fishweir.evaluate.witnesses.turns import EVERYTHING, ElementTurns, Turns
 from fishweir.sealed import Stamp, stamp
 
 COUNTED = 256
@@ -82,10 +83,24 @@ class SourcePlan:
         """The paths of some names, as `dotted` gives them; names that nothing reads have none."""
         return frozenset(path for name in names for path in self._by_name.get(name, ()))
 
-    def start(self, turns: Turns = EVERYTHING) -> DocumentWalk:
-        """A walk over a batch of documents; its tables are what `match` takes. `turns` suspend paths."""
-        self.shared.hold(self.by_segment)
+    def start(
+        self, turns: Turns | ElementTurns = EVERYTHING, relaxed: Collection[frozenset[Path]] = ()
+    ) -> DocumentWalk:
+        """A walk over a batch of documents; its tables are what `match` takes. `turns` suspend paths. The conditions at
+        `relaxed` paths are given up in some documents: then other paths are looked for."""
+        more = {f"relaxed {sorted(map(dotted, paths))}": self.relaxed_paths(paths) for paths in relaxed}
+        self.shared.hold({**self.by_segment, **more})
         return self.shared.start(turns)
+
+    def relaxed(self, paths: frozenset[Path]) -> list[tuple[str, Relaxed]]:
+        """The selections that have conditions at some paths, without these, each with its segment."""
+        return [one for stage in self.plan.stages.values() for one in stage.relaxed(self.sources, paths)]
+
+    def relaxed_paths(self, paths: frozenset[Path]) -> Paths:
+        found: Paths = {}
+        for _, one in self.relaxed(paths):
+            found |= {path: valued or found.get(path, False) for path, valued in one.paths.items()}
+        return found
 
     def match(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[str, int, Matches]]:
         """What the queries select, with the segment and group that slices refer to, and the sides of the documents."""

@@ -22,7 +22,8 @@ from fishweir.evaluate.select.anchors import Anchor, split_by_anchor
 from fishweir.evaluate.select.constant_tables import Table, build_table, merge_tables, table_from_arrays
 from fishweir.evaluate.select.explain import describe_tables, explain_selection
 from fishweir.evaluate.select.many_paths import read_paths
-from fishweir.evaluate.select.strategies import SelectionOperator
+from fishweir.evaluate.select.relaxed import Relaxed
+from fishweir.evaluate.select.strategies import SelectionOperator, TableOperator
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
@@ -83,6 +84,14 @@ class SelectionStage(Stage):
         self.by_source: dict[Source, list[SelectionOperator]] = defaultdict(list)
         for operator in operators:
             self.by_source[operator.source].append(operator)
+        self._relaxed: dict[tuple[tuple[Source, ...], frozenset[Path]], list[tuple[str, Relaxed]]] = {}
+
+    def relaxed(self, sources: Sequence[Source], paths: frozenset[Path]) -> Sequence[tuple[str, Relaxed]]:
+        key = tuple(sources), paths
+        if key not in self._relaxed:
+            over = [one for one in self._over(sources) if isinstance(one, TableOperator)]
+            self._relaxed[key] = [(one.segment, Relaxed(one.placed, one.tables, paths)) for one in over]
+        return self._relaxed[key]
 
     def matches(
         self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]

@@ -42,7 +42,7 @@ class SelectionOperator(Protocol):
 
 
 @dataclass(frozen=True)
-class _Tables:
+class TableOperator:
     """What operators over tables share."""
 
     placed: Placed
@@ -66,7 +66,7 @@ class _Tables:
         return iter(())
 
 
-class LookUp(_Tables):
+class LookUp(TableOperator):
     """Each table by itself: one look-up of its anchor's constants per value."""
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
@@ -77,7 +77,7 @@ class LookUp(_Tables):
                 yield place, matches
 
 
-class Regions(_Tables):
+class Regions(TableOperator):
     """All tables at once: a batch of bindings joined with the regions of their queries."""
 
     @cached_property
@@ -92,7 +92,7 @@ class Regions(_Tables):
 
 
 @dataclass(frozen=True)
-class TwigProgram(_Tables):
+class TwigProgram(TableOperator):
     """All tables as one program over the rows of the walk, but plain paths by its states; where nothing was walked,
     each by itself."""
 

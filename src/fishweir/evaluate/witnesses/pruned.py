@@ -56,20 +56,16 @@ class Pruning:
     def of(self, body: bytes, context: tuple[str, ...], wanted: Collection[int]) -> tuple[bytes, dict[int, int]] | None:
         """What is left of a body below some names, and by number of an element the one that it has there; None where
         the body has to be taken as it is. Elements that are asked for are at the ends of paths."""
-        start = self._start(context)
+        start = self._starts.get(context)
+        if start is None:
+            start = self._starts[context] = self._above(context)
         if start & self._whole or not is_simple(body) or min(wanted, default=0) < 0:
             return None
-        asked = sorted(set(wanted))
+        asked = sorted(set(wanted)) if len(wanted) > 1 else list(wanted)
         numbers = np.array(asked, np.int64)
         stack, into = self._stack(len(body))
         length = prune(np.frombuffer(body, np.uint8), self._steps, self._names, start, numbers, stack, into)
         return None if length < 0 else (into[:length].tobytes(), dict(zip(asked, numbers.tolist(), strict=True)))
-
-    def _start(self, context: tuple[str, ...]) -> int:
-        """The steps that end at the names above a document."""
-        if context not in self._starts:
-            self._starts[context] = self._above(context)
-        return self._starts[context]
 
     def _above(self, context: tuple[str, ...]) -> int:
         above = everything = 1

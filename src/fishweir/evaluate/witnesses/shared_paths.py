@@ -5,8 +5,9 @@ that was found. A document is walked once, whatever the number of queries; what 
 automaton's (automaton/). A path with descendant steps has one row per embedding of its steps.
 
 Under overload a walk takes *turns* (turns.py): `start(turns)` suspends paths for so many documents in a row, then other
-paths for the next. A subtree that only suspended paths need is skipped. `not_sought(witnesses, paths)` are documents in
-which one of some paths was suspended: that there is no value says nothing, so whoever tests for absence asks first.
+paths for the next. Within documents it may switch from element to element. A subtree that only suspended paths need is
+skipped. `not_sought(witnesses, paths)` are documents in which one of some paths was suspended: that there is no value
+says nothing, so whoever tests for absence asks first.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from fishweir.evaluate.witnesses.automaton.views import View
 from fishweir.evaluate.witnesses.counters import StreamCounters, path_keys, to_counts
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable, Suspensions
 from fishweir.evaluate.witnesses.siblings import Siblings
-from fishweir.evaluate.witnesses.turns import EVERYTHING, Turns
+from fishweir.evaluate.witnesses.turns import EVERYTHING, ElementTurns, Turns
 
 ITEM: Path = (ANY_ROOT,)
 """The whole item: it needs no walk, only its text."""
@@ -83,7 +84,7 @@ class SharedPaths:
     def takes_items(self) -> bool:
         return any(paths.get(ITEM) for paths in self._held.values())
 
-    def start(self, turns: Turns = EVERYTHING) -> DocumentWalk:
+    def start(self, turns: Turns | ElementTurns = EVERYTHING) -> DocumentWalk:
         return DocumentWalk(self, turns)
 
     def view(self, suspended: Collection[Path]) -> View | None:
@@ -100,12 +101,14 @@ class SharedPaths:
 class DocumentWalk:
     """Collects the witnesses of a batch of documents."""
 
-    def __init__(self, shared: SharedPaths, turns: Turns = EVERYTHING) -> None:
+    def __init__(self, shared: SharedPaths, turns: Turns | ElementTurns = EVERYTHING) -> None:
         self.shared, self._turns = shared, turns
         self.walk = shared.automaton.start()
         self._items: list[str] | None = [] if shared.takes_items else None
         self._views = [shared.view(suspended) for suspended in turns.suspended]
         self._by_turn: list[list[int]] = [[] for _ in turns.suspended]
+        if isinstance(turns, ElementTurns):
+            self.walk.switch(turns.unit, self._views, turns.ends)
 
     @property
     def takes_items(self) -> bool:
@@ -115,9 +118,14 @@ class DocumentWalk:
     def add(self, document: int, content: Element | bytes, context: tuple[str, ...] = (), number: int = 0) -> None:
         """Walks a document, a tree or bytes that are ordinary; `context` are the names of the elements above it before
         a split, `number` its number in the stream, which says whose turn it is."""
-        turn = self._turns.at(number)
-        self._by_turn[turn].append(document)
-        self.walk.add(document, content, context, self._views[turn])
+        if isinstance(self._turns, ElementTurns):
+            for documents in self._by_turn:  # any of its elements may have any turn
+                documents.append(document)
+            self.walk.add(document, content, context, number=-1 if context else number)
+        else:
+            turn = self._turns.at(number)
+            self._by_turn[turn].append(document)
+            self.walk.add(document, content, context, self._views[turn])
         if self._items is not None:
             self._items.append(item_text(parse_document(content) if isinstance(content, bytes) else content))
 
@@ -134,12 +142,13 @@ class DocumentWalk:
             if documents and suspended
         ]
         documents = np.array(self.walk.documents, np.int64)
-        return FoundTables(self.shared, batch, documents, self._items, unsought)
+        return FoundTables(self.shared, batch, documents, self._items, unsought, self.walk.left_out)
 
 
 class FoundTables(Mapping[Path, PathTable]):
     """The path tables of a batch, each made when it is first asked for; paths without a node are not there.
-    `suspensions`: documents with the paths that were not looked for in them."""
+    `suspensions`: documents with the paths that were not looked for in them; `left_out`: how many elements were left
+    out of documents as a whole."""
 
     def __init__(
         self,
@@ -148,8 +157,10 @@ class FoundTables(Mapping[Path, PathTable]):
         documents: Ints,
         items: list[str] | None,
         suspensions: Suspensions = (),
+        left_out: int = 0,
     ) -> None:
         self.shared, self.batch, self.suspensions = shared, batch, suspensions
+        self.left_out = left_out
         self._siblings = Siblings(batch.rows)
         self._ids, self._keys, self._valued = shared.ids, shared.keys, shared.automaton.is_valued
         self._documents, self._items = documents, items

@@ -88,7 +88,7 @@ def draw(outcome: Outcome, path: Path) -> None:
     titles = {
         "9": ("arrival rate / capacity", "utility in the time of 100 elements"),
         "10": ("standard deviation of preferences", "utility at 1.4 times the capacity"),
-        "11": ("standard deviation of sizes, of 200 tokens", "utility at 2 times the capacity"),
+        "11": ("standard deviation of sizes / 25, of 5,000 tokens", "utility at 10 times the capacity"),
         "12": ("patterns", "ms to choose"),
     }
     for axis, (number, (across, up)) in zip(axes.flat, titles.items(), strict=False):
@@ -118,7 +118,7 @@ def draw(outcome: Outcome, path: Path) -> None:
 
 def show(outcome: Outcome, console: Console) -> None:
     table = Table("figure", "x", *NAMES)
-    for number in ("9", "9, small", "10", "11", "11, small", "12"):
+    for number in ("9", "9, small", "10", "11", "11, 1,000 tokens", "11, 200 tokens", "12"):
         for x in dict.fromkeys(one.x for one in outcome.find(figure=number)):
             values = [outcome.find(figure=number, x=x, algorithm=name)[0].value for name in NAMES]
             table.add_row(number, f"{x:g}", *(f"{value:,.2f}" for value in values))

@@ -15,7 +15,7 @@ Q1 = """for $a in stream("transactions")/list/transaction where $a/order/price >
 return $a//name, $a/contact/tel, $a/contact/email, $a/contact/addr, $a/order/items"""
 FIGURE_7 = "v(name)=0.2, v(tel)=0.1, v(email)=0.1, v(addr)=0.05, v(price)=0.25, v(items)=0.2"
 Q2 = "for $o in stream('sample')/o return $o/P1, $o/P2, $o/P3, $o/P4"
-SMALL, LARGE = 1, 5
+SMALL, LARGE, HUGE = 1, 5, 25
 """How often what repeats does."""
 TOKENS = 200
 """Of an element of section 7.2, all its patterns together."""

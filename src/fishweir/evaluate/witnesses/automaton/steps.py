@@ -49,14 +49,14 @@ class Steps:
             self._grow()
         put_step(self.keys, self.targets, state, kind, name, NOWHERE if target is None else target.id)
         self._known += 1
-        self._look()
+        self.look()
 
     def _grow(self) -> None:
         keys, targets = self.keys, self.targets
         self.keys, self.targets = np.full(4 * len(keys), -1, np.int64), np.zeros(4 * len(keys), np.int64)
         put_all(self.keys, self.targets, keys, targets)
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Takes the flags of new states."""
         while len(self.flags) < len(self.states.all):
             self.flags = np.append(self.flags, np.zeros_like(self.flags))

@@ -22,11 +22,13 @@ from numpy.typing import NDArray
 from fishweir.algebra.documents import Element
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.witnesses.automaton.states import ABOVE, PLACE
+from fishweir.evaluate.witnesses.automaton.step_kernels import NOWHERE
 from fishweir.evaluate.witnesses.automaton.steps import Steps
 from fishweir.evaluate.witnesses.automaton.views import View
 from fishweir.evaluate.witnesses.automaton.walk_kernels import (
     DONE,
     ELEMENTS,
+    LEFT_OUT,
     LEVEL,
     NO_NAMES,
     NO_ROOM,
@@ -67,15 +69,44 @@ class Walk:
         self._size = 0
         self._above: dict[tuple[tuple[str, ...], View | None], int] = {}
         self._passed: list[tuple[Ints, int]] = []
+        self.left_out = 0
+        """Elements whose turn was to be left out."""
+        self._numbers: list[int] = []
+        self._ends = np.zeros(0, np.int64)
+        self._switch: Ints = np.array([-1, NOWHERE])
+
+    def switch(self, unit: Sequence[str], views: Sequence[View | None], ends: Sequence[int]) -> None:
+        """From now on each element at a path is walked with the view whose turn it is (turns.py)."""
+        states = [self._at(unit, view) for view in (None, *views)]
+        self._switch = np.array([len(unit) - 1, *states], np.int64)
+        self._ends = np.array(ends, np.int64)
+        self.steps.look()
+
+    def _at(self, names: Sequence[str], view: View | None) -> int:
+        """The state at a path; NOWHERE if nothing is looked for there."""
+        state = self.states.start_of(view)
+        for name in names:
+            found = state[name]
+            if found is None:
+                return NOWHERE
+            state = found
+        return state.id
 
     def add(
-        self, document: int, content: Element | bytes, context: tuple[str, ...] = (), view: View | None = None
+        self,
+        document: int,
+        content: Element | bytes,
+        context: tuple[str, ...] = (),
+        view: View | None = None,
+        number: int = -1,
     ) -> None:
         """Walks a document: a tree, or bytes that are ordinary. Paths may also begin at the elements that stood above
-        it before a split. A `view` is without the paths that are suspended."""
+        it before a split. A `view` is without the paths that are suspended. With its `number` in the stream, its
+        elements take turns."""
         body = content if isinstance(content, bytes) else _serialized(content)
         self.documents.append(document)
         self._waiting.append(body)
+        self._numbers.append(number)
         at = self._above.get((context, view))
         self._contexts.append(self._pass(context, view) if at is None else at)
         self._size += len(body)
@@ -92,7 +123,8 @@ class Walk:
         while first < len(documents):
             last = max(int(np.searchsorted(bounds, bounds[first] + AT_ONCE, "right")) - 1, first + 1)
             some = bounds[first : last + 1]
-            self.parts.append(self._part(data[some[0] : some[-1]], some - some[0], np.full(last - first, above)))
+            given = np.full(last - first, above), np.full(last - first, -1)
+            self.parts.append(self._part(data[some[0] : some[-1]], some - some[0], *given))
             first = last
 
     def _pass(self, context: tuple[str, ...], view: View | None) -> int:
@@ -114,10 +146,10 @@ class Walk:
             return
         bounds = np.append(0, np.cumsum([len(body) for body in self._waiting])).astype(np.int64)
         data = np.frombuffer(b"".join(self._waiting), np.uint8)
-        self.parts.append(self._part(data, bounds, np.array(self._contexts)))
-        self._waiting, self._contexts, self._size = [], [], 0
+        self.parts.append(self._part(data, bounds, np.array(self._contexts), np.array(self._numbers, np.int64)))
+        self._waiting, self._contexts, self._numbers, self._size = [], [], [], 0
 
-    def _part(self, data: NDArray[np.uint8], bounds: Ints, contexts: Ints) -> Part:
+    def _part(self, data: NDArray[np.uint8], bounds: Ints, contexts: Ints, numbers: Ints) -> Part:
         passed = [self._passed[at][0] for at in contexts.tolist()]
         passed_starts = np.append(0, np.cumsum([len(some) for some in passed])).astype(np.int64)
         starts = np.array([above for _, above in self._passed], np.int64)[contexts]
@@ -153,6 +185,9 @@ class Walk:
                 self.activity,
                 missing,
                 now,
+                numbers,
+                self._ends,
+                self._switch,
                 PLACE,
                 ABOVE,
             )
@@ -169,6 +204,7 @@ class Walk:
         names.resolve()
         self.elements += int(now[ELEMENTS])
         self.skipped += int(now[SKIPPED])
+        self.left_out += int(now[LEFT_OUT])
         self.bytes += len(data)
         rows = rows[: now[ROW]]
         valued = np.flatnonzero(rows[:, 3] >= 0)

@@ -53,13 +53,15 @@ from fishweir.evaluate.witnesses.automaton.step_kernels import (
     VALUED,
     find_step,
 )
+from fishweir.evaluate.witnesses.turns import turn_at
 
 DONE, NO_ROOM, NO_NAMES, NO_STEP = 0, 1, 2, 3
 """How a pass ended: all is read, the lists have to grow, the table of names has to, a transition is missing."""
 
-DOCUMENT, PLACE, DEPTH, POSITION, ROW, TEXT, VALUE, READERS, SKIPPED, ELEMENTS, INSIDE, SIZE = range(12)
+DOCUMENT, PLACE, DEPTH, POSITION, ROW, TEXT, VALUE, READERS, SKIPPED, ELEMENTS, INSIDE, LEFT_OUT, SIZE = range(13)
 """Where a pass is: document, byte, depth, preorder position, rows, bytes of text and of values so far, open elements
-whose text is read, elements skipped, elements of the documents before, whether it is inside of a document."""
+whose text is read, elements skipped, elements of the documents before, whether it is inside of a document, elements
+whose turn was to be left out."""
 
 STATE, HEAD, CONTEXT, OWN_ROW, DECLARED, ENTERED, AT, BEGAN, LEVEL = range(9)
 """What a level of the stack has: the state that children are reached from (-1: only text is read), the row above them,
@@ -198,6 +200,9 @@ def walk_documents(
     activity: Any,
     missing: Any,
     now: Any,
+    numbers: Any,
+    ends: Any,
+    switch: Any,
     shift: int,
     zero: int,
 ) -> int:
@@ -207,11 +212,15 @@ def walk_documents(
     A row: place, row above, name of an attribute or -1, where its value begins and ends (-1 if no path reads it), the
     position of the element above or -1. A line of `activity`, by state: how often it was entered, elements and bytes
     of what is below.
+
+    Within documents the walk may switch from one view to another (views.py). `switch` has the depth at which it does so
+    or -1, the state there that it leaves, and the state that it enters in each turn, NOWHERE for none. Whose turn an
+    element is depends on its own number and on that of its document in `numbers`, -1 for one without turns.
     """
     tag = missing[3:]
     document, i, depth, position = now[DOCUMENT], now[PLACE], now[DEPTH], now[POSITION]
     row, text, value, readers = now[ROW], now[TEXT], now[VALUE], now[READERS]
-    skipped, before, inside = now[SKIPPED], now[ELEMENTS], now[INSIDE]
+    skipped, before, inside, left_out = now[SKIPPED], now[ELEMENTS], now[INSIDE], now[LEFT_OUT]
     ended = DONE
     while document < len(bounds) - 1:
         stop = bounds[document + 1]
@@ -276,6 +285,12 @@ def walk_documents(
                 missing[0], missing[1], missing[2] = above, BY_ELEMENT, name
                 ended = NO_STEP
                 break
+            if depth == switch[0] and state == switch[1] and numbers[document] >= 0:
+                turn = turn_at(numbers[document], position, ends)
+                if turn == len(ends):
+                    state, left_out = NOWHERE, left_out + 1
+                else:
+                    state = switch[2 + turn]
             if state == NOWHERE:
                 i = end + 2 if empty else end + 1
                 position, skipped = position + 1, skipped + 1
@@ -344,7 +359,7 @@ def walk_documents(
         before, inside, document = before + position, 0, document + 1
     now[DOCUMENT], now[PLACE], now[DEPTH], now[POSITION] = document, i, depth, position
     now[ROW], now[TEXT], now[VALUE], now[READERS] = row, text, value, readers
-    now[SKIPPED], now[ELEMENTS], now[INSIDE] = skipped, before, inside
+    now[SKIPPED], now[ELEMENTS], now[INSIDE], now[LEFT_OUT] = skipped, before, inside, left_out
     if ended == DONE:
         row_firsts[document] = row
     return ended
