@@ -1,35 +1,35 @@
-# `make` alone shows what can be done. Every target sets up what it needs first.
+# `make` alone lists the targets. Every target first sets up what it needs.
 
 BIN := .venv/bin
 STAMP := .venv/.set-up
-# The documentation's tools are brought only when they are asked for.
+# The tools for the documentation are installed on demand.
 UV_DOCS = NO_MKDOCS_2_WARNING=1 UV_PROJECT_ENVIRONMENT=.venv $$(scripts/find-uv) run --frozen --inexact --group docs
-# Tests start many processes: they share what Python has compiled, also where it is told to write nothing.
+# Tests start many processes, which share compiled bytecode even if PYTHONDONTWRITEBYTECODE is set.
 TESTED = PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
 .PHONY: help set-up demo test fuzz check bench docs docs-serve clean
 
-help: ## show this
-	@echo "Fishweir: standing queries over streams. What can be done here:"
+help: ## show this help
+	@echo "Fishweir: standing queries over streams. Targets:"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 	@echo
-	@echo "Each brings what it needs by itself; only Python 3.11 or newer has to be there."
+	@echo "Each target installs what it needs; only Python 3.11 or newer is required."
 
-set-up: $(STAMP) ## bring everything needed into .venv (also Java, where there is none)
+set-up: $(STAMP) ## install everything needed into .venv (including Java, if there is none)
 
 $(STAMP): pyproject.toml uv.lock scripts/set-up scripts/find-uv
 	@scripts/set-up
 	@touch $@
 
-demo: $(STAMP) ## show the engine at work on a small stream
+demo: $(STAMP) ## run the engine on a small stream
 	$(BIN)/fishweir demo
 
 test: $(STAMP) ## run all tests; some of them: make test ARGS="tests/test_java.py -k version"
 	$(TESTED) $(BIN)/pytest $(or $(ARGS),-n 3 --dist loadgroup --no-loadscope-reorder)
 
-fuzz: $(STAMP) ## the tests on random queries and documents, with new draws
+fuzz: $(STAMP) ## run the tests on random queries and documents with new random seeds
 	$(TESTED) FISHWEIR_HYPOTHESIS=fuzz $(BIN)/pytest -k "oracle or random or equal" $(ARGS)
 
 check: $(STAMP) ## lint (ruff) and types (mypy)
@@ -47,7 +47,7 @@ docs: $(STAMP) ## build the documentation into site/
 docs-serve: $(STAMP) ## serve the documentation and rebuild it on every change
 	$(UV_DOCS) mkdocs serve --strict
 
-clean: ## remove what set-up and runs have made; homes and bench-results stay
+clean: ## remove what set-up and runs have created; keeps homes and bench-results
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log demo-home site
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -41,7 +41,7 @@ CLASSES: dict[str, type] = {
         preferences,
         distinct,
         path_queries,
-    )  # fmt: skip
+    )
     for name, cls in vars(module).items()
     if isinstance(cls, type) and is_dataclass(cls)
 }
