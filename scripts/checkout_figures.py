@@ -179,12 +179,12 @@ def mmqjp() -> Iterator[Figure]:
     from fishweir.papers.mmqjp.sequential import Sequential
 
     module.time = SimpleNamespace(perf_counter=time.process_time)  # it tells the join from the rest by the clock
-    works = [(f"figure 8, N={n}", lambda n=n: two_level(n)) for n in (10, 100, 1_000)]
+    works = [(f"figure 8, N={n}", lambda n=n: two_level(n)) for n in (10, 100, 1_000, 10_000)]
     works += [
         (f"figure 9, {leaves} leaves", lambda leaves=leaves: two_level(1_000, leaves)) for leaves in (2, 4, 8, 12)
     ]
     works += [(f"figure 10, Zipf {zipf}", lambda zipf=zipf: two_level(1_000, zipf=zipf)) for zipf in (0.0, 1.6)]
-    works += [(f"figure 11, N={n}", lambda n=n: three_level(n)) for n in (10, 100, 1_000)]
+    works += [(f"figure 11, N={n}", lambda n=n: three_level(n)) for n in (10, 100, 1_000, 10_000)]
     works += [(f"figure 12, {joins} joins", lambda joins=joins: three_level(1_000, joins)) for joins in (2, 3, 5)]
     works += [(f"figure 13, Zipf {zipf}", lambda zipf=zipf: three_level(1_000, zipf=zipf)) for zipf in (0.0, 1.6)]
     for name, make in works:
