@@ -23,6 +23,10 @@ OWN, PUBLISHED, CONTROL = "own", "published", "control"
 """Fishweir's strategies; the algorithms of the papers; what is the same code in all versions."""
 
 
+ASKED: list[str] = []
+"""How the names of the figures begin that are to be measured; none stands for all."""
+
+
 @dataclass
 class Figure:
     """What is timed under one name. A run says how many seconds it took."""
@@ -175,13 +179,18 @@ def mmqjp() -> Iterator[Figure]:
     from fishweir.papers.mmqjp.sequential import Sequential
 
     module.time = SimpleNamespace(perf_counter=time.process_time)  # it tells the join from the rest by the clock
-    works = [(f"figure 8, N={n}", two_level(n)) for n in (10, 100, 1_000)]
-    works += [(f"figure 9, {leaves} leaves", two_level(1_000, leaves)) for leaves in (2, 4, 8, 12)]
-    works += [(f"figure 10, Zipf {zipf}", two_level(1_000, zipf=zipf)) for zipf in (0.0, 1.6)]
-    works += [(f"figure 11, N={n}", three_level(n)) for n in (10, 100, 1_000)]
-    works += [(f"figure 12, {joins} joins", three_level(1_000, joins)) for joins in (2, 3, 5)]
-    works += [(f"figure 13, Zipf {zipf}", three_level(1_000, zipf=zipf)) for zipf in (0.0, 1.6)]
-    for name, work in works:
+    works = [(f"figure 8, N={n}", lambda n=n: two_level(n)) for n in (10, 100, 1_000, 10_000)]
+    works += [
+        (f"figure 9, {leaves} leaves", lambda leaves=leaves: two_level(1_000, leaves)) for leaves in (2, 4, 8, 12)
+    ]
+    works += [(f"figure 10, Zipf {zipf}", lambda zipf=zipf: two_level(1_000, zipf=zipf)) for zipf in (0.0, 1.6)]
+    works += [(f"figure 11, N={n}", lambda n=n: three_level(n)) for n in (10, 100, 1_000, 10_000)]
+    works += [(f"figure 12, {joins} joins", lambda joins=joins: three_level(1_000, joins)) for joins in (2, 3, 5)]
+    works += [(f"figure 13, Zipf {zipf}", lambda zipf=zipf: three_level(1_000, zipf=zipf)) for zipf in (0.0, 1.6)]
+    for name, make in works:
+        if not is_asked(f"mmqjp: {name}"):
+            continue
+        work = make()
         fast = _registered(module.Fast(), work.queries)
         fast.process([work.first])
         runs = {
@@ -191,8 +200,11 @@ def mmqjp() -> Iterator[Figure]:
             "first time": lambda work=work: _first(module.Fast(), work),
         }
         yield Figure(name, runs, fast.process([work.second], False).tolist())
-    streams = [(f"figure 16, N={n}", rss_queries(n), load_items(4_000).arrivals) for n in (10, 1_000)]
-    streams.append(("stream, N=1000", two_level(1_000).queries, two_level_stream(2_000).arrivals))
+    streams: list[Any] = []
+    if is_asked("mmqjp: figure 16"):
+        streams += [(f"figure 16, N={n}", rss_queries(n), load_items(4_000).arrivals) for n in (10, 1_000)]
+    if is_asked("mmqjp: stream"):
+        streams.append(("stream, N=1000", two_level(1_000).queries, two_level_stream(2_000).arrivals))
     for name, queries, arrivals in streams:
         batches = [arrivals[i : i + 1_000] for i in range(0, len(arrivals), 1_000)]
         fast = _registered(module.Fast(), queries)
@@ -296,6 +308,7 @@ def serve(only: list[str]) -> None:
     pin_threads()
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    ASKED.extend(only)
     figures = _figures(only)
     figure: Figure | None = None
     for line in sys.stdin:
@@ -312,12 +325,17 @@ def serve(only: list[str]) -> None:
         print(json.dumps(said), file=answer, flush=True)
 
 
+def is_asked(*names: str) -> bool:
+    """Whether some of these figures, or of those whose names begin like that, are to be measured."""
+    return not ASKED or any(name.startswith(one) or one.startswith(name) for name in names for one in ASKED)
+
+
 def _figures(only: list[str]) -> Iterator[Figure]:
     for name, experiment in EXPERIMENTS.items():
         if not only or any(one.split(":")[0] == name for one in only):
             for figure in experiment():
                 figure.name = f"{name}: {figure.name}"
-                if not only or any(figure.name.startswith(one) for one in only):
+                if is_asked(figure.name):
                     yield figure
 
 

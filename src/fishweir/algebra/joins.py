@@ -200,7 +200,7 @@ def named(pattern: PatternNode, prefix: str) -> PatternNode:
     def visit(node: PatternNode) -> PatternNode:
         own = f"{prefix}_{next(numbers)}"
         children = tuple(visit(child) for child in node.children)
-        return replace(node, variables=node.variables or (own,), children=children)
+        return PatternNode(node.step, node.variables or (own,), children, node.absent)
 
     return visit(pattern)
 

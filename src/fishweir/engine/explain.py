@@ -45,8 +45,10 @@ def explain_query(
     if query.schedule.start is not None:
         since = moment(query.schedule.start)
         lines = [line.replace("after its registration", f"since {since}") for line in lines]
-    lines += [*late, f"  fires     {firing(query)}"]
-    lines += [f"  does      {one.action}" for one in subscribers if one.by_query]
+    actions = [f"  does      {one.action}" for one in subscribers if one.by_query]
+    lines += [*late, f"  fires     {firing(query)}", *actions]
+    if query.schedule.every and not actions:
+        lines.append("  does      nothing: it has no action, and its results can be read as soon as they are there")
     return "\n".join([*lines, *(f"  delivers  {one}" for one in subscribers if not one.by_query)])
 
 

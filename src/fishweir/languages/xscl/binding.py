@@ -85,7 +85,8 @@ def check_alike(shape: Shape, query: QuerySyntax) -> None:
     shown = [{n: _kind(step) for n, (_, step) in steps_of(part).items()} for part in parts(shape)]
     for name in shape.output_variables:
         if len({kinds[name] for kinds in shown if name in kinds}) > 1:
-            reason = f"{name} is an element in one part of the 'or' and an attribute, or another one, in the next"
+            what = f"{name} is" if name[0] != "_" else "what is selected is"
+            reason = f"{what} an element in one part of the 'or' and an attribute, or another one, in the next"
             raise Rejected(reason, at(query.block.source))
 
 

@@ -43,6 +43,7 @@ from fishweir.languages.xscl.syntax import (
 from fishweir.languages.xscl.trees import bind_joins
 from fishweir.languages.xscl.xpath import (
     NodeTest,
+    check_operators,
     compared,
     to_condition,
     to_optional,
@@ -143,7 +144,10 @@ class XsclTransformer(ScheduleTransformer):
     def negation(self, word: Token, inner: ConditionSyntax) -> ConditionSyntax:
         return NotSyntax(word, compared(inner))
 
-    def comparison(self, left: Any, op: Token | None = None, right: Any = None) -> ConditionSyntax | PositionSyntax:
+    def comparison(
+        self, left: Any, op: Token | None = None, right: Any = None, *more: Any
+    ) -> ConditionSyntax | PositionSyntax:
+        check_operators((op, *more[::2]) if op is not None else ())
         return to_condition(left, op, right)
 
     def paths(self, *parts: RelativeSyntax) -> UnionSyntax:

@@ -6,7 +6,7 @@ name, where it stands.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -108,10 +108,17 @@ def compared(condition: Any, reason: str = ALONE) -> Any:
     return condition
 
 
+def check_operators(operators: Sequence[Token]) -> None:
+    """A comparison has one operator, and computes nothing."""
+    for op in operators:
+        if op.type == "ARITHMETIC":
+            raise Rejected(f"arithmetic is not supported: '{op}' cannot be computed here", at(op))
+    if len(operators) > 1:
+        raise Rejected("a comparison has two sides: join several by 'and'", at(operators[1]))
+
+
 def to_condition(left: Operand, op: Token | None, right: Operand | None) -> ConditionSyntax | PositionSyntax:
     """A comparison as it is written; functions become conditions, positions are recognised, unions multiplied out."""
-    if op is not None and op.type == "ARITHMETIC":
-        raise Rejected(f"arithmetic is not supported: '{op}' cannot be computed here", at(op))
     position = _position(left, op, right)
     if position is not None:
         return position
