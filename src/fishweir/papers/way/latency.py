@@ -21,7 +21,7 @@ from typing import Any
 from fishweir.engine.weir import Weir
 from fishweir.papers.experiment.figures import Target
 from fishweir.papers.way.documents import peers_of
-from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, running
+from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, running, settle
 from fishweir.papers.way.peers import Answer
 from fishweir.papers.way.processor import Spent, Stopwatch
 from fishweir.papers.way.work import BOXES, STREAM
@@ -203,14 +203,6 @@ def in_portions(weir: Weir, ear: Ear, documents: Sequence[Any], seconds: float) 
         ear.publish(weir, portion, [f"part-{count + number}" for number in range(len(portion))])
         count += len(portion)
     return count / spent
-
-
-def settle(weir: Weir) -> None:
-    """Until Spark has opened the query that stands for the job, which takes seconds of a young JVM."""
-    job: Any = weir._runner.job if weir._runner else None
-    if job is not None:
-        job.framed.wait(60)
-    time.sleep(1.0)
 
 
 def at_half_load(
