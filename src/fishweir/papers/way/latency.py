@@ -21,7 +21,7 @@ from typing import Any
 from fishweir.engine.weir import Weir
 from fishweir.papers.experiment.figures import Target
 from fishweir.papers.way.documents import peers_of
-from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, running, settle
+from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, running
 from fishweir.papers.way.peers import Answer
 from fishweir.papers.way.processor import Spent, Stopwatch
 from fishweir.papers.way.work import BOXES, STREAM
@@ -105,7 +105,6 @@ def measure(setting: Setting) -> Measured:
     setting.say("the job starts")
     with running(setting.spark, BOXES, sizes.queries, max(1_000, sizes.load), heard=ear.action) as weir:
         setting.say("an idle job")
-        settle(weir)
         watch = Stopwatch()
         time.sleep(sizes.idle)
         idle = watch.spent()
