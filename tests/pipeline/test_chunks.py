@@ -16,7 +16,8 @@ ODD = [*ORDINARY[:40], '<!DOCTYPE item [<!ENTITY e "word3">]><item><title>&e;</t
 
 def found(home: Path, documents: list[str], times: list[float] | None) -> tuple[list[Any], list[Any]]:
     """All results with their times, and what was set aside."""
-    with testing.open(home, clock=testing.Clock(5.0)) as weir:
+    weir = testing.open(home, clock=testing.Clock(5.0))
+    with weir:
         weir.execute("""
             create stream S;
             create query three as select title, n from S where title contains 'word3';

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,7 +40,7 @@ def are_ascii(starts: Ints, ends: Ints, data: Bytes) -> NDArray[np.bool_]:
 
 
 @inlined
-def character(data: Bytes, at: int) -> tuple[int, int]:
+def character(data: Bytes, at: int) -> tuple[Any, int]:
     """The code point that begins at a byte of UTF-8, and its length."""
     first = np.int64(data[at])
     if first < 0x80:

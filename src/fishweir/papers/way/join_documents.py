@@ -16,7 +16,7 @@ import pyarrow as pa
 from fishweir.engine.weir import Weir
 from fishweir.papers.way.documents import Figure, draw, figure, targets
 from fishweir.papers.way.join_work import JOIN_WORKS, Arrivals, JoinWork
-from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, home_folder, wait_for
+from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, home_folder, settle, wait_for
 from fishweir.papers.way.processor import Spent, Stopwatch
 
 PEER = "DuckDB, queries as data"
@@ -65,6 +65,7 @@ def compare(weir: Weir, work: JoinWork, sizes: Sizes) -> Iterator[Figure]:
         check(weir, work, turns.next(min(FIRST, sizes.filled))[2])
         for _ in range(FIRST, sizes.filled, FIRST):
             turns.next(FIRST)
+        settle(weir)
         for documents in sizes.documents:
             own, peer, found = zip(*(turns.next(documents) for _ in range(sizes.rounds + 1)), strict=True)
             matches = sum(map(len, found)) / documents / len(found)

@@ -117,7 +117,6 @@ def measure(setting: Setting) -> Measured:
     setting.say("the job starts")
     with running(setting.spark, BOXES, sizes.queries, max(1_000, sizes.load), heard=ear.action) as weir:
         setting.say("an idle job")
-        settle(weir)
         watch = Stopwatch()
         time.sleep(sizes.idle)
         idle = watch.spent()
@@ -210,14 +209,6 @@ def sustained(weir: Weir, ear: Ear, documents: Sequence[Any], seconds: float) ->
     spent = time.perf_counter() - began
     ear.times.clear()
     return count / spent
-
-
-def settle(weir: Weir) -> None:
-    """Until Spark has opened the query that stands for the job, which takes seconds of a young JVM."""
-    job: Any = weir._runner.job if weir._runner else None
-    if job is not None:
-        job.framed.wait(60)
-    time.sleep(1.0)
 
 
 def at_half_load(

@@ -95,7 +95,16 @@ def running(spark: Any, work: Work, queries: int, size: int, **actions: Any) -> 
         for seed in range(WARM):
             weir.publish(STREAM, work.documents(1, seed))
             weir.wait_idle()
+        settle(weir)
         yield weir
+
+
+def settle(weir: Weir) -> None:
+    """Until Spark has opened the query that stands for the job, which takes seconds of a young JVM."""
+    job: Any = weir._runner.job if weir._runner else None
+    if job is not None:
+        job.framed.wait(60)
+    time.sleep(1.0)
 
 
 def wait_for(weir: Weir) -> None:
