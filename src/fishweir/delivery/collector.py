@@ -44,12 +44,7 @@ class Collector:
 
     def collect(self, now: float) -> int:
         """Takes up what has been committed since; how many deliveries that makes."""
-        return sum(self._counted(commit, now) for commit in self.waiting())
-
-    def _counted(self, commit: Commit, now: float) -> int:
-        """All of it counts as constructing outputs: the shedder has to know how long results take to go out."""
-        with self.contents.reader.spent.counting(commit.batch, commit.documents):
-            return self._collect(commit, now)
+        return sum(self._collect(commit, now) for commit in self.waiting())
 
     def _collect(self, commit: Commit, now: float) -> int:
         if not self.has_subscribers and commit.batch % NOTED:
@@ -58,10 +53,19 @@ class Collector:
         numbers = self.fired.numbers(commit)
         at_once = self.fired.on_change(commit, numbers) if len(numbers) else {}
         later = self.fired.timed(commit, numbers) if len(numbers) else []
-        if at_once:
-            self.contents.keep(commit, sorted({number for some in at_once.values() for number in some}))
+        if not at_once:
+            return self._enter(commit, [], later, now)
+        # All of it counts as constructing outputs: the shedder has to know how long results take to go out. Those that
+        # are constructed when they are sent are counted then.
+        with self.contents.reader.spent.counting(commit.batch, commit.documents) as count:
+            wanted = sorted({number for some in at_once.values() for number in some})
+            count.is_wanted = self.contents.keep(commit, wanted)
+            return self._enter(commit, sorted(at_once), later, now)
+
+    def _enter(self, commit: Commit, channels: list[int], later: list[str], now: float) -> int:
+        """Into the outbox, with how far it is."""
         with self.engine.begin() as connection:
-            rows = ((channel, commit.batch - 1, commit.batch) for channel in sorted(at_once))
+            rows = ((channel, commit.batch - 1, commit.batch) for channel in channels)
             count = enqueue(connection, rows, now)
             for i in range(0, len(later), 5_000):
                 self._note(connection, later[i : i + 5_000], commit.batch)

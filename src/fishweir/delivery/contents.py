@@ -104,7 +104,7 @@ class _Read:
     are made when somebody asks for them: those that are sent as text are never objects."""
 
     def __init__(
-        self, wanted: Ints, batches: list[ResultBatch], counting: Callable[[], AbstractContextManager[None]]
+        self, wanted: Ints, batches: list[ResultBatch], counting: Callable[[], AbstractContextManager[object]]
     ) -> None:
         self.wanted, self._batches, self._counting = wanted, batches, counting
         self.in_columns = all(shows_columns(batch) for batch in batches)
@@ -183,10 +183,10 @@ class Contents:
     def _commits(self, after: int, upto: int) -> list[Commit]:
         return [commit for commit in self.table.commits(after=after) if commit.batch <= upto and commit.matches]
 
-    def keep(self, commit: Commit, numbers: Iterable[int]) -> None:
-        """Reads what is about to be sent, in one pass."""
+    def keep(self, commit: Commit, numbers: Iterable[int]) -> bool:
+        """Reads what is about to be sent, in one pass; whether outputs are constructed by now."""
         with self._lock:
-            self._read(commit, np.array(sorted(numbers), np.int64))
+            return not self._read(commit, np.array(sorted(numbers), np.int64)).in_columns
 
     def _part(self, commit: Commit, feeds: Mapping[int, str]) -> Part:
         """The results of some queries, under the names that were subscribed to."""
