@@ -7,6 +7,7 @@ with the micro-batch: the timer finds them in the results table.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import sqlalchemy as sa
@@ -19,6 +20,7 @@ from fishweir.delivery.direct import Direct, Row
 from fishweir.delivery.fired import Fired
 from fishweir.delivery.outbox import Delivery, enqueue
 from fishweir.pipeline.commits import Commit, ResultsTable
+from fishweir.pipeline.spent import Count
 
 TOGETHER = 20
 """Micro-batches that are taken up by one transaction, where so many wait."""
@@ -56,14 +58,8 @@ class Collector:
         """Collects what has been committed since the last call. Returns the deliveries that have begun with it."""
         waiting, begun = self.waiting(), []
         for i in range(0, len(waiting), TOGETHER):
-            begun += self._counted(waiting[i : i + TOGETHER], now)
+            begun += self._collect(waiting[i : i + TOGETHER], now)
         return begun
-
-    def _counted(self, commits: Sequence[Commit], now: float) -> list[Delivery]:
-        """All of it counts as constructing outputs: the shedder needs the whole time until results go out."""
-        documents = sum(commit.documents for commit in commits)
-        with self.contents.reader.spent.counting(commits[-1].batch, documents):
-            return self._collect(commits, now)
 
     def _collect(self, commits: Sequence[Commit], now: float) -> list[Delivery]:
         """What several micro-batches have for a channel is one row."""
@@ -73,6 +69,7 @@ class Collector:
             return []
         rows: dict[int, Row] = {}
         later: dict[str, int] = {}
+        timed: Commit | None = None
         for commit in commits:
             numbers = self.fired.numbers(commit)
             if not len(numbers):
@@ -85,12 +82,19 @@ class Collector:
             if at_once:
                 sent = np.unique(np.concatenate([np.array(some, np.int64) for some in at_once.values()]))
                 is_all = len(sent) == len(numbers) and not self.fired.are_few
-                self.contents.keep(commit, sent, is_all, len(at_once) > 1)
-        with self.direct.moving:
+                with self._counting(commit) as count:
+                    count.is_wanted = self.contents.keep(commit, sent, is_all, len(at_once) > 1)
+                timed = commit if count.is_wanted else timed
+        with self._counting(timed) if timed else nullcontext(), self.direct.moving:
             begun = self._write([rows[channel] for channel in sorted(rows)], list(later.items()), last, now)
             self.direct.busy |= {delivery.target for delivery in begun}
             self.batch = last
         return begun
+
+    def _counting(self, commit: Commit) -> AbstractContextManager[Count]:
+        """All of it counts as constructing outputs: the shedder needs the whole time until results go out. Outputs that
+        are constructed when they are sent are counted then."""
+        return self.contents.reader.spent.counting(commit.batch, commit.documents)
 
     def _write(self, rows: Sequence[Row], later: Sequence[tuple[str, int]], last: int, now: float) -> list[Delivery]:
         with self.engine.begin() as connection:

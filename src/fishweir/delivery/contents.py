@@ -127,7 +127,7 @@ class _Read:
         self,
         wanted: Ints,
         batches: list[ResultBatch],
-        counting: Callable[[], AbstractContextManager[None]],
+        counting: Callable[[], AbstractContextManager[object]],
         is_shared: bool,
     ) -> None:
         self.wanted, self._batches, self._counting, self.is_shared = wanted, batches, counting, is_shared
@@ -215,11 +215,12 @@ class Contents:
     def _commits(self, after: int, upto: int) -> list[Commit]:
         return [commit for commit in self.table.commits(after, upto) if commit.matches]
 
-    def keep(self, commit: Commit, numbers: Ints, is_all: bool, is_shared: bool) -> None:
-        """Reads what is about to be sent, in one pass. Where those are all queries with results, none of the rows has
-        to be looked through for them. What several channels get is `is_shared`."""
+    def keep(self, commit: Commit, numbers: Ints, is_all: bool, is_shared: bool) -> bool:
+        """Reads what is about to be sent, in one pass. Returns whether the outputs have been constructed. If `is_all`,
+        the numbers are those of all queries with results, and the rows are not filtered. If `is_shared`, several
+        channels get the results."""
         with self._lock:
-            self._read(commit, numbers, is_all, is_shared)
+            return not self._read(commit, numbers, is_all, is_shared).in_columns
 
     def _part(self, commit: Commit, feeds: Mapping[int, str]) -> Part:
         """The results of some queries, under the names that were subscribed to."""

@@ -22,6 +22,13 @@ class Constructed:
     published: bool = False
 
 
+@dataclass
+class Count:
+    """What is being counted; it turns out meanwhile whether it is wanted."""
+
+    is_wanted: bool = True
+
+
 class Spent:
     """Collects timings; constructing outputs may take longer than the following micro-batches."""
 
@@ -30,17 +37,18 @@ class Spent:
         self._inside = threading.local()
 
     @contextmanager
-    def counting(self, batch: int, documents: int, published: bool = False) -> Iterator[None]:
+    def counting(self, batch: int, documents: int, published: bool = False) -> Iterator[Count]:
         """Counts what a thread does, once: what is inside of another count is part of that."""
         if getattr(self._inside, "is_counting", False):
-            yield
+            yield Count()
             return
-        began, self._inside.is_counting = time.perf_counter(), True
+        began, self._inside.is_counting, count = time.perf_counter(), True, Count()
         try:
-            yield
+            yield count
         finally:
             self._inside.is_counting = False
-            self._done.append(Constructed(batch, documents, time.perf_counter() - began, published))
+            if count.is_wanted:
+                self._done.append(Constructed(batch, documents, time.perf_counter() - began, published))
 
     def take(self) -> list[Constructed]:
         """The new timings, one per micro-batch; thread-safe."""

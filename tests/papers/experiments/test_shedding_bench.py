@@ -53,9 +53,6 @@ def test_all_figures(tmp_path: Path) -> None:
     for figure in ("burst", "patterns"):
         burst = {one.algorithm: one.value for one in outcome.find(figure=figure)}
         assert burst["capacity"] > 0
-        if figure == "burst":
-            assert burst["missing in the end"] == 0
+        assert burst["missing in the end"] == 0
     assert burst["documents left out"] == 0
-    published = outcome.find(figure="patterns")[0].n
-    assert burst["missing in the end"] <= burst["documents without patterns"] * published, "of queries that may lose"
     assert (tmp_path / "shedding.png").stat().st_size > 1_000

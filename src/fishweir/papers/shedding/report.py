@@ -75,7 +75,10 @@ def _patterns(outcome: Outcome) -> Iterator[Target]:
     of = {one.algorithm: one.value for one in outcome.find(figure="patterns")}
     cut, left, missing = of["documents without patterns"], of["documents left out"], of["missing in the end"]
     yield Target("patterns: left out, and no documents", f"{cut:.0%}, {left:.0%}", cut > 0 and left == 0)
-    yield Target("patterns: each result is there", f"{missing:.0f} missing", missing == 0)
+    in_time, again = of["results in time"], of["micro-batches to recover"]
+    yield Target("patterns: 90% of results within the target latency", f"{in_time:.0%}", in_time >= 0.9)
+    yield Target("patterns: full results within five micro-batches behind it", f"{again:.0f}", again <= 5)
+    yield Target("patterns: each result is there, whole, in the end", f"{missing:.0f} missing", missing == 0)
 
 
 def draw(outcome: Outcome, path: Path) -> None:
