@@ -35,8 +35,8 @@ logger = logging.getLogger("fishweir.delivery")
 
 SENDERS = 128
 CLAIMED = 4096
-"""Deliveries that are taken from the outbox and not settled yet: as many as all senders together may have ahead of them,
-so that hosts which stop answering leave room for others."""
+"""Deliveries that are taken from the outbox and not settled yet: as many as all senders together may have ahead of
+them, so that hosts which stop answering leave room for others."""
 BEHIND = 0.2
 """Seconds after which due targets are looked for behind those of hosts that have no room."""
 LOOK = 1.0
