@@ -210,7 +210,7 @@ def test_other_actions(weir: Weir, clock: Clock) -> None:
 def test_dropping_a_stream(weir: Weir) -> None:
     weir.drop_stream("Idle")
     assert "Idle" not in weir.status().streams  # type: ignore[union-attr]
-    with pytest.raises(QueryError, match="R is read by"):
+    with pytest.raises(QueryError, match="the stream R is read by"):
         weir.drop_stream("R")
     weir.execute("create stream Idle (y int)")
 

@@ -69,13 +69,22 @@ def test_small_files_share_a_segment(tmp_path: Path, folder: Path) -> None:
     assert bodies(entries(log)) == [f"<a>{n}</a>" for n in range(2500)]
 
 
-def test_a_finished_file_that_changes_is_ignored_with_a_warning(
+def test_each_version_of_a_file_is_a_document(tmp_path: Path, folder: Path) -> None:
+    """Also after a restart; a file that is only touched has no new version."""
+    for round, (text, new) in enumerate([("<a/>", 1), ("<b/>", 1), ("<b/>", 0), ("<a/>", 1), ("<a", 1), ("<c/>", 1)]):
+        put(folder / "a.xml", text, 1000 + round)
+        log, source = opened(tmp_path, stream(path="in"))
+        assert [sum(source.poll(float(round))), sum(source.poll(round + 0.5))] == [new, 0]
+    assert bodies(entries(log)) == ["<a/>", "<b/>", "<a/>", "<a", "<c/>"]
+
+
+def test_a_split_file_that_changes_is_ignored_with_a_warning(
     tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    put(folder / "a.xml", "<a/>")
-    _, source = opened(tmp_path, stream(path="in"))
+    put(folder / "a.xml", "<r><a/></r>")
+    _, source = opened(tmp_path, stream(path="in", split="a"))
     list(source.poll(1.0))
-    put(folder / "a.xml", "<changed/>", 2000)
+    put(folder / "a.xml", "<r><a/><a/></r>", 2000)
     assert [*source.poll(2.0), *source.poll(3.0)] == []
     assert caplog.text.count("stream S: in/a.xml has changed and is ignored") == 1
 

@@ -35,8 +35,9 @@ from fishweir.pipeline.results import ResultReader
 logger = logging.getLogger("fishweir.delivery")
 
 SENDERS = 128
-CLAIMED = 1024
-"""The maximum number of deliveries that are claimed and not settled yet."""
+CLAIMED = 4096
+"""The maximum number of deliveries that are claimed and not settled yet. All senders together may prefetch as many, so
+that unresponsive hosts leave room for others."""
 BEHIND = 0.2
 """Seconds between searches for due targets that skip the hosts without free capacity."""
 LOOK = 1.0

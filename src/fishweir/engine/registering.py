@@ -157,12 +157,20 @@ class FeedRegistration:
         if self.streams[name].virtual == name:
             raise QueryError(f"the stream {name} holds the results of a query: drop the query instead")
         self.check_unsubscribed(name)
-        self.feeds.check_unread(name)
-        readers = self.change.reading(name)
+        readers = sorted(self._readers(name))
         if readers:
-            raise QueryError(f"{name} is read by {', '.join(readers[:5])}; drop them first")
+            shown = ", ".join(readers[:5]) + (" and others" if len(readers) > 5 else "")
+            kind = "feed" if self.streams[name].format == "feed" or self.streams[name].virtual else "stream"
+            raise QueryError(f"the {kind} {name} is read by {shown}; drop them first")
         self.change.drop_stream(name)
         del self.streams[name]
+
+    def _readers(self, name: str) -> set[str]:
+        """The queries, feeds and streams that somebody has named and that read this stream."""
+        made = {stream.name for stream in self.streams.values() if stream.virtual == name != stream.name}
+        read = {*self.change.reading(name), *self.change.publications.reader_names(name), *made}
+        inner = {reader for reader in read if reader.startswith(DERIVED)}
+        return (read - inner).union(*(self._readers(reader) for reader in inner))
 
     def _stylesheet(self, statement: RegisterFeed | Subscribe, path: str | None) -> str | None:
         """The stylesheet's whole path, once it is known to compile."""

@@ -1,4 +1,5 @@
-"""A stream from a file, a folder or a glob: every file is taken once, in order of time and name.
+"""A stream from a file, a folder or a glob: every file is taken once, in order of time and name. A file that is one
+document is taken again when its content changes: each version is a document.
 
 What is taken is remembered by the cursors in the log, so a restart continues where it stopped, even in the middle of a
 file: the file is read again, and entries that are already in the log are skipped. Small files are packed together into
@@ -23,6 +24,7 @@ from fishweir.intake.schema import file_problem, logger, warn_problems
 from fishweir.intake.sources.addresses import is_glob
 from fishweir.intake.sources.split import BATCH_BYTES, BATCH_DOCUMENTS, xml_batches
 from fishweir.intake.sources.table_files import csv_batches, json_batches, parquet_batches
+from fishweir.sealed import digest
 
 Reader = Callable[[StreamDefinition, Path, float], Iterator[pa.RecordBatch]]
 
@@ -47,6 +49,8 @@ class Mark:
     mtime_ns: int
     taken: int = 0
     done: bool = False
+    sum: str = ""
+    """Of a file that is one document, a checksum of its content."""
 
     def is_same_content(self, other: Mark) -> bool:
         return (self.size, self.mtime_ns) == (other.size, other.mtime_ns)
@@ -88,6 +92,8 @@ class FileSource:
         self._packing = _Packing()
         self._reading: Reading | None = None
         self._warned: set[Mark] = set()
+        self._touched: set[Mark] = set()
+        """Files with another time of change, but with the content that they had."""
         self._changed: str | None = None
 
     def poll(self, now: float) -> Iterator[int]:
@@ -135,6 +141,8 @@ class FileSource:
         known = self._packing.marks.get(found.name) or self._marks.get(found.name)
         if known is None:
             return found
+        if known.done and known.sum and known.taken == 1 and not known.is_same_content(found):
+            return known if self._is_only_touched(found, known) else found
         if not known.is_same_content(found) and found not in self._warned:
             self._warned.add(found)
             what = "is ignored" if known.done else f"goes on after its first {known.taken} entries"
@@ -142,9 +150,26 @@ class FileSource:
             self._changed = f"stream {self.stream.name}: {found.name} has changed and {what}; {HINT}"
         return replace(found, taken=known.taken, done=known.done)
 
+    def _is_only_touched(self, found: Mark, known: Mark) -> bool:
+        if found not in self._touched and self._sum(found) == known.sum:
+            self._touched.add(found)
+        return found in self._touched
+
+    def _sum(self, mark: Mark) -> str:
+        """The checksum of a file that is one document, else nothing."""
+        path = self.base / mark.name
+        has_lines = path.suffix.lower() in (".jsonl", ".ndjson")
+        if self.stream.is_tuples or self.stream.split or has_lines:
+            return ""
+        try:
+            return digest(path.read_bytes())
+        except OSError:  # whoever reads it says so
+            return ""
+
     def _take(self, mark: Mark, now: float) -> Iterator[int]:
         """Read a file to its end, or on to its end; a file that cannot be read is tried at the next poll."""
         if self._reading is None or self._reading[0].name != mark.name:
+            mark = mark if mark.taken else replace(mark, sum=self._sum(mark))  # first, so that no change is missed
             self._reading = mark, skipped(self._read(mark, now), mark.taken)
         while (batch := self._next_batch(self._reading, now)) is not None:
             mark, batches = self._reading
