@@ -30,8 +30,18 @@ from fishweir.algebra import (
 CLASSES: dict[str, type] = {
     name: cls
     for module in (
-        nodes, formula, feeds, normal, predicates, joins, annotation, returns, preferences, distinct, path_queries,
-    )  # fmt: skip
+        nodes,
+        formula,
+        feeds,
+        normal,
+        predicates,
+        joins,
+        annotation,
+        returns,
+        preferences,
+        distinct,
+        path_queries,
+    )
     for name, cls in vars(module).items()
     if isinstance(cls, type) and is_dataclass(cls)
 }

@@ -1,9 +1,9 @@
 """Queries that are one path each, with the path as a constant.
 
 Most queries over documents are a path with a few predicates, and no two paths are alike. A shape for each would be
-built, stored and planned by itself. Instead all of them over one source have the shape `Paths`; the first constant of a
-query is its path, with `0` or `''` in place of each constant, and the constants follow. `own_shape` gives the shape that
-a path stands for: whoever reads a single query uses that.
+built, stored and planned by itself. Instead, all of them over one source have the shape `Paths`. The first constant of
+a query is its path, with `0` or `''` in place of each constant; the constants follow. `own_shape` gives the shape that
+a path stands for: everything that reads a single query uses that.
 """
 
 from __future__ import annotations

@@ -222,8 +222,8 @@ def _parse_all(text: str, now: float | None, cache: SkeletonCache | None, paths:
     for piece in split_script(text):
         line += text.count("\n", counted, piece.start)
         counted = piece.start
-        statement = scan_statement(piece.text, line, moment) if paths else None
-        statement = statement or SHARED.find(piece.text, line) or kept.find(piece.text, line, moment)
+        scanned = scan_statement(piece.text, line, moment) if paths else None
+        statement = scanned or SHARED.find(piece.text, line) or kept.find(piece.text, line, moment)
         if statement is not None:
             statements.append(statement)
             continue

@@ -17,7 +17,6 @@ from fishweir.algebra.alternatives import one_of, parts, steps_of
 from fishweir.algebra.nodes import (
     MIRRORED,
     Absence,
-    Axis,
     Block,
     Comparison,
     ElementOutput,

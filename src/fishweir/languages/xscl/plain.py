@@ -72,7 +72,9 @@ def scan(text: str, start: int = 0) -> Scanned | None:
         if constant is None:
             return None
         constants.append(constant)
-        places.append(ConstantPlace(*literal.span(3 if quoted is None else 2), "number" if quoted is None else "quoted"))
+        places.append(
+            ConstantPlace(*literal.span(3 if quoted is None else 2), "number" if quoted is None else "quoted")
+        )
         cut += (text[end : literal.start()], to_operator(op), "0" if quoted is None else "''")
         end = literal.end()
     cut.append(text[end : match.end(2)])
