@@ -20,6 +20,8 @@ from fishweir.languages.pieces import Piece, Rejected, split_script
 from fishweir.languages.skeleton import SkeletonCache
 from fishweir.languages.subscriptions import SHARED
 
+FEWEST_PATHS = 63
+"""Scripts with fewer semicolons have too few paths to be stored together, and need not load the scanner."""
 _GAPS = re.compile(rf"{GAP}*+")
 _NAME = re.compile(rf"{NAME}|{QUOTED}")
 _FLAGS = re.IGNORECASE | re.DOTALL
@@ -209,7 +211,7 @@ def parse_script(text: str, now: float | None = None, cache: SkeletonCache | Non
 
 def parse_for_storage(text: str, now: float) -> list[Statement]:
     """As `parse_script`, but queries that are one path each have it as a constant (algebra/path_queries.py)."""
-    return _parse_all(text, now, None, paths=True)
+    return _parse_all(text, now, None, paths=text.count(";") >= FEWEST_PATHS)
 
 
 def _parse_all(text: str, now: float | None, cache: SkeletonCache | None, paths: bool) -> list[Statement]:
