@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fishweir.algebra.feeds import to_query
+from fishweir.algebra.path_queries import own_query
 from fishweir.errors import QueryError
 from fishweir.languages import many
 from fishweir.languages.bulk import render_rows
@@ -47,7 +48,7 @@ def parsed(text: str) -> list[object]:
 
 
 def given(text: str) -> list[object]:
-    return [replace(some.one(i), line=1) for some in parse_rows(text, ROWS, 5.0) for i in range(len(some))]
+    return [replace(own_query(some.one(i)), line=1) for some in parse_rows(text, ROWS, 5.0) for i in range(len(some))]
 
 
 @pytest.mark.parametrize("text", [*ALIKE.values(), *OTHERS.values()], ids=[*ALIKE, *OTHERS])

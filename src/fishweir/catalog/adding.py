@@ -91,7 +91,7 @@ class Adding:
 
     def _store(self, given: Sequence[tuple[Alike, bool]]) -> None:
         some = [(one, unnamed) for one, unnamed in given if len(one)]
-        self._store_shapes([bound_shape(one.like) for one, _ in some])
+        self._store_shapes([stored_shape(one.like) for one, _ in some])
         change = self.take(sum(len(one) for one, _ in some))
         rows: list[tuple[Any, ...]] = []
         actions: list[dict[str, Any]] = []
@@ -102,7 +102,7 @@ class Adding:
             actions += self._actions(one, change)
             rows += self._rows(one, unnamed, number, change if has_started else None)
             if has_started:
-                added.append(Added(change, number, bound_shape(one.like), one.constants))
+                added.append(Added(change, number, stored_shape(one.like), one.constants))
             self._number += len(one)
             change += len(one)
         insert_tuples(self.connection, queries, COLUMNS, rows)
@@ -232,10 +232,17 @@ class Adding:
         return self._shape_number
 
 
-def bound_shape(statement: CreateQuery) -> AnyShape:
+def stored_shape(statement: CreateQuery) -> AnyShape:
     """A feed query is resolved to its sources before it comes here."""
     assert not isinstance(statement.shape, FeedQuery)
     return statement.shape
+
+
+def bound_shape(statement: CreateQuery) -> Shape | Selection:
+    """The shape of a statement whose path, if it is one, is no constant."""
+    shape = stored_shape(statement)
+    assert not isinstance(shape, Paths)
+    return shape
 
 
 def _described(shape: AnyShape) -> tuple[str, str]:

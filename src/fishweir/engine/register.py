@@ -235,7 +235,7 @@ class Registration:
             statement = self.feeds.bound(statement)
         key = (id(statement.shape), statement.actions)
         if key not in self._bound:
-            written = statement.shape
+            written = bound_shape(statement)
             if (shape := with_changes(written, self.streams)) is not written:
                 statement = replace(statement, shape=shape)
             sources = bound_shape(statement).sources
@@ -299,7 +299,7 @@ class Registration:
             never = never_fires(statement.shape, self.streams)
             if never is not None:
                 raise self._refused(statement, never.reason, never.word)
-        for source, paths in columns_read(statement.shape):
+        for source, paths in columns_read(bound_shape(statement)):
             stream = self.streams.get(source.name)
             if stream is None or not stream.is_tuples:
                 continue
@@ -317,7 +317,7 @@ class Registration:
 
     def _with_orders(self, statement: CreateQuery) -> Shape | Selection | FeedQuery:
         try:
-            return with_orders(statement.shape, self.streams)
+            return with_orders(bound_shape(statement), self.streams)
         except Unordered as error:
             raise self._refused(statement, error.reason, error.column, "where") from None
 

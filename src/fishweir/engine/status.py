@@ -16,7 +16,6 @@ from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import Home, about_feed, open_log
 from fishweir.pipeline.settings import WALKED
 from fishweir.sealed import read_json
-from fishweir.shedding.decision import StreamShed
 
 if TYPE_CHECKING:
     from fishweir.pipeline.results import ResultReader
@@ -203,7 +202,11 @@ def _made_up(home: Home, stream: int) -> int:
 
 def _shedding(commit: Commit, stream: int) -> str:
     decided = commit.shedding.get(str(stream))
-    return "" if decided is None else str(StreamShed.from_json(decided))
+    if decided is None:
+        return ""
+    from fishweir.shedding.decision import StreamShed  # late: it loads NumPy
+
+    return str(StreamShed.from_json(decided))
 
 
 def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: dict[int, str]) -> EngineStatus:

@@ -20,6 +20,8 @@ from fishweir.languages.pieces import Piece, Rejected, split_script
 from fishweir.languages.skeleton import SkeletonCache
 from fishweir.languages.subscriptions import SHARED
 
+FEWEST_PATHS = 63
+"""Scripts with fewer semicolons have too few paths to be stored together, and need not load the scanner."""
 _GAPS = re.compile(rf"{GAP}*+")
 _NAME = re.compile(rf"{NAME}|{QUOTED}")
 _FLAGS = re.IGNORECASE | re.DOTALL
@@ -212,7 +214,7 @@ def parse_script(text: str, now: float | None = None, cache: SkeletonCache | Non
 
 def parse_for_storage(text: str, now: float) -> list[Statement]:
     """As `parse_script`, but queries that are one path each have it as a constant (algebra/path_queries.py)."""
-    return _parse_all(text, now, None, paths=True)
+    return _parse_all(text, now, None, paths=text.count(";") >= FEWEST_PATHS)
 
 
 def _parse_all(text: str, now: float | None, cache: SkeletonCache | None, paths: bool) -> list[Statement]:
@@ -225,8 +227,8 @@ def _parse_all(text: str, now: float | None, cache: SkeletonCache | None, paths:
     for piece in split_script(text):
         line += text.count("\n", counted, piece.start)
         counted = piece.start
-        statement = scan_statement(piece.text, line, moment) if paths else None
-        statement = statement or SHARED.find(piece.text, line) or kept.find(piece.text, line, moment)
+        scanned = scan_statement(piece.text, line, moment) if paths else None
+        statement = scanned or SHARED.find(piece.text, line) or kept.find(piece.text, line, moment)
         if statement is not None:
             statements.append(statement)
             continue

@@ -143,7 +143,9 @@ def write_piece(
     paths: Sequence[ManyPaths] = (),
 ) -> Piece:
     """Writes groups, and queries that are one path each, as the segment of a piece, unless it is empty."""
-    built = replace(piece, size=sum(entry.size for entry in (*groups, *paths)), asked=names_of(asked))
+    built = replace(
+        piece, size=sum(group.size for group in groups) + sum(some.size for some in paths), asked=names_of(asked)
+    )
     if built.size:
         write_segment(folder, planned_segment(built.id, groups, statistics, asked), paths)
     return built

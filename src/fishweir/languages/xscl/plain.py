@@ -72,8 +72,9 @@ def scan(text: str, start: int = 0) -> Scanned | None:
         if constant is None:
             return None
         constants.append(constant)
-        kind, group = ("number", 3) if quoted is None else ("quoted", 2)
-        places.append(ConstantPlace(*literal.span(group), kind))
+        places.append(
+            ConstantPlace(*literal.span(3 if quoted is None else 2), "number" if quoted is None else "quoted")
+        )
         cut += (text[end : literal.start()], to_operator(op), "0" if quoted is None else "''")
         end = literal.end()
     cut.append(text[end : match.end(2)])
