@@ -35,6 +35,7 @@ class Collector:
         self.engine, self.table, self.fired, self.contents, self.direct = engine, table, fired, contents, direct
         self.asking, self._has_subscribers = Asking(engine), False
         self.batch = -1
+        self._begun: list[Delivery] = []
         self.catch_up()
 
     @property
@@ -52,19 +53,23 @@ class Collector:
     def waiting(self) -> list[Commit]:
         return self.table.commits(after=self.batch)
 
-    def collect(self, now: float) -> list[Delivery]:
-        """Takes up what has been committed since; the deliveries that have begun with it."""
-        waiting, begun = self.waiting(), []
+    def collect(self, now: float) -> None:
+        """Takes up what has been committed since."""
+        waiting = self.waiting()
         for i in range(0, len(waiting), TOGETHER):
-            begun += self._collect(waiting[i : i + TOGETHER], now)
+            self._collect(waiting[i : i + TOGETHER], now)
+
+    def begun(self) -> list[Delivery]:
+        """The deliveries that have begun since the last call, whatever failed behind them."""
+        begun, self._begun = self._begun, []
         return begun
 
-    def _collect(self, commits: Sequence[Commit], now: float) -> list[Delivery]:
+    def _collect(self, commits: Sequence[Commit], now: float) -> None:
         """What several micro-batches have for a channel is one row."""
         last = commits[-1].batch
         if not self.has_subscribers and all(commit.batch % NOTED for commit in commits):
             self.batch = last
-            return []
+            return
         rows: dict[int, Row] = {}
         later: dict[str, int] = {}
         for commit in commits:
@@ -83,8 +88,8 @@ class Collector:
         with self.direct.moving:
             begun = self._write([rows[channel] for channel in sorted(rows)], list(later.items()), last, now)
             self.direct.busy |= {delivery.target for delivery in begun}
+            self._begun += begun
             self.batch = last
-        return begun
 
     def _write(self, rows: Sequence[Row], later: Sequence[tuple[str, int]], last: int, now: float) -> list[Delivery]:
         with self.engine.begin() as connection:
