@@ -61,7 +61,8 @@ class Collector:
 
     def begun(self) -> list[Delivery]:
         """The deliveries that have begun since the last call, whatever failed behind them."""
-        begun, self._begun = self._begun, []
+        with self.direct.moving:
+            begun, self._begun = self._begun, []
         return begun
 
     def _collect(self, commits: Sequence[Commit], now: float) -> None:
