@@ -12,6 +12,7 @@ from fishweir import testing
 from fishweir.catalog.deliveries import outbox
 from fishweir.delivery import fired
 from fishweir.delivery.outbox import Delivery
+from fishweir.errors import HomeError
 from fishweir.pipeline.result import Result
 from fishweir.testing import Clock, Weir
 
@@ -163,7 +164,7 @@ def test_subscriptions_that_could_not_be_read_are_read_again(weir: Weir, monkeyp
     committed(weir, monkeypatch, 1)
     with monkeypatch.context() as patched:
         patched.setattr(fired, "_AT_ONCE", sa.text("select number from nowhere where number in :some"))
-        with pytest.raises(sa.exc.SQLAlchemyError):
+        with pytest.raises(HomeError):
             weir._office.step()
     weir._office.step()
     assert heard == [{"x": 1}]
