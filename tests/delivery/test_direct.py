@@ -10,6 +10,9 @@ import sqlalchemy as sa
 
 from fishweir import testing
 from fishweir.catalog.deliveries import outbox
+from fishweir.delivery import fired
+from fishweir.delivery.outbox import Delivery
+from fishweir.errors import HomeError
 from fishweir.pipeline.result import Result
 from fishweir.testing import Clock, Weir
 
@@ -33,6 +36,12 @@ def committed(weir: Weir, monkeypatch: pytest.MonkeyPatch, *values: int) -> None
         weir.step()
 
 
+def looked(weir: Weir) -> list[Delivery]:
+    """What begins; nothing of it is sent."""
+    weir._office._look()
+    return weir._office.collector.begun()
+
+
 def test_what_has_begun_comes_again_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def opened() -> Weir:
         return testing.open(tmp_path / "home")
@@ -41,7 +50,7 @@ def test_what_has_begun_comes_again_after_a_crash(tmp_path: Path, monkeypatch: p
         weir.action("hear", lambda result: None)
         weir.execute("create stream R (x int); create query q as select x from R do hear")
         committed(weir, monkeypatch, 7)
-        (begun,) = weir._office._look()
+        (begun,) = looked(weir)
         assert (begun.attempts, in_outbox(weir)) == (1, [(-1, 0, 1)])  # and then the process is gone
     with opened() as weir:
         heard: list[Result] = []
@@ -66,7 +75,7 @@ def test_what_waits_goes_first(weir: Weir, clock: Clock, monkeypatch: pytest.Mon
     publish(weir, 1)
     weir.step()
     committed(weir, monkeypatch, 2)
-    assert weir._office._look() == []
+    assert looked(weir) == []
     assert in_outbox(weir) == [(-1, 0, 1), (0, 1, 0)]
     fails = False
     clock.advance(3600.0)
@@ -106,7 +115,7 @@ def test_several_micro_batches_are_one_delivery(weir: Weir, monkeypatch: pytest.
     weir.execute("create query q as select x from R where x > 1 do hear; create query r as select x from R do hear")
     for value in (1, 2, 3):
         committed(weir, monkeypatch, value)
-    (begun,) = weir._office._look()
+    (begun,) = looked(weir)
     assert (begun.after, begun.upto) == (-1, 2)
     weir._office._settle([weir._office.sender.send(begun)])
     assert heard == [{"x": 1}, {"x": 2}, {"x": 2}, {"x": 3}, {"x": 3}]
@@ -126,6 +135,39 @@ def test_subscriptions_are_those_of_the_micro_batch(weir: Weir, monkeypatch: pyt
     publish(weir, 3)
     weir.step()
     assert heard == [("q", {"x": 1}), ("q", {"x": 2}), ("r", {"x": 2}), ("r", {"x": 3})]
+
+
+def test_what_has_begun_is_sent_whatever_fails_behind_it(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[object] = []
+    weir.action("hear", lambda result: heard.append(result.output))
+    weir.execute("create query q as select x from R do hear")
+    office = weir._office
+    committed(weir, monkeypatch, 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(office.timers, "fire", fail)
+        with pytest.raises(OSError, match="no timers"):
+            office.step()
+    assert (heard, in_outbox(weir)) == ([{"x": 1}], [])
+    publish(weir, 2)
+    weir.step()
+    assert heard == [{"x": 1}, {"x": 2}]
+
+
+def fail(_: object) -> int:
+    raise OSError("no timers")
+
+
+def test_subscriptions_that_could_not_be_read_are_read_again(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[object] = []
+    weir.action("hear", lambda result: heard.append(result.output))
+    weir.execute("create query q as select x from R do hear")
+    committed(weir, monkeypatch, 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(fired, "_AT_ONCE", sa.text("select number from nowhere where number in :some"))
+        with pytest.raises(HomeError):
+            weir._office.step()
+    weir._office.step()
+    assert heard == [{"x": 1}]
 
 
 def test_options_are_minded(weir: Weir, clock: Clock) -> None:

@@ -37,6 +37,7 @@ class Collector:
         self.engine, self.table, self.fired, self.contents, self.direct = engine, table, fired, contents, direct
         self.asking, self._has_subscribers = Asking(engine), False
         self.batch = -1
+        self._begun: list[Delivery] = []
         self.catch_up()
 
     @property
@@ -54,19 +55,24 @@ class Collector:
     def waiting(self) -> list[Commit]:
         return self.table.commits(after=self.batch)
 
-    def collect(self, now: float) -> list[Delivery]:
-        """Collects what has been committed since the last call. Returns the deliveries that have begun with it."""
-        waiting, begun = self.waiting(), []
+    def collect(self, now: float) -> None:
+        """Collects what has been committed since the last call."""
+        waiting = self.waiting()
         for i in range(0, len(waiting), TOGETHER):
-            begun += self._collect(waiting[i : i + TOGETHER], now)
+            self._collect(waiting[i : i + TOGETHER], now)
+
+    def begun(self) -> list[Delivery]:
+        """The deliveries that have begun since the last call, whatever failed behind them."""
+        with self.direct.moving:
+            begun, self._begun = self._begun, []
         return begun
 
-    def _collect(self, commits: Sequence[Commit], now: float) -> list[Delivery]:
+    def _collect(self, commits: Sequence[Commit], now: float) -> None:
         """What several micro-batches have for a channel is one row."""
         last = commits[-1].batch
         if not self.has_subscribers and all(commit.batch % NOTED for commit in commits):
             self.batch = last
-            return []
+            return
         rows: dict[int, Row] = {}
         later: dict[str, int] = {}
         timed: Commit | None = None
@@ -88,8 +94,8 @@ class Collector:
         with self._counting(timed) if timed else nullcontext(), self.direct.moving:
             begun = self._write([rows[channel] for channel in sorted(rows)], list(later.items()), last, now)
             self.direct.busy |= {delivery.target for delivery in begun}
+            self._begun += begun
             self.batch = last
-        return begun
 
     def _counting(self, commit: Commit) -> AbstractContextManager[Count]:
         """All of it counts as constructing outputs: the shedder needs the whole time until results go out. Outputs that

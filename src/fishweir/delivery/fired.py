@@ -114,13 +114,13 @@ class Fired:
         missing = [number for number in numbers if number not in known.at_once]
         if missing and known.size > REMEMBERED:
             known.at_once, known.size, missing = {}, 0, numbers
-        known.at_once.update((number, []) for number in missing)
+        found: dict[int, list[_Subscription]] = {number: [] for number in missing}
         with self.engine.connect() as connection:
             for some in _chunks(missing):
                 for row in connection.execute(_AT_ONCE, {"some": some}):
-                    known.at_once[row.number].append(_Subscription(*row[1:]))
-                    known.size += 1
-        known.size += len(missing)
+                    found[row.number].append(_Subscription(*row[1:]))
+        known.at_once |= found
+        known.size += sum(1 + len(some) for some in found.values())
         return [known.at_once[number] for number in numbers]
 
     def _remember(self, key: tuple[int, int], feeds: dict[int, str]) -> None:

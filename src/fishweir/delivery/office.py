@@ -95,8 +95,11 @@ class Office:
         """Collects, fires and sends all that is due; how many results were delivered."""
         before = self.delivered
         self.collector.catch_up()
-        if begun := self._look():
-            self._settle([self.sender.send(delivery) for delivery in begun])
+        try:
+            self._look()
+        finally:
+            if begun := self.collector.begun():
+                self._settle([self.sender.send(delivery) for delivery in begun])
         while claimed := self._claim():
             groups = grouped(self.sender, claimed)
             self._settle([sent for group in groups for sent in send_group(self.sender, group)])
@@ -170,24 +173,25 @@ class Office:
             due = self.outbox.next_due()
             return bool(self._busy or self.outbox.gathering or (due is not None and due <= now))
 
-    def _look(self) -> list[Delivery]:
-        """Returns the deliveries that have begun with what is new."""
+    def _look(self) -> None:
         with self._looking:
-            return self._look_once()
+            self._look_once()
 
-    def _look_once(self) -> list[Delivery]:
+    def _look_once(self) -> None:
         now, before = self.clock(), self.collector.batch
         self.outbox.release(now)
-        begun = self.collector.collect(now)
+        self.collector.collect(now)
         if self.collector.has_subscribers:
             self.timers.fire(now)
         if self.collector.batch != before:
             self.on_settled()
-        return begun
 
     def _look_and_begin(self) -> None:
-        for delivery in self._look():
-            self._hand_over([delivery])
+        try:
+            self._look()
+        finally:
+            for delivery in self.collector.begun():
+                self._hand_over([delivery])
 
     def _collecting(self) -> None:
         while not self._stopped.is_set():

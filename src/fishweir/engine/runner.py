@@ -20,7 +20,6 @@ from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.office import Office
 from fishweir.engine.make_up import MakeUp
 from fishweir.engine.materialize import Materializer
-from fishweir.engine.turns import short_turns
 from fishweir.errors import BacklogError
 from fishweir.guard import Guard
 from fishweir.intake import Fetching, Refresh, Source, StreamLog, open_source
@@ -126,7 +125,6 @@ class Runner:
     def _ending(self) -> ExitStack:
         """Ends everything that a run has started, the last first, whatever fails meanwhile."""
         ending = ExitStack()
-        ending.enter_context(short_turns())
         ending.callback(self.office.stop)
         ending.callback(self.materializer.pending)
         ending.callback(self._end_sources)

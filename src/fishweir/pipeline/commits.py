@@ -24,6 +24,8 @@ from fishweir.sealed import Stamp, damaged, read_sealed, reading, verify, writin
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MANY_ROWS = 100_000
+"""The rows of a file from which on several threads decode its columns."""
 KEPT_BYTES = 1 << 25
 """The most bytes of result rows that a process keeps: delivery, published streams and readers all read new results."""
 
@@ -233,7 +235,10 @@ class KeptTables:
                 self._tables.move_to_end((path, now))
                 return self._tables[path, now]
         with reading(path):
-            table = pq.read_table(path, schema=schema)
+            with pq.ParquetFile(path) as file:  # half the time of `read_table` for a small file
+                table = file.read(use_threads=file.metadata.num_rows > MANY_ROWS)
+            if not table.schema.equals(schema):
+                table = pq.read_table(path, schema=schema)
         with self._lock:
             if table.nbytes <= self._most and (path, now) not in self._tables:
                 self._tables[path, now] = table

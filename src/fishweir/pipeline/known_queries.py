@@ -18,6 +18,8 @@ from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.outputs import is_bound_when_read, several
 from fishweir.pipeline.result import QueryLike
 
+FEW = 1_000
+"""Queries met lately that are not yet among the others."""
 REMEMBERED = 100_000
 """Queries that a reader keeps, so that they are not looked up for each batch again."""
 
@@ -39,6 +41,13 @@ class QueryColumns:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    def has(self, numbers: Ints) -> NDArray[np.bool_]:
+        """Which of some numbers are among them."""
+        if not len(self):
+            return np.zeros(len(numbers), np.bool_)
+        at = np.minimum(np.searchsorted(self.numbers, numbers), len(self) - 1)
+        return np.asarray(self.numbers[at] == numbers, np.bool_)
+
     def take(self, places: Ints) -> QueryColumns:
         return QueryColumns(*(getattr(self, field.name)[places] for field in fields(self)))
 
@@ -47,34 +56,44 @@ class KnownQueries:
     """Columns of the queries met so far; several threads may ask."""
 
     def __init__(self, look_up: Callable[[list[int]], Mapping[int, QueryLike]]) -> None:
-        self._look_up = look_up
-        self._columns, self._kinds = _columns_of({}, kinds := _Kinds()), kinds
+        self._look_up, self._kinds = look_up, _Kinds()
+        self._known = _columns_of({}, self._kinds), _columns_of({}, self._kinds)
+        """Those known for long, and those met since: what is new is added to the few."""
 
     def of(self, numbers: Ints) -> QueryColumns:
         """Those with some distinct numbers, ascending."""
-        columns = self._columns
-        places = np.searchsorted(columns.numbers, numbers)
-        missing = numbers
-        if len(columns):
-            missing = numbers[columns.numbers[np.minimum(places, len(columns) - 1)] != numbers]
+        old, new = self._known
+        missing = numbers[~old.has(numbers)]
+        missing = missing[~new.has(missing)]
         if len(missing):
-            columns = self._with(columns, self._look_up(missing.tolist()), numbers)
-            places = np.searchsorted(columns.numbers, numbers)
-        return columns.take(places)
+            old, new = self._with(old, new, self._look_up(missing.tolist()), numbers)
+        there = old.has(numbers)
+        found = old.take(np.searchsorted(old.numbers, numbers[there]))
+        if there.all():
+            return found
+        return _together(found, new.take(np.searchsorted(new.numbers, numbers[~there])))
 
-    def _with(self, columns: QueryColumns, found: Mapping[int, QueryLike], numbers: Ints) -> QueryColumns:
+    def _with(
+        self, old: QueryColumns, new: QueryColumns, found: Mapping[int, QueryLike], numbers: Ints
+    ) -> tuple[QueryColumns, QueryColumns]:
         kinds = self._kinds
-        if len(columns) + len(found) > REMEMBERED:
-            columns, kinds = columns.take(np.flatnonzero(np.isin(columns.numbers, numbers))), _Kinds()
-            known = dict(zip(columns.numbers.tolist(), columns.queries, strict=True))
-            merged = _columns_of({**known, **found}, kinds)
+        if len(old) + len(new) + len(found) > REMEMBERED:
+            kinds, kept = _Kinds(), dict(found)
+            for columns in (old, new):
+                some = columns.take(np.flatnonzero(np.isin(columns.numbers, numbers)))
+                kept |= dict(zip(some.numbers.tolist(), some.queries, strict=True))
+            old, new = _columns_of({}, kinds), _columns_of(dict(sorted(kept.items())), kinds)
         else:
-            new = _columns_of(found, kinds)
-            merged = QueryColumns(
-                *(np.concatenate([getattr(columns, f.name), getattr(new, f.name)]) for f in fields(columns))
-            )
-        self._columns, self._kinds = merged.take(np.argsort(merged.numbers)), kinds
-        return self._columns
+            new = _together(new, _columns_of(found, kinds))
+        if len(new) > max(FEW, len(old) // 4):
+            old, new = _together(old, new), _columns_of({}, kinds)
+        self._known, self._kinds = (old, new), kinds
+        return old, new
+
+
+def _together(some: QueryColumns, others: QueryColumns) -> QueryColumns:
+    both = QueryColumns(*(np.concatenate([getattr(some, f.name), getattr(others, f.name)]) for f in fields(some)))
+    return both.take(np.argsort(both.numbers))
 
 
 class _Kinds:

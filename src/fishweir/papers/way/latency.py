@@ -45,7 +45,7 @@ class Sizes:
     """Seconds at half load, after which no more single documents are published."""
 
 
-WHOLE = Sizes(100_000, 200, 20.0, 10_000, 30.0)
+WHOLE = Sizes(100_000, 200, 60.0, 10_000, 30.0)
 QUICK = Sizes(10_000, 30, 2.0, 2_000, 5.0)
 
 
@@ -129,7 +129,7 @@ def measure(setting: Setting) -> Measured:
         setting.say("documents that the job can take")
         rate = sustained(weir, ear, corners[-sizes.load :], sizes.longest / 2)
         setting.say("publish to callback, at half load")
-        busy = at_half_load(weir, ear, hits, corners, rate, sizes.longest)
+        busy = at_half_load(weir, ear, hits, corners[-sizes.load :], rate, sizes.longest)
     measured.figures = [
         *own_figures(alone, steps, spent),
         Figure("documents a second, published and delivered all the time", FISHWEIR, rate, ""),
@@ -214,7 +214,7 @@ def sustained(weir: Weir, ear: Ear, documents: Sequence[Any], seconds: float) ->
 def at_half_load(
     weir: Weir, ear: Ear, hits: Sequence[Any], others: Sequence[Any], rate: float, longest: float
 ) -> list[float]:
-    """The times of single documents while others come, half as many as the job can take."""
+    """The times of single documents while others come, half as many as the job can take of them."""
     over, portion = threading.Event(), max(1, int(rate / 2 * OFTEN))
 
     def publish_others() -> None:
