@@ -67,7 +67,7 @@ LONGEST = (
     "engine/test_event_time.py", "engine/test_lateness.py", "papers/experiments/test_niagaracq_bench.py",
     "pipeline/test_exactly_once.py", "pipeline/test_offsets.py",
     "docs/test_examples.py", "engine/test_run_time.py", "engine/test_streams.py",
-    "engine/test_past_joins.py", "engine/test_published_tuples.py",
+    "engine/test_backfill_joins.py", "engine/test_published_tuples.py",
     "papers/experiments/test_way_bench.py", "papers/experiments/test_shedding_bench.py",
     "evaluate/join/test_many_joins.py", "engine/test_many_joins.py", "evaluate/join/test_mmqjp.py",
     "evaluate/join/test_fast_joins.py", "evaluate/join/test_pattern_joins.py", "evaluate/test_selections.py",

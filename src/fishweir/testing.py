@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fishweir.engine.weir import Weir as EngineWeir
-from fishweir.evaluate.plan.rebuild import Here, Rebuilder
+from fishweir.evaluate.plan.rebuild import InlineRebuilder, Rebuilder
 from fishweir.intake import StreamLog, documents_batch
 from fishweir.pipeline.batch import InlineJob, Job, MicroBatches
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
@@ -103,7 +103,7 @@ class Weir(EngineWeir):
         return InlineJob(batches, self.parallelism)
 
     def _new_rebuilder(self) -> Rebuilder:
-        return Here(self.home.plan, self.planning.strategies)
+        return InlineRebuilder(self.home.plan, self.planning.strategies)
 
     def step(self) -> bool:
         """One round: what the sources have, one micro-batch, delivery. Whether anything moved.

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from fishweir import testing
 from fishweir.catalog.deliveries import outbox
-from fishweir.delivery import fired
+from fishweir.delivery import routing
 from fishweir.delivery.outbox import Delivery
 from fishweir.errors import HomeError
 from fishweir.pipeline.result import Result
@@ -31,15 +31,15 @@ def in_outbox(weir: Weir) -> list[tuple[int, int, int]]:
 def committed(weir: Weir, monkeypatch: pytest.MonkeyPatch, *values: int) -> None:
     """A micro-batch that delivery has not looked at."""
     with monkeypatch.context() as patched:
-        patched.setattr(weir._office, "step", lambda: 0)
+        patched.setattr(weir._delivery_service, "step", lambda: 0)
         publish(weir, *values)
         weir.step()
 
 
 def looked(weir: Weir) -> list[Delivery]:
     """What begins; nothing of it is sent."""
-    weir._office._look()
-    return weir._office.collector.begun()
+    weir._delivery_service._poll()
+    return weir._delivery_service.collector.begun()
 
 
 def test_what_has_begun_comes_again_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,17 +94,17 @@ def test_a_callback_at_work_gets_what_comes_meanwhile_afterwards(weir: Weir) -> 
 
     weir.action("hear", hear)
     weir.execute("create query q as select x from R do hear")
-    office = weir._office
-    office.start()
+    service = weir._delivery_service
+    service.start()
     try:
         for value in (1, 2, 3):
             publish(weir, value)
             weir.step()
-            office.wake()
+            service.wake()
             assert entered.wait(60)
         may_go_on.set()
     finally:
-        office.stop(patience=60.0)
+        service.stop(patience=60.0)
     weir.step()  # what was collected when it stopped
     assert heard == [{"x": 1}, {"x": 2}, {"x": 3}]
 
@@ -117,7 +117,7 @@ def test_several_micro_batches_are_one_delivery(weir: Weir, monkeypatch: pytest.
         committed(weir, monkeypatch, value)
     (begun,) = looked(weir)
     assert (begun.after, begun.upto) == (-1, 2)
-    weir._office._settle([weir._office.sender.send(begun)])
+    weir._delivery_service._settle([weir._delivery_service.sender.send(begun)])
     assert heard == [{"x": 1}, {"x": 2}, {"x": 2}, {"x": 3}, {"x": 3}]
 
 
@@ -131,7 +131,7 @@ def test_subscriptions_are_those_of_the_micro_batch(weir: Weir, monkeypatch: pyt
     weir.execute("create query r as select x from R do hear")
     committed(weir, monkeypatch, 2)
     weir.execute("drop query q")
-    weir._office.step()
+    weir._delivery_service.step()
     publish(weir, 3)
     weir.step()
     assert heard == [("q", {"x": 1}), ("q", {"x": 2}), ("r", {"x": 2}), ("r", {"x": 3})]
@@ -141,12 +141,12 @@ def test_what_has_begun_is_sent_whatever_fails_behind_it(weir: Weir, monkeypatch
     heard: list[object] = []
     weir.action("hear", lambda result: heard.append(result.output))
     weir.execute("create query q as select x from R do hear")
-    office = weir._office
+    service = weir._delivery_service
     committed(weir, monkeypatch, 1)
     with monkeypatch.context() as patched:
-        patched.setattr(office.timers, "fire", fail)
+        patched.setattr(service.timers, "fire", fail)
         with pytest.raises(OSError, match="no timers"):
-            office.step()
+            service.step()
     assert (heard, in_outbox(weir)) == ([{"x": 1}], [])
     publish(weir, 2)
     weir.step()
@@ -163,10 +163,10 @@ def test_subscriptions_that_could_not_be_read_are_read_again(weir: Weir, monkeyp
     weir.execute("create query q as select x from R do hear")
     committed(weir, monkeypatch, 1)
     with monkeypatch.context() as patched:
-        patched.setattr(fired, "_AT_ONCE", sa.text("select number from nowhere where number in :some"))
+        patched.setattr(routing, "_AT_ONCE", sa.text("select number from nowhere where number in :some"))
         with pytest.raises(HomeError):
-            weir._office.step()
-    weir._office.step()
+            weir._delivery_service.step()
+    weir._delivery_service.step()
     assert heard == [{"x": 1}]
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from fishweir import testing
-from fishweir.delivery import office, outbox
+from fishweir.delivery import outbox, service
 from fishweir.delivery.outputs import http
-from fishweir.delivery.retries import PER_HOST, Breaker
+from fishweir.delivery.retries import PER_HOST, CircuitBreaker
 from fishweir.pipeline.commits import Commit
 from fishweir.testing import Clock, Weir
 from tests.delivery.servers import Hooks, dripping_server, hook_server
@@ -126,37 +126,37 @@ def test_signed_with_a_secret_that_is_not_in_the_statement(
 def test_idle_is_not_said_while_results_move(weir: Weir, clock: Clock, hooks: Hooks, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     """Each step of the way is made between two questions of `is_idle`."""
     weir.execute(f"subscribe to big output http '{hooks.url}'")
-    office = weir._office
-    waiting, next_timer, next_due = office.collector.waiting, office.timers.next, office.outbox.next_due
+    service = weir._delivery_service
+    waiting, next_timer, next_due = service.collector.waiting, service.timers.next, service.outbox.next_due
     claiming: list[threading.Thread] = []
 
     def collect() -> list[Commit]:
-        monkeypatch.setattr(office.collector, "waiting", waiting)
+        monkeypatch.setattr(service.collector, "waiting", waiting)
         found = waiting()
-        office._look()
+        service._poll()
         return found
 
     def collect_later() -> float | None:
-        office._look()
+        service._poll()
         return next_timer()
 
     def claim() -> float | None:
-        claiming.append(threading.Thread(target=office._claim))
+        claiming.append(threading.Thread(target=service._claim))
         claiming[0].start()
         return next_due()
 
-    monkeypatch.setattr(office, "step", lambda: 0)
+    monkeypatch.setattr(service, "step", lambda: 0)
     publish(weir, 7)
-    monkeypatch.setattr(office.timers, "next", collect_later)
-    assert not office.is_idle(), "it was committed before, and would be collected between two questions"
-    monkeypatch.setattr(office.timers, "next", next_timer)
-    monkeypatch.setattr(office.collector, "waiting", collect)
-    assert not office.is_idle(), "it was collected after the first question"
-    monkeypatch.setattr(office.outbox, "next_due", claim)
-    assert not office.is_idle(), "it is claimed while the outbox is asked"
+    monkeypatch.setattr(service.timers, "next", collect_later)
+    assert not service.is_idle(), "it was committed before, and would be collected between two questions"
+    monkeypatch.setattr(service.timers, "next", next_timer)
+    monkeypatch.setattr(service.collector, "waiting", collect)
+    assert not service.is_idle(), "it was collected after the first question"
+    monkeypatch.setattr(service.outbox, "next_due", claim)
+    assert not service.is_idle(), "it is claimed while the outbox is asked"
     claiming[0].join()
-    assert office._busy
-    assert not office.is_idle()
+    assert service._busy
+    assert not service.is_idle()
 
 
 def test_a_host_that_fails_is_left_alone(weir: Weir, clock: Clock, hooks: Hooks) -> None:
@@ -248,8 +248,8 @@ def test_until_idle_waits_for_a_server_that_fails_at_first(tmp_path: Path, hooks
 def test_many_targets_that_hang_delay_nobody(tmp_path: Path, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are more than the senders, more than are looked at together, and due before the others."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(office, "SENDERS", 16)
-    monkeypatch.setattr(outbox, "LOOKED_AT", 64)
+    monkeypatch.setattr(service, "MAX_SENDERS", 16)
+    monkeypatch.setattr(outbox, "DUE_TARGETS_PER_CLAIM", 64)
     hooks.answer = lambda one: "hang" if one.path.startswith("/hangs") else 200
     with testing.open(tmp_path / "home") as weir, hook_server() as other:
         weir.execute("create stream R (x int); create query big as select x from R where x > 5")
@@ -278,16 +278,16 @@ def test_a_server_that_drips_is_given_up(weir: Weir, clock: Clock, monkeypatch: 
 
 
 def test_hosts_that_fail_leave_senders_to_others() -> None:
-    breaker = Breaker(16)
+    breaker = CircuitBreaker(16)
     for number in range(30):
-        breaker.begun(f"h{number}")
-        breaker.ended(f"h{number}", False, 0.0)
-    begun = [host for host in breaker.hosts if breaker.has_room(host) and breaker.begun(host) is None]
+        breaker.acquire(f"h{number}")
+        breaker.record(f"h{number}", False, 0.0)
+    begun = [host for host in breaker.hosts if breaker.has_room(host) and breaker.acquire(host) is None]
     assert len(begun) == 8
     assert breaker.has_room("new")
     assert not breaker.has_room("h29")
     assert set(breaker.full()) == set(begun)
     for number in range(4):
-        breaker.begun(f"new{number}")
+        breaker.acquire(f"new{number}")
     assert not breaker.has_room("newer"), "four are left to files"
     assert breaker.has_room("")

@@ -11,7 +11,7 @@ import pytest
 import trustme
 from aiosmtpd.smtp import AuthResult
 
-from fishweir.delivery.outbox import LONGEST
+from fishweir.delivery.outbox import MAX_GATHERING_TIME
 from fishweir.shedding.overload import Overload
 from fishweir.testing import Clock, Weir
 from tests.delivery.servers import Mailbox, mail_server
@@ -168,7 +168,7 @@ def test_no_mail_waits_for_the_end_of_an_overload_for_long(weir: Weir, clock: Cl
     weir.publish("R", [{"x": 7}, *[{"x": 1}] * 4_000])
     weir.step()
     assert mailbox.mails == []
-    clock.advance(LONGEST)
+    clock.advance(MAX_GATHERING_TIME)
     overload.shedding = True
     weir.publish("R", [{"x": 8}, *[{"x": 1}] * 4_000])
     weir.step()

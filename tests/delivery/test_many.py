@@ -10,13 +10,13 @@ import sqlalchemy as sa
 
 from fishweir import testing
 from fishweir.catalog.deliveries import channels
-from fishweir.delivery import contents, fired
+from fishweir.delivery import contents, routing
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contents, "KEPT", 3)
-    monkeypatch.setattr(fired, "FEW", 5)
+    monkeypatch.setattr(routing, "MAX_NAMES_LISTED", 5)
 
 
 def rows(count: int) -> list[dict[str, object]]:
@@ -27,7 +27,9 @@ def rows(count: int) -> list[dict[str, object]]:
 def test_each_result_comes_once_and_in_order(
     weir: testing.Weir, monkeypatch: pytest.MonkeyPatch, remembered: int
 ) -> None:
-    monkeypatch.setattr(fired, "REMEMBERED", remembered)  # without it, as after a restart, subscriptions are looked up
+    monkeypatch.setattr(
+        routing, "ROUTE_CACHE_SIZE", remembered
+    )  # without it, as after a restart, subscriptions are looked up
     weir.execute("create stream M (x int)")
     weir.register_many("create query $name as select x from M where x >= $x do append 'all.jsonl'", rows(20))
     for some in ([3, 12], [0], [19, 25]):
@@ -69,7 +71,7 @@ def test_columns_are_written_as_results_write_them(weir: testing.Weir) -> None:
         assert len(results) == 2
         assert Path(f"{name}.jsonl").read_text() == "".join(f"{result.to_json()}\n" for result in results)
     (delivery,) = weir.letters()
-    content = weir._office.sender.contents.of(channel_of(weir, "http"), delivery.after, delivery.upto)
+    content = weir._delivery_service.sender.contents.of(channel_of(weir, "http"), delivery.after, delivery.upto)
     assert content.texts == [result.to_json() for result in weir.results("t")]
     assert content.results == list(weir.results("t"))
 

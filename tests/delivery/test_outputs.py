@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from lxml import etree
 
-from fishweir.delivery import bounded
+from fishweir.delivery import stylesheet_pool
 from fishweir.testing import Clock, Weir
 from tests.delivery.servers import Hooks
 
@@ -141,7 +141,7 @@ SLOW = """<xsl:call-template name="f"><xsl:with-param name="n" select="60"/></xs
 
 def test_a_stylesheet_that_takes_too_long_is_ended(feed: Weir, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would run for thousands of years; what it was for can be inspected, and others go on."""
-    monkeypatch.setattr(bounded, "LONGEST", 0.5)
+    monkeypatch.setattr(stylesheet_pool, "ITEM_TIMEOUT", 0.5)
     Path("slow.xsl").write_text(SHEET.format(method="text", body=SLOW))
     feed.execute(f"""
         subscribe to F apply 'slow.xsl' output file 'slow';

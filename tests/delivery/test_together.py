@@ -71,12 +71,12 @@ def test_what_may_hang_is_sent_by_itself(weir: Weir, clock: Clock) -> None:
     weir.register_many(MANY, [{**row, "minutes": 1} for row in ROWS])
     Path("boxes").mkdir()
     os.mkfifo("boxes/5")
-    office = weir._office
-    office.step = lambda: 0  # type: ignore[method-assign]
+    service = weir._delivery_service
+    service.step = lambda: 0  # type: ignore[method-assign]
     minute(weir, clock, 7)
-    office._look()
+    service._poll()
     groups = [
-        [delivery.channel.arguments[0] for delivery in group] for group in grouped(office.sender, office._claim())
+        [delivery.channel.arguments[0] for delivery in group] for group in grouped(service.sender, service._claim())
     ]
     assert [len(group) for group in groups] == [1, len(ROWS) - 1]
     assert groups[0] == [str(Path.cwd() / "boxes/5")]

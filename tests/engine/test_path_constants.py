@@ -13,8 +13,8 @@ from fishweir.algebra.construct import element_text
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import CreateQuery, Shape
 from fishweir.algebra.oracle import Node, evaluate
+from fishweir.catalog.preference_counts import preferences
 from fishweir.catalog.schema import shapes
-from fishweir.catalog.wishes import preferences
 from fishweir.engine.weir import Weir
 from fishweir.errors import QueryError
 from fishweir.languages.script import parse_script

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from fishweir import QueryError, QuerySyntaxError, Result, testing
-from fishweir.engine.shedding import wishes_of
+from fishweir.engine.shedding import preference_groups_of
 from fishweir.pipeline.home import read_json
+from fishweir.pipeline.output_timing import OutputTimer
 from fishweir.pipeline.shed import Shedder
-from fishweir.pipeline.spent import Spent
 from fishweir.shedding.decision import StreamShed
 from fishweir.shedding.overload import Overload
 from tests.engine.test_shed_patterns import Q1, overloaded, transactions
@@ -82,7 +82,7 @@ def test_a_process_that_ends_between_decision_and_commit_sheds_the_same(weir: te
 
 def test_outputs_that_take_longer_than_micro_batches_are_overload(weir: testing.Weir) -> None:
     """Most micro-batches end while outputs of an earlier one are being constructed: that says nothing about outputs."""
-    overload, spent = Overload(5.0), Spent()
+    overload, spent = Overload(5.0), OutputTimer()
     shedder = Shedder(weir.home, overload, lambda _: {}, spent)
     with spent.counting(batch=1, documents=1):
         time.sleep(0.06)
@@ -124,7 +124,7 @@ def test_documents_that_lost_patterns_wait_for_less(weir: testing.Weir) -> None:
     overload.took(1, 1.0)
     overload.took(10_000, 0.1)
     overload.constructed(1_000, 10.0)
-    shedder = Shedder(weir.home, overload, wishes_of(weir.catalog), behind=lambda: waiting)
+    shedder = Shedder(weir.home, overload, preference_groups_of(weir.catalog), behind=lambda: waiting)
     weir.publish("transactions", transactions(400))
     version = weir.catalog.version()
     (cut,) = shedder.decide(7, version, {}).values()

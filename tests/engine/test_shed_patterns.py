@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from fishweir import QueryError, Result, testing
-from fishweir.catalog.wishes import preferences
+from fishweir.catalog.preference_counts import preferences
 from fishweir.engine.status import EngineStatus
 from fishweir.shedding.overload import Overload
 

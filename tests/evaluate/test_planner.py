@@ -14,7 +14,7 @@ from fishweir.algebra.nodes import Constant, CreateQuery
 from fishweir.algebra.normal import Template, to_normal
 from fishweir.algebra.oracle import evaluate
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.plan.pieces import Piece
+from fishweir.evaluate.plan.manifest import SegmentEntry
 from fishweir.evaluate.plan.planner import SMALL, Planner
 from fishweir.evaluate.plan.rebuild import Done, Rebuilder, Work, perform, write_piece
 from fishweir.evaluate.plan.segments import Segment, build_groups, read_segment, segment_path
@@ -42,7 +42,7 @@ class Registered:
         self.added: list[int] = []
         self.dead: dict[int, int] = {}
         self.asked: list[tuple[int, int]] = []
-        self.pieces: list[Piece] = []
+        self.pieces: list[SegmentEntry] = []
 
     def add(self, query: CreateQuery) -> int:
         self.version += 1
@@ -73,7 +73,7 @@ class Registered:
     def gone(self, after: int, upto: int, since: int) -> int:
         return sum(after < self.added[n - 1] <= upto for n, change in self.dead.items() if change > since)
 
-    def written(self, after: int) -> list[Piece]:
+    def written(self, after: int) -> list[SegmentEntry]:
         return [piece for piece in self.pieces if piece.after >= after]
 
     def planner(self, strategy: str | None = None, rebuilder: Rebuilder | None = None) -> Planner:
@@ -303,8 +303,8 @@ def test_segments_that_come_with_a_registration_are_taken_as_they_are(registered
     for _ in range(500):
         registered.add(drawn(pick))
     groups = build_groups(registered.planned(1, 501), {})
-    registered.pieces.append(write_piece(registered.folder, Piece(1, 501, 1, 0, plan="bulk"), groups, {}, ()))
-    registered.pieces.append(Piece(501, 502, 501, 1, plan="elsewhere"))
+    registered.pieces.append(write_piece(registered.folder, SegmentEntry(1, 501, 1, 0, plan="bulk"), groups, {}, ()))
+    registered.pieces.append(SegmentEntry(501, 502, 501, 1, plan="elsewhere"))
     registered.add(drawn(pick))
     registered.asked.clear()
     registered.refresh(planner)

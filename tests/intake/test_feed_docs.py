@@ -12,7 +12,7 @@ import pytest
 from fishweir.guard import Guard
 from fishweir.intake.sources import hosts
 from fishweir.intake.sources.fetch import FetchError, begin
-from fishweir.intake.sources.fetched import Fetched, Known, fetch_items
+from fishweir.intake.sources.fetched import Fetched, FetchState, fetch_items
 from fishweir.intake.sources.parsers import parse
 from tests.conftest import DATA
 from tests.intake.feed_server import serving
@@ -33,7 +33,7 @@ def test_every_document_gives_items_or_a_reason(monkeypatch: pytest.MonkeyPatch)
     async def one(url: str) -> Fetched | FetchError:
         async with limit:
             try:
-                return await fetch_items(url, Known(), parse, Guard())
+                return await fetch_items(url, FetchState(), parse, Guard())
             except FetchError as error:
                 return error
 

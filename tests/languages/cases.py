@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fishweir.errors import QueryError
-from fishweir.languages.pieces import Piece, Rejected, split_script
+from fishweir.languages.statement_text import Rejected, StatementText, split_script
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -23,7 +23,12 @@ def fixture_cases(folder: str = ".") -> Iterator[object]:
 
 
 def check_refused(
-    before: str, statement: str, place: str, kind: type[QueryError], words: str, parse: Callable[[Piece], object]
+    before: str,
+    statement: str,
+    place: str,
+    kind: type[QueryError],
+    words: str,
+    parse: Callable[[StatementText], object],
 ) -> None:
     """The second statement of a script is refused in these words, with the caret at the last `place`, or its end."""
     piece = list(split_script(f"{before};\n   {statement} ;"))[1]

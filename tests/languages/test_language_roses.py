@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from fishweir.algebra.feeds import WHOLE, CreateFeed, FeedName
 from fishweir.errors import QueryError
 from fishweir.languages.lexical import quote
-from fishweir.languages.pieces import Piece, Rejected, split_script
 from fishweir.languages.roses.language import parse_feed, parse_query, parse_statement
 from fishweir.languages.roses.literals import READERS, to_seconds
+from fishweir.languages.statement_text import Rejected, StatementText, split_script
 from tests.languages.cases import fixture_cases
 from tests.languages.feed_text import statement_text
 
@@ -24,8 +24,8 @@ def test_compiles_to(query: str, algebra: str) -> None:
     assert (statement.text, statement.line) == (query, 7)
 
 
-def whole(text: str) -> Piece:
-    return Piece(text, 0, len(text))
+def whole(text: str) -> StatementText:
+    return StatementText(text, 0, len(text))
 
 
 def test_publication_alone_is_a_query() -> None:

@@ -8,8 +8,8 @@ from fishweir.algebra.nodes import CreateQuery, CreateStream, DropQuery
 from fishweir.errors import QuerySyntaxError
 from fishweir.languages import lexical
 from fishweir.languages.niagaracq.language import GRAMMAR
-from fishweir.languages.pieces import split_script
 from fishweir.languages.script import parse_script
+from fishweir.languages.statement_text import split_script
 
 
 def texts(script: str) -> list[str]:

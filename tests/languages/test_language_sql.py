@@ -7,9 +7,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fishweir.languages.lexical import quote
-from fishweir.languages.pieces import Piece, Rejected, split_script
 from fishweir.languages.roses.literals import READERS
 from fishweir.languages.sql.language import parse_query
+from fishweir.languages.statement_text import Rejected, StatementText, split_script
 from tests.languages.cases import fixture_cases
 from tests.languages.feed_text import selection_text
 
@@ -22,8 +22,8 @@ def test_compiles_to(query: str, algebra: str) -> None:
     assert parsed.shape.slots == tuple(sorted(parsed.shape.slots, key=lambda slot: slot.index))
 
 
-def whole(text: str) -> Piece:
-    return Piece(text, 0, len(text))
+def whole(text: str) -> StatementText:
+    return StatementText(text, 0, len(text))
 
 
 def test_clauses() -> None:

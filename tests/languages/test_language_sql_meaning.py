@@ -15,8 +15,8 @@ from fishweir.algebra.nodes import Constant, Slot
 from fishweir.algebra.operators import find_condition
 from fishweir.algebra.values import COMPARE
 from fishweir.languages.lexical import quote
-from fishweir.languages.pieces import Piece
 from fishweir.languages.sql.language import parse_query
+from fishweir.languages.statement_text import StatementText
 
 Value = str | float | bool | None
 Both = tuple[str, str]
@@ -118,7 +118,7 @@ def database() -> Iterator[sqlite3.Connection]:
 @given(conditions, st.lists(rows, min_size=1, max_size=8))
 def test_as_sqlite_means_it(database: sqlite3.Connection, condition: Both, data: list[dict[str, Value]]) -> None:
     text = f"select * from R where {condition[0]}"
-    query = parse_query(Piece(text, 0, len(text)))
+    query = parse_query(StatementText(text, 0, len(text)))
     formula = query.shape.filters[0].formula
     database.execute("delete from R")
     columns = (*NUMBERS, *TEXTS, *FLAGS)

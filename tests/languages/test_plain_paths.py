@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from fishweir.languages.pieces import Piece, Rejected
+from fishweir.languages.statement_text import Rejected, StatementText
 from fishweir.languages.xscl.language import parse_by_grammar
 from fishweir.languages.xscl.plain import scan_query
 
@@ -78,9 +78,9 @@ def test_what_the_scanner_accepts_the_grammar_reads_in_the_same_way():
     r, accepted = random.Random(7), 0
     for _ in range(4_000):
         text = query(r)
-        scanned = scan_query(Piece(text, 0, len(text)))
+        scanned = scan_query(StatementText(text, 0, len(text)))
         if scanned is not None:
-            assert scanned == parse_by_grammar(Piece(text, 0, len(text))), text
+            assert scanned == parse_by_grammar(StatementText(text, 0, len(text))), text
             accepted += 1
     assert accepted > 300
 
@@ -93,11 +93,11 @@ def test_what_the_scanner_accepts_the_grammar_reads_in_the_same_way():
     ],
 )  # fmt: skip
 def test_plain_paths_need_no_grammar(text):
-    assert scan_query(Piece(text, 0, len(text))) == parse_by_grammar(Piece(text, 0, len(text)))
+    assert scan_query(StatementText(text, 0, len(text))) == parse_by_grammar(StatementText(text, 0, len(text)))
 
 
 @pytest.mark.parametrize("text", ["S/@a", "S/a/@*", "S/@a/b", "S/a[@b/c]", "S/a[b = 1e999]", "S/a[.]/b do"])
 def test_what_is_wrong_is_left_to_the_grammar(text):
-    assert scan_query(Piece(text, 0, len(text))) is None
+    assert scan_query(StatementText(text, 0, len(text))) is None
     with pytest.raises(Rejected):
-        parse_by_grammar(Piece(text, 0, len(text)))
+        parse_by_grammar(StatementText(text, 0, len(text)))

@@ -6,8 +6,8 @@ import pytest
 
 from fishweir.algebra.feeds import Subscribe
 from fishweir.algebra.nodes import Statement
-from fishweir.languages.pieces import Piece
 from fishweir.languages.roses.language import parse_statement
+from fishweir.languages.statement_text import StatementText
 from fishweir.languages.subscriptions import SubscriptionCache
 
 NOW = 1000.0
@@ -24,7 +24,7 @@ ALIKE = [
 
 
 def parsed(text: str, now: float = NOW) -> Statement:
-    return parse_statement(Piece(text, 0, len(text)), 1, now)
+    return parse_statement(StatementText(text, 0, len(text)), 1, now)
 
 
 def cache_of(*texts: str) -> SubscriptionCache:

@@ -15,7 +15,7 @@ from fishweir.algebra.nodes import CreateQuery, Shape
 from fishweir.languages.script import parse_script
 from fishweir.pipeline.outputs import bind
 from fishweir.pipeline.pruned import Prunings, pruning_of
-from fishweir.pipeline.taken import TakenDocument
+from fishweir.pipeline.source_documents import SourceDocument
 
 RETURNS = [
     "$x/a, $x/b",
@@ -44,8 +44,8 @@ def document(draw: random.Random) -> bytes:
     return f'{head}<r xmlns:n="u:n"><x>{inner}</x>{element(draw, 2)}<x k="2">{element(draw, 3)}</x></r>'.encode()
 
 
-def taken(body: bytes, context: tuple[str, ...] = ()) -> TakenDocument:
-    return TakenDocument("d", None, context, 0, "", body.ljust(300))
+def taken(body: bytes, context: tuple[str, ...] = ()) -> SourceDocument:
+    return SourceDocument("d", None, context, 0, "", body.ljust(300))
 
 
 @pytest.mark.parametrize("returned", RETURNS)

@@ -8,7 +8,7 @@ import pytest
 from fishweir.algebra.preferences import Preference, Score, ValueCondition
 from fishweir.shedding.decision import LEFT_OUT, Level, StreamShed, levels_for, levels_of, may_shed, valued_by, worth
 from fishweir.shedding.overload import Overload
-from fishweir.shedding.suspension import Variant, Wish
+from fishweir.shedding.suspension import PreferenceGroup, Variant
 
 TARGET = 20 / 3
 """Seconds of which the shedder uses three fifths: four."""
@@ -107,15 +107,17 @@ def test_the_speed_is_measured_while_patterns_are_left_out() -> None:
 
 
 def test_queries_without_preference_are_spared_unless_the_stream_allows_it() -> None:
-    assert may_shed(True, [Wish(None, 1)])
-    assert not may_shed(False, [Wish(RANKED, 5), Wish(None, 1)])
-    assert may_shed(False, [Wish(RANKED, 5), Wish(LARGE, 1)])
+    assert may_shed(True, [PreferenceGroup(None, 1)])
+    assert not may_shed(False, [PreferenceGroup(RANKED, 5), PreferenceGroup(None, 1)])
+    assert may_shed(False, [PreferenceGroup(RANKED, 5), PreferenceGroup(LARGE, 1)])
     assert not may_shed(False, [])
 
 
 def test_values_are_weighted_by_subscribers() -> None:
     cheap = Preference((Score((), 1.0, ValueCondition(("price",), "<", 10.0)),))
-    shed = StreamShed((Level(0.5),), valued_by([Wish(LARGE, 1), Wish(cheap, 3), Wish(RANKED, 100)]))
+    shed = StreamShed(
+        (Level(0.5),), valued_by([PreferenceGroup(LARGE, 1), PreferenceGroup(cheap, 3), PreferenceGroup(RANKED, 100)])
+    )
     assert StreamShed.from_json(shed.to_json()) == shed
     values = {price: worth(shed, lambda _, price=price: [price]) for price in ("2000", "5", "50")}
     assert values == {"2000": 1 + 3 * 0.5, "5": 3 + 0.5, "50": 0.5 + 3 * 0.5}

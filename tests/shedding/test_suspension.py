@@ -8,13 +8,13 @@ from fishweir.algebra.nodes import CreateQuery
 from fishweir.languages.script import parse_script
 from fishweir.shedding.decision import Level, levels_for
 from fishweir.shedding.overload import Budget
-from fishweir.shedding.suspension import Part, Saved, Variant, Wish, chain, parts_of
+from fishweir.shedding.suspension import Part, PreferenceGroup, Saved, Variant, chain, parts_of
 
 
-def wish(text: str, subscribers: int = 1) -> Wish:
+def group(text: str, subscribers: int = 1) -> PreferenceGroup:
     (statement,) = parse_script(text)
     assert isinstance(statement, CreateQuery)
-    return Wish(statement.preference, subscribers, statement.shape, True)
+    return PreferenceGroup(statement.preference, subscribers, statement.shape, True)
 
 
 TEL = "for $a in stream('S')/t where $a/price > 1 return $a/name, $a/tel pref v(name) = 0.8, v(tel) = 0.2, v(price) = 0"
@@ -26,47 +26,47 @@ def evenly(part: Part) -> Saved:
     return (0.2, 0.0) if part.is_condition else (0.0, 0.2)
 
 
-def returns(*wishes: Wish, allowed: bool = False) -> list[tuple[str, ...]]:
-    found = parts_of(wishes, allowed, conditions=False)
+def returns(*groups: PreferenceGroup, allowed: bool = False) -> list[tuple[str, ...]]:
+    found = parts_of(groups, allowed, conditions=False)
     return [variant.returns for variant in chain(found, (1.0, 1.0), evenly)]
 
 
 def test_what_loses_least_goes_first() -> None:
-    assert returns(wish(TEL)) == [(), ("t.tel",)], "an output keeps its last pattern"
+    assert returns(group(TEL)) == [(), ("t.tel",)], "an output keeps its last pattern"
 
 
 def test_the_sum_over_all_queries_counts_by_subscribers() -> None:
-    assert returns(wish(TEL), wish(ADDR)) == [(), ("t.addr",), ("t.addr", "t.name")]
-    assert returns(wish(TEL), wish(ADDR, 100)) == [(), ("t.name",), ("t.name", "t.addr")]
+    assert returns(group(TEL), group(ADDR)) == [(), ("t.addr",), ("t.addr", "t.name")]
+    assert returns(group(TEL), group(ADDR, 100)) == [(), ("t.name",), ("t.name", "t.addr")]
 
 
 def test_utilities_of_a_chain() -> None:
-    found = parts_of([wish(TEL, 3), wish(ADDR)], False, conditions=False)
+    found = parts_of([group(TEL, 3), group(ADDR)], False, conditions=False)
     utilities = [variant.utility for variant in chain(found, (1.0, 1.0), evenly)]
     assert utilities == pytest.approx([1, 1 - 0.1 / 4, 1 - (0.1 + 3 * 0.8) / 4])
 
 
 def test_queries_without_preference_lose_nothing_unless_allowed() -> None:
-    assert returns(wish(PLAIN)) == [()]
-    assert returns(wish(PLAIN.replace("$a/addr", "$a/addr, $a/id")), allowed=True)[1:] == [("t.addr",)]
-    found = parts_of([wish(PLAIN), wish(ADDR)], False, conditions=False)
+    assert returns(group(PLAIN)) == [()]
+    assert returns(group(PLAIN.replace("$a/addr", "$a/addr, $a/id")), allowed=True)[1:] == [("t.addr",)]
+    found = parts_of([group(PLAIN), group(ADDR)], False, conditions=False)
     addr = next(part for part in found.parts if part.key == "t.addr")
     assert [place for place, _ in addr.losers] == [1]
 
 
 def test_conditions_go_where_all_queries_that_need_them_may_lose_them() -> None:
-    found = parts_of([wish(TEL), wish(ADDR)], False)
+    found = parts_of([group(TEL), group(ADDR)], False)
     assert {part.key for part in found.parts if part.is_condition} == {"t.price", "t.k"}
-    found = parts_of([wish(TEL), wish(ADDR), wish(PLAIN)], False)
+    found = parts_of([group(TEL), group(ADDR), group(PLAIN)], False)
     assert {part.key for part in found.parts if part.is_condition} == {"t.k"}
-    absent = wish("S/t->t[price][not(k)] pref v(t) = 0.3")
-    found = parts_of([wish(TEL), wish(ADDR), absent], False)
+    absent = group("S/t->t[price][not(k)] pref v(t) = 0.3")
+    found = parts_of([group(TEL), group(ADDR), absent], False)
     assert not {part.key for part in found.parts if part.is_condition}, "without k it would be true of all"
 
 
 def test_suspending_a_condition_suspends_what_no_other_query_needs() -> None:
     text = "for $a in stream('S')/t where $a/k/x = 'x' return $a/tel pref v(tel) = 0.9"
-    found = parts_of([wish(TEL, 10), wish(text)], False)
+    found = parts_of([group(TEL, 10), group(text)], False)
     chosen = [part for part in found.parts if part.key == "t.k.x"]
     last = chain(found, (1.0, 1.0), lambda part: (0.3, 0.0) if part in chosen else (0.0, 0.0))[-1]
     assert set(last.conditions) == {"t.k", "t.k.x"}
@@ -75,7 +75,7 @@ def test_suspending_a_condition_suspends_what_no_other_query_needs() -> None:
 
 
 def test_patterns_that_save_nothing_stay() -> None:
-    assert chain(parts_of([wish(TEL)], False), (1.0, 0.0), evenly) == (Variant(),)
+    assert chain(parts_of([group(TEL)], False), (1.0, 0.0), evenly) == (Variant(),)
 
 
 BUDGET = Budget(1.0, 1e-3, 1e-3)

@@ -26,9 +26,10 @@ from fishweir.algebra.codec import from_json
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Constant, Schedule, Shape, StreamDefinition
 from fishweir.algebra.path_queries import Paths, own_shape
-from fishweir.catalog.asking import Asking
 from fishweir.catalog.change import Change
+from fishweir.catalog.checksums import RESTORE, add_functions, verified, verify_rows, whole
 from fishweir.catalog.deliveries import WAITED, facts, subscriptions
+from fishweir.catalog.fast_lookup import FastLookup
 from fishweir.catalog.schema import (
     NOT_YET,
     counters,
@@ -42,7 +43,6 @@ from fishweir.catalog.schema import (
 )
 from fishweir.catalog.schema import home as home_table
 from fishweir.catalog.subscribers import Subscription, standing
-from fishweir.catalog.sums import RESTORE, add_functions, verified, verify_rows, whole
 from fishweir.errors import CannotWrite, HomeError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Catalog:
         Where the home is not new, there must be a catalog already."""
         address = f"sqlite:///{url}" if isinstance(url, Path) else url
         self.engine = sa.create_engine(address)
-        self._asking = Asking(self.engine)
+        self._asking = FastLookup(self.engine)
         self._next_due = -1, 0.0
         self._streams: tuple[int, dict[str, tuple[int, StreamDefinition]]] | None = None
         self.place = str(url) if isinstance(url, Path) else self.engine.url.render_as_string()

@@ -18,9 +18,9 @@ from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, StreamDefinition
 from fishweir.algebra.path_queries import own_shape
-from fishweir.catalog.adding import Adding
 from fishweir.catalog.deliveries import WAITED, facts, subscriptions
 from fishweir.catalog.publications import Publications
+from fishweir.catalog.query_inserter import QueryInserter
 from fishweir.catalog.schema import NOT_YET, counters, queries, reads, segments, shapes, streams
 from fishweir.catalog.subscribers import Subscribers
 from fishweir.errors import QueryError
@@ -49,7 +49,7 @@ class Change:
         self.connection = connection
         self.publications = Publications(connection)
         self.subscribers = Subscribers(connection, self.take)
-        self.adding = Adding(connection, self.take, self.publications, self.subscribers)
+        self.adding = QueryInserter(connection, self.take, self.publications, self.subscribers)
 
     def streams(self) -> dict[str, StreamDefinition]:
         rows = self.connection.scalars(sa.select(streams.c.definition).where(streams.c.dropped.is_(None)))

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from fishweir.algebra.nodes import Action, Schedule
+from fishweir.catalog.bulk_insert import among, chunks, insert_tuples
 from fishweir.catalog.deliveries import COLLECTED, channels, facts, targets, timers
-from fishweir.catalog.inserting import among, chunks, insert_tuples
 
 _CHANNEL = ("id", "key", "target", "output", "arguments", "stylesheet", "every", "anchor", "token")
 
 
-class Way(NamedTuple):
+class ChannelSpec(NamedTuple):
     """How results go out. `own` names the query whose deliveries are its own, where they are."""
 
     action: Action
@@ -39,7 +39,7 @@ class Channels:
         self._known: dict[str, int] = {}
         self._collected: int | None = None
 
-    def of(self, ways: Sequence[Way]) -> list[int]:
+    def of(self, ways: Sequence[ChannelSpec]) -> list[int]:
         """The channel of each way; those with an interval are in the event list from now on."""
         anchors = [self._anchor(way.schedule) for way in ways]
         keys = [_key(way, anchor) for way, anchor in zip(ways, anchors, strict=True)]
@@ -70,7 +70,7 @@ class Channels:
             found |= {row[0]: row.id for row in rows}
         return found
 
-    def _made(self, ways: Sequence[tuple[str, Way, float | None]]) -> dict[str, int]:
+    def _made(self, ways: Sequence[tuple[str, ChannelSpec, float | None]]) -> dict[str, int]:
         if not ways:
             return {}
         to = self._targets([way.action for _, way, _ in ways])
@@ -117,7 +117,7 @@ class Channels:
         insert_tuples(self.connection, timers, ("channel", "due", "batch"), rows)
 
 
-def _key(way: Way, anchor: float | None) -> str:
+def _key(way: ChannelSpec, anchor: float | None) -> str:
     """What tells channels apart, as JSON. It is put together by hand: `json.dumps` takes most of its time to begin."""
     action, every = way.action, way.schedule.every or 0.0
     texts = (

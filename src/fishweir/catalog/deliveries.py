@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, Text, text
 
+from fishweir.catalog.checksums import add_checksums
 from fishweir.catalog.schema import metadata
-from fishweir.catalog.sums import add_sums
 
 targets = Table(
     "targets", metadata,
@@ -100,4 +100,4 @@ facts = Table(
     Column("value", Text, nullable=False),
 )  # fmt: skip
 
-add_sums(metadata)
+add_checksums(metadata)

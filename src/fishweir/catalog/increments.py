@@ -15,8 +15,8 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from fishweir.catalog.checksums import verified, whole
 from fishweir.catalog.schema import queries
-from fishweir.catalog.sums import verified, whole
 
 Ints = NDArray[np.int64]
 

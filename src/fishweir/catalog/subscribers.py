@@ -16,10 +16,10 @@ import sqlalchemy as sa
 
 from fishweir.algebra.intervals import interval_text
 from fishweir.algebra.nodes import Action
-from fishweir.catalog.channels import Channels, Way
+from fishweir.catalog.bulk_insert import among, chunks, insert_rows
+from fishweir.catalog.channels import Channels, ChannelSpec
+from fishweir.catalog.checksums import SUM, verified, whole
 from fishweir.catalog.deliveries import channels, subscriptions, timers
-from fishweir.catalog.inserting import among, chunks, insert_rows
-from fishweir.catalog.sums import SUM, verified, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class Subscription:
         return f"{self.action}, {when}{by}{', paused' if self.paused else ''}"
 
 
-class Wish(NamedTuple):
+class SubscriptionRequest(NamedTuple):
     """A subscription to store: to the results of `query`, requested under the name `feed`."""
 
     query: str
     feed: str
-    way: Way
+    way: ChannelSpec
     text: str
 
 
@@ -79,9 +79,9 @@ class Subscribers:
     def now(self, now: float) -> None:
         self.channels.now = now
 
-    def rows(self, wishes: Sequence[Wish], by_query: bool) -> list[dict[str, Any]]:
+    def rows(self, requests: Sequence[SubscriptionRequest], by_query: bool) -> list[dict[str, Any]]:
         """What is stored of subscriptions, but for the numbers of their changes."""
-        ways = [way._replace(own=feed) if way.action.own else way for _, feed, way, _ in wishes]
+        ways = [way._replace(own=feed) if way.action.own else way for _, feed, way, _ in requests]
         return [
             {
                 "query": query,
@@ -95,14 +95,16 @@ class Subscribers:
                 "paused": False,
                 "dropped": None,
             }
-            for (query, feed, way, text), channel in zip(wishes, self.channels.of(ways), strict=True)
+            for (query, feed, way, text), channel in zip(requests, self.channels.of(ways), strict=True)
         ]
 
-    def add(self, wishes: Sequence[Wish]) -> None:
+    def add(self, requests: Sequence[SubscriptionRequest]) -> None:
         """Stores subscriptions; those that already exist verbatim are skipped."""
         self.take(0)
-        there = self._there([wish.text for wish in wishes])
-        new = {(wish.query, wish.text): wish for wish in wishes if (wish.query, wish.text) not in there}
+        there = self._there([request.text for request in requests])
+        new = {
+            (request.query, request.text): request for request in requests if (request.query, request.text) not in there
+        }
         rows = self.rows(list(new.values()), by_query=False)
         first = self.take(len(rows))
         insert_rows(self.connection, subscriptions, [{**row, "added": first + i} for i, row in enumerate(rows)])

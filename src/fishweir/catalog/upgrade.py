@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 
 from fishweir.catalog.catalog import Catalog
+from fishweir.catalog.checksums import SUM
 from fishweir.catalog.schema import metadata
-from fishweir.catalog.sums import SUM
 
 
 def upgrade_catalog(url: str | Path) -> None:

@@ -77,9 +77,9 @@ def opened(
             raise FishweirError(f"there is no home at {home}; set --home")
         asked = _parsed(strategies)
         if runs:
-            from fishweir.pipeline.spark.jvm import begin_jvm
+            from fishweir.pipeline.spark.jvm import start_jvm
 
-            begin_jvm()
+            start_jvm()
         from fishweir.engine.weir import Weir
 
         options: dict[str, Any] = {"documents_per_batch": documents_per_batch, "state_limit": state_limit}

@@ -12,15 +12,15 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 import sqlalchemy as sa
 
-from fishweir.catalog.asking import Asking
 from fishweir.catalog.channels import collected
 from fishweir.catalog.deliveries import COLLECTED, facts, news, subscriptions
+from fishweir.catalog.fast_lookup import FastLookup
 from fishweir.delivery.contents import Contents
 from fishweir.delivery.direct import Direct, Row
-from fishweir.delivery.fired import Fired
 from fishweir.delivery.outbox import Delivery, enqueue
+from fishweir.delivery.routing import Routing
 from fishweir.pipeline.commits import Commit, ResultsTable
-from fishweir.pipeline.spent import Count
+from fishweir.pipeline.output_timing import Count
 
 TOGETHER = 20
 """Micro-batches that are taken up by one transaction, where so many wait."""
@@ -32,10 +32,10 @@ NOTED = 100
 
 class Collector:
     def __init__(
-        self, engine: sa.Engine, table: ResultsTable, fired: Fired, contents: Contents, direct: Direct
+        self, engine: sa.Engine, table: ResultsTable, fired: Routing, contents: Contents, direct: Direct
     ) -> None:
         self.engine, self.table, self.fired, self.contents, self.direct = engine, table, fired, contents, direct
-        self.asking, self._has_subscribers = Asking(engine), False
+        self.asking, self._has_subscribers = FastLookup(engine), False
         self.batch = -1
         self._begun: list[Delivery] = []
         self.catch_up()

@@ -19,7 +19,7 @@ from json.encoder import encode_basestring
 
 import numpy as np
 
-from fishweir.delivery.fired import Fired
+from fishweir.delivery.routing import Routing
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.result import Result, json_texts
@@ -194,7 +194,7 @@ class _Read:
 
 
 class Contents:
-    def __init__(self, table: ResultsTable, reader: ResultReader, fired: Fired) -> None:
+    def __init__(self, table: ResultsTable, reader: ResultReader, fired: Routing) -> None:
         self.table, self.reader, self.fired = table, reader, fired
         self._kept: OrderedDict[int, _Read] = OrderedDict()
         self._lock = threading.Lock()

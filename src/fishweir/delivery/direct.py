@@ -14,10 +14,10 @@ import sqlalchemy as sa
 
 from fishweir.catalog.deliveries import channels, outbox, targets
 from fishweir.delivery.options import Options
-from fishweir.delivery.outbox import GATHERED, Channel, Delivery, Outbox
+from fishweir.delivery.outbox import DIGEST_OUTPUTS, Channel, Delivery, Outbox
 from fishweir.delivery.outputs.registry import Outputs
 
-FEW = 8
+MAX_DIRECT_ROWS = 8
 """Rows that are begun together; where there are more, the dispatcher shares out the senders."""
 
 Row = tuple[int, int, int]
@@ -42,7 +42,7 @@ class Direct:
 
     def begin(self, connection: sa.Connection, rows: Sequence[Row], now: float) -> tuple[list[Delivery], list[Row]]:
         """The deliveries that begin, and the rows that are left to the dispatcher."""
-        if not rows or len(rows) > FEW:
+        if not rows or len(rows) > MAX_DIRECT_ROWS:
             return [], list(rows)
         known = self.outbox.channels_of(connection, [channel for channel, _, _ in rows])
         plain = [channel for channel, _, _ in rows if self._is_plain(known[channel])]
@@ -61,5 +61,5 @@ class Direct:
         return list(begun.values()), left
 
     def _is_plain(self, channel: Channel) -> bool:
-        is_held = channel.options != Options() or channel.output in GATHERED
+        is_held = channel.options != Options() or channel.output in DIGEST_OUTPUTS
         return not is_held and not self.outputs.is_together(channel.output)

@@ -16,19 +16,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from fishweir.catalog.asking import Asking
 from fishweir.catalog.deliveries import channels, facts, outbox, targets
+from fishweir.catalog.fast_lookup import FastLookup
 from fishweir.delivery.options import Options, split_options
 
-MERGED = 200
+MAX_MERGED_ROWS = 200
 """Rows that are merged into one delivery."""
-GATHERED = frozenset({"mail", "notify"})
+DIGEST_OUTPUTS = frozenset({"mail", "notify"})
 """Outputs whose deliveries are gathered to digests under overload."""
-LOOKED_AT = 512
+DUE_TARGETS_PER_CLAIM = 512
 """Due targets that are looked at together."""
-CHANNELS = 10_000
+CHANNEL_CACHE_SIZE = 10_000
 """Channels that are kept in memory."""
-LONGEST = 600.0
+MAX_GATHERING_TIME = 600.0
 """Seconds for which a delivery is gathered at most."""
 
 
@@ -92,7 +92,7 @@ class Outcome:
 
 class Outbox:
     def __init__(self, engine: sa.Engine) -> None:
-        self.engine, self.asking = engine, Asking(engine)
+        self.engine, self.asking = engine, FastLookup(engine)
         self._channels: dict[int, Channel] = {}
         self.home = self._home()
         self.is_overloaded: Callable[[], bool] = lambda: False
@@ -128,7 +128,7 @@ class Outbox:
             due = sa.select(targets.c.id, targets.c.host).where(targets.c.due <= now).order_by(targets.c.due)
             if without:
                 due = due.where(targets.c.host.not_in(list(without)))
-            rows = connection.execute(due.limit(LOOKED_AT)).all()
+            rows = connection.execute(due.limit(DUE_TARGETS_PER_CLAIM)).all()
             hosts: dict[int, str] = {}
             full: set[str] = set()
             for row in rows:
@@ -178,8 +178,8 @@ class Outbox:
 
     def _gathered(self, row: Any, channel: Channel, now: float) -> float | None:
         """Until when a delivery waits under overload: one digest takes the time of one mail."""
-        until = row.made + LONGEST
-        if channel.output not in GATHERED or row.attempts or now >= until or not self.is_overloaded():
+        until = row.made + MAX_GATHERING_TIME
+        if channel.output not in DIGEST_OUTPUTS or row.attempts or now >= until or not self.is_overloaded():
             return None
         self.gathering.add(row.target)
         return float(until)
@@ -201,7 +201,7 @@ class Outbox:
         behind = (outbox.c.target == row.target) & ~outbox.c.dead & (outbox.c.id > row.id)
         wanted = sa.select(outbox.c.id, outbox.c.channel, outbox.c.attempts, outbox.c.upto).where(behind)
         upto, merged = row.upto, []
-        for other in connection.execute(wanted.order_by(outbox.c.id).limit(MERGED)):
+        for other in connection.execute(wanted.order_by(outbox.c.id).limit(MAX_MERGED_ROWS)):
             if other.channel != row.channel or other.attempts:
                 break
             merged.append(other.id)
@@ -251,7 +251,7 @@ class Outbox:
         found = self.asking.first(f"select min(due) from {targets.name}")
         return None if found is None else float(found)
 
-    def is_hopeful(self, now: float, within: float, attempts: int) -> bool:
+    def has_early_retry(self, now: float, within: float, attempts: int) -> bool:
         """Whether a host is tried again soon that was not tried often yet."""
         soon = sa.select(targets.c.id).where(targets.c.due <= now + within, targets.c.host != "")
         chosen = outbox.c.target.in_(soon) & ~outbox.c.dead & (outbox.c.attempts < attempts) & (outbox.c.attempts > 0)
@@ -265,7 +265,7 @@ class Outbox:
         if missing := sorted(wanted - set(found)):
             chosen = sa.select(channels).where(channels.c.id.in_(missing))
             found |= {row.id: _channel(row) for row in connection.execute(chosen)}
-            if len(self._channels) > CHANNELS:
+            if len(self._channels) > CHANNEL_CACHE_SIZE:
                 self._channels.clear()
             self._channels |= found
         return found

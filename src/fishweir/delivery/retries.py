@@ -8,28 +8,28 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-FIRST, LONGEST = 0.25, 3600.0
+INITIAL_BACKOFF, MAX_BACKOFF = 0.25, 3600.0
 """Seconds: the delay after the first failure, which doubles each time, and the maximum delay."""
 GIVE_UP_AFTER, AT_LEAST = 3 * 86400.0, 10
 """A delivery becomes a dead letter after this age and this number of attempts."""
-TRIPS = 5
+FAILURE_THRESHOLD = 5
 """Failures in a row that open the breaker of a host."""
 PER_HOST = 8
 """Deliveries to one host at a time."""
-AHEAD = 32
+PREFETCH_FACTOR = 32
 """How many times more deliveries are claimed than are in flight, for a responsive host. A claim costs the database
 about the same for one delivery as for hundreds."""
-LOCAL = 4
+SENDERS_FOR_FILES = 4
 """Senders that are reserved for local files."""
 
 
-def pause(attempts: int, after: float | None = None) -> float:
+def backoff(attempts: int, after: float | None = None) -> float:
     """Seconds until the next attempt; `after` is the delay that the target requested."""
-    grown = min(LONGEST, FIRST * 2.0 ** min(attempts - 1, 30))
+    grown = min(MAX_BACKOFF, INITIAL_BACKOFF * 2.0 ** min(attempts - 1, 30))
     return max(grown * random.uniform(0.8, 1.2), min(after or 0.0, 86400.0))
 
 
-def is_hopeless(attempts: int, age: float) -> bool:
+def is_exhausted(attempts: int, age: float) -> bool:
     return attempts >= AT_LEAST and age > GIVE_UP_AFTER
 
 
@@ -50,7 +50,7 @@ class _Host:
         return min(self.in_flight, self.at_once)
 
 
-class Breaker:
+class CircuitBreaker:
     """The state of hosts; the empty name is the local machine, whose breaker never opens."""
 
     def __init__(self, senders: int) -> None:
@@ -59,7 +59,7 @@ class Breaker:
         self.busy: dict[str, _Host] = {}
         """The hosts with deliveries in flight."""
 
-    def closed_until(self, host: str, now: float) -> float | None:
+    def open_until(self, host: str, now: float) -> float | None:
         """The time until which a host gets no deliveries, or None."""
         known = self.hosts.get(host)
         return known.until if known is not None and known.until > now else None
@@ -73,19 +73,19 @@ class Breaker:
         if known.sending < known.at_once:
             sending = sum(one.sending for one in self.busy.values())
             failing = sum(one.sending for one in self.busy.values() if one.failures)
-            return sending < self.senders - LOCAL and not (known.failures and failing >= self.senders // 2)
-        return known.answers and known.in_flight < PER_HOST * AHEAD
+            return sending < self.senders - SENDERS_FOR_FILES and not (known.failures and failing >= self.senders // 2)
+        return known.answers and known.in_flight < PER_HOST * PREFETCH_FACTOR
 
     def full(self) -> list[str]:
         """The hosts without free capacity."""
         return [host for host in self.busy if not self.has_room(host)]
 
-    def begun(self, host: str) -> None:
+    def acquire(self, host: str) -> None:
         if host:
             known = self.busy[host] = self.hosts.setdefault(host, _Host())
             known.in_flight += 1
 
-    def released(self, host: str) -> None:
+    def release(self, host: str) -> None:
         """A delivery has ended, or was not started after all."""
         if host:
             known = self.hosts[host]
@@ -93,10 +93,10 @@ class Breaker:
             if not known.in_flight:
                 del self.busy[host]
 
-    def ended(self, host: str, good: bool, now: float) -> None:
+    def record(self, host: str, good: bool, now: float) -> None:
         if not host:
             return
-        self.released(host)
+        self.release(host)
         known = self.hosts[host]
         known.answers = good
         if good:
@@ -105,5 +105,5 @@ class Breaker:
                 del self.hosts[host]
         elif known.until <= now:  # what was under way when the breaker opened says nothing new
             known.failures += 1
-            if known.failures >= TRIPS:
-                known.until = now + pause(known.failures - TRIPS + 3)
+            if known.failures >= FAILURE_THRESHOLD:
+                known.until = now + backoff(known.failures - FAILURE_THRESHOLD + 3)

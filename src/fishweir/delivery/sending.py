@@ -1,4 +1,4 @@
-"""Sends one delivery: reads its results, passes them to its output in parcels, and returns the outcome."""
+"""Sends one delivery: reads its results, passes them to its output in payloads, and returns the outcome."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from fishweir.delivery.bounded import TooSlow, render
 from fishweir.delivery.contents import Content, Contents
 from fishweir.delivery.outbox import Delivery, Outbox, Outcome
 from fishweir.delivery.outputs.registry import Outputs
-from fishweir.delivery.parcels import AT_ONCE, Deliverer, NotDelivered, Parcel
-from fishweir.delivery.retries import is_hopeless, pause
+from fishweir.delivery.payload import RESULTS_PER_PAYLOAD, NotDelivered, OpenOutput, Payload
+from fishweir.delivery.retries import backoff, is_exhausted
+from fishweir.delivery.stylesheet_pool import TooSlow, render
 from fishweir.delivery.stylesheets import BadItem, Stylesheet
 from fishweir.errors import FishweirError
 from fishweir.pipeline.result import Result
@@ -47,8 +47,8 @@ class Sender:
         known = error if isinstance(error, NotDelivered) else NotDelivered(_said(error))
         attempt.sent += known.delivered
         position = attempt.taken_back()
-        hopeless = known.never or is_hopeless(delivery.attempts, now - delivery.made)
-        due = None if hopeless else now + pause(delivery.attempts, known.after)
+        hopeless = known.never or is_exhausted(delivery.attempts, now - delivery.made)
+        due = None if hopeless else now + backoff(delivery.attempts, known.after)
         channel = delivery.channel
         what = f"{channel.output} {channel.arguments[0] if channel.arguments else ''}".strip()
         left = "given up, see the dead letters" if hopeless else f"tried again in {due - now:.1f} s"  # type: ignore[operator]
@@ -60,10 +60,10 @@ class Sender:
 class Attempt:
     def __init__(self, sender: Sender, delivery: Delivery) -> None:
         self.sender, self.delivery, self.sent = sender, delivery, delivery.sent
-        self.opened: Deliverer | None = None
+        self.opened: OpenOutput | None = None
         self.position = delivery.position
 
-    def open(self) -> Deliverer:
+    def open(self) -> OpenOutput:
         channel = self.delivery.channel
         self.opened, _ = self.sender.outputs.open(channel.output, channel.arguments)
         if self.position is not None:
@@ -74,26 +74,26 @@ class Attempt:
         delivery = self.delivery
         opened = self.open()
         content = self.sender.contents.of(delivery.channel.id, delivery.after, delivery.upto)
-        at_once = getattr(opened, "at_once", AT_ONCE)
+        at_once = getattr(opened, "at_once", RESULTS_PER_PAYLOAD)
         while self.sent < len(content):
             upto = min(self.sent + at_once, len(content))
             self.position = opened.position()
             if self.position is not None or self.sent > delivery.sent:
                 self.sender.outbox.note([(delivery, self.sent, self.position)])
-            parcel = self._parcel(content, slice(self.sent, upto))
-            if parcel:
-                opened.deliver(parcel)
+            payload = self._parcel(content, slice(self.sent, upto))
+            if payload:
+                opened.deliver(payload)
             self.sent = upto
             self.position = None
 
-    def _parcel(self, content: Content, some: slice) -> Parcel:
+    def _parcel(self, content: Content, some: slice) -> Payload:
         channel = self.delivery.channel
         about = (f"{key(self.sender, self.delivery)}-{self.sent}", content.names, channel.token)
         if channel.stylesheet is None:
             given = some.stop - some.start, lambda: content.some(some), lambda: content.texts[some]
-            return Parcel(*given, *about, now=self.sender.clock())
+            return Payload(*given, *about, now=self.sender.clock())
         made, media = _applied(channel.stylesheet, content.some(some)), stylesheet(channel.stylesheet).media
-        return Parcel(len(made), lambda: made, None, *about, media, self.sender.clock())
+        return Payload(len(made), lambda: made, None, *about, media, self.sender.clock())
 
     def taken_back(self) -> int | None:
         """Takes back what a failed attempt left; where that fails too, it is left to the next attempt."""

@@ -16,7 +16,7 @@ from fishweir.delivery.contents import Content, Part
 from fishweir.delivery.disks import is_ordinary, local_disks
 from fishweir.delivery.outbox import Delivery
 from fishweir.delivery.outputs.append import Append
-from fishweir.delivery.parcels import AT_ONCE
+from fishweir.delivery.payload import RESULTS_PER_PAYLOAD
 from fishweir.delivery.sending import Attempt, Sender, Sent
 
 MOST = 256
@@ -48,8 +48,10 @@ def send_group(sender: Sender, deliveries: Sequence[Delivery]) -> list[Sent]:
     except Exception:  # what cannot be read is said of the deliveries that it concerns
         return [sender.send(delivery) for delivery in deliveries]
     given = list(zip(deliveries, contents, strict=True))
-    large = [sender.send(delivery) for delivery, content in given if len(content) > AT_ONCE]
-    return large + _Group(sender, [(one, content) for one, content in given if len(content) <= AT_ONCE]).send()
+    large = [sender.send(delivery) for delivery, content in given if len(content) > RESULTS_PER_PAYLOAD]
+    return (
+        large + _Group(sender, [(one, content) for one, content in given if len(content) <= RESULTS_PER_PAYLOAD]).send()
+    )
 
 
 class _Group:

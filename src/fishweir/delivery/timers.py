@@ -13,19 +13,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from fishweir.catalog.asking import Asking
 from fishweir.catalog.channels import collected, next_due
 from fishweir.catalog.deliveries import channels, news, subscriptions, timers
+from fishweir.catalog.fast_lookup import FastLookup
 from fishweir.catalog.schema import NOT_YET, queries
 from fishweir.delivery.outbox import enqueue
 
-AT_ONCE = 5_000
+TIMERS_PER_BATCH = 5_000
 """Timers that are fired in one transaction."""
 
 
 class Timers:
     def __init__(self, engine: sa.Engine) -> None:
-        self.engine, self._asking = engine, Asking(engine)
+        self.engine, self._asking = engine, FastLookup(engine)
         self._now: float | None = None
 
     def fire(self, now: float) -> int:
@@ -46,7 +46,7 @@ class Timers:
     def _due(self, connection: sa.Connection, now: float) -> list[sa.Row]:  # type: ignore[type-arg]
         """The front of the list: with each channel the last micro-batch that has something for it, and whether anybody
         still waits."""
-        front = sa.select(timers).where(timers.c.due <= now).order_by(timers.c.due).limit(AT_ONCE).subquery()
+        front = sa.select(timers).where(timers.c.due <= now).order_by(timers.c.due).limit(TIMERS_PER_BATCH).subquery()
         of = subscriptions.c.channel == front.c.channel
         newest = (
             sa.select(sa.func.max(news.c.batch))

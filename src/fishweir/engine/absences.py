@@ -17,7 +17,7 @@ from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Shape, Source, Unless
 from fishweir.pipeline.expand import Expansion, entries_of
 
-Place = tuple[int, int]
+DocumentKey = tuple[int, int]
 """A document: its stream, and its number there."""
 
 
@@ -32,10 +32,10 @@ class Absences:
     matches: frozenset[int]
     """The numbers of the query that finds the matches."""
     decided: tuple[int, float]
-    ends: dict[Place, tuple[float, int]] = field(default_factory=dict)
+    ends: dict[DocumentKey, tuple[float, int]] = field(default_factory=dict)
     """The end of each document's window, and the micro-batch that found the document."""
 
-    def add(self, batch: int, found: Iterable[tuple[Place, float]], matched: Iterable[Place]) -> None:
+    def add(self, batch: int, found: Iterable[tuple[DocumentKey, float]], matched: Iterable[DocumentKey]) -> None:
         """What one micro-batch found: documents with their times, and documents with a match."""
         for place, time in found:
             end = time + self.unless.seconds
@@ -44,7 +44,7 @@ class Absences:
         for place in matched:
             self.ends.pop(place, None)
 
-    def due(self, reached: float) -> list[tuple[float, Place]]:
+    def due(self, reached: float) -> list[tuple[float, DocumentKey]]:
         """The documents whose window ended before a time, by that end; they still wait until `decide` is called."""
         return sorted((end, place) for place, (end, _) in self.ends.items() if end < reached)
 
@@ -62,7 +62,9 @@ def second_sources(matches: Shape | Selection) -> tuple[Source, ...]:
     return (matches.blocks[1].source,)
 
 
-def first_documents(rows: pa.Table, expansion: Expansion, wanted: frozenset[int]) -> Iterator[tuple[Place, float]]:
+def first_documents(
+    rows: pa.Table, expansion: Expansion, wanted: frozenset[int]
+) -> Iterator[tuple[DocumentKey, float]]:
     """The documents of the first side in the results of some queries, with the times of the results."""
     at, _ = expansion.queries(rows, np.array(sorted(wanted), dtype=np.int64))
     chosen = rows.take(pa.array(np.unique(at)))

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.nodes import ON_CHANGE, DropQuery, Schedule
 from fishweir.catalog.catalog import Catalog
-from fishweir.catalog.standing import Standing, matches, pause, resume, standing_queries
+from fishweir.catalog.query_admin import QueryInfo, list_queries, matches, pause, resume
 from fishweir.catalog.subscribers import Subscription
-from fishweir.delivery.letters import Letter, letters, resend
 from fishweir.delivery.outputs.registry import Factory, Outputs
+from fishweir.delivery.undelivered import Undelivered, list_undelivered, resend
 from fishweir.errors import QueryError
 from fishweir.pipeline.home import Home, about_feed
 from fishweir.pipeline.result import Result
 
 if TYPE_CHECKING:
-    from fishweir.engine.register import Registration
+    from fishweir.engine.registration import Registration
 
 
 def schedule_of(defaults: str) -> Callable[[float], Schedule]:
     """The times of an administrator, counted from a registration."""
     if not defaults:
         return lambda _: ON_CHANGE
-    from fishweir.languages.standing import parse_clauses
+    from fishweir.languages.clauses import parse_clauses
 
     clauses = parse_clauses(defaults, "defaults")
     if clauses.actions:
@@ -73,7 +73,7 @@ class Administration(ABC):
     def register_action(self, name: str, factory: Factory) -> None:
         """Adds an action: `do NAME ARGUMENTS` opens `factory(*arguments)` and hands it the results of a micro-batch.
 
-        The factory gives a `Deliverer` (delivery/parcels.py). Register it before the queries that use it, and again
+        The factory gives a `OpenOutput` (delivery/payload.py). Register it before the queries that use it, and again
         whenever the home is opened.
         """
         self.outputs.register(name, factory)
@@ -104,10 +104,10 @@ class Administration(ABC):
         with self._registration() as registration:
             registration.registering.drop_stream(name)
 
-    def queries(self, pattern: str | None = None) -> list[Standing]:
+    def queries(self, pattern: str | None = None) -> list[QueryInfo]:
         """The registered queries: by a pattern of names such as `x*`, or with a word in their names or texts."""
         with self.catalog.engine.connect() as connection:
-            return standing_queries(connection, pattern)
+            return list_queries(connection, pattern)
 
     def subscriptions(self, pattern: str | None = None) -> list[Subscription]:
         """What is delivered, by `do` and by `subscribe`: of feeds by a pattern, or with a word in their texts."""
@@ -164,15 +164,15 @@ class Administration(ABC):
         feeds = {n: (id, s) for n, (id, s) in self.catalog.streams().items() if s.format == "feed"}
         return to_opml({name: (stream, about_feed(self.home, id)) for name, (id, stream) in feeds.items()})
 
-    def letters(self) -> list[Letter]:
+    def letters(self) -> list[Undelivered]:
         """Deliveries that have not been acknowledged yet, and those that were given up, the oldest first."""
         with self.catalog.engine.connect() as connection:
-            return letters(connection)
+            return list_undelivered(connection)
 
-    def dead_letters(self) -> list[Letter]:
+    def dead_letters(self) -> list[Undelivered]:
         """Deliveries that were given up: after three days, or because the target will never take them."""
         with self.catalog.engine.connect() as connection:
-            return letters(connection, dead=True)
+            return list_undelivered(connection, dead=True)
 
     def resend(self, ids: Collection[int] | None = None) -> int:
         """Lets dead letters be tried again, all or those with these ids; how many."""

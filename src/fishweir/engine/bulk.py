@@ -1,6 +1,6 @@
 """Binds queries that differ in names and constants only: the first in full, the others by their names and constants.
 
-If one of them might be rejected or needs more than that, each is bound separately (register.py), with its error.
+If one of them might be rejected or needs more than that, each is bound separately (registration.py), with its error.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from fishweir.algebra.emptiness import Emptiness
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, Shape
 from fishweir.algebra.path_queries import Paths
-from fishweir.engine.never import is_declared
+from fishweir.engine.contradictions import is_declared
 
 if TYPE_CHECKING:
-    from fishweir.engine.register import Registration
+    from fishweir.engine.registration import Registration
 
 
 FEWEST_PATHS = 64

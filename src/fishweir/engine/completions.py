@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from fishweir.pipeline.batch import Between, MicroBatches
+from fishweir.pipeline.batch import BackgroundWork, MicroBatches
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import is_waiting
@@ -52,7 +52,7 @@ class Completions:
 class OneByOne:
     """Several things that are committed between micro-batches."""
 
-    parts: tuple[Between, ...]
+    parts: tuple[BackgroundWork, ...]
 
     @property
     def working(self) -> bool:

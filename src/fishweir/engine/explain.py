@@ -20,7 +20,7 @@ from fishweir.evaluate.witnesses.explain import Walked
 from fishweir.pipeline.batch import load_statistics
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home
-from fishweir.pipeline.walked import walked_by_source
+from fishweir.pipeline.walk_counters import walk_counters_by_source
 
 
 def explain_query(
@@ -73,7 +73,7 @@ def explain(home: Home, catalog: Catalog, table: ResultsTable, planning: Plannin
     segments = planning.segments(statistics)
     if query is None:
         return explain_all(segments)
-    walked = walked_by_source(home, catalog.streams().values())
+    walked = walk_counters_by_source(home, catalog.streams().values())
     late = lateness_of(home, catalog, table, query)
     waits = list(_absences(catalog, query))
     return explain_query(query, segments, statistics, walked, catalog.subscribers(query.name), late, waits)

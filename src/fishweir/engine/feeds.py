@@ -15,7 +15,7 @@ from fishweir.algebra.feeds import FeedName, FeedQuery, Selection
 from fishweir.algebra.nodes import Constant, CreateQuery, Slot, StreamDefinition
 from fishweir.algebra.views import FeedError, Publication, Resolved, dependencies, reads, resolve
 from fishweir.catalog.change import Change
-from fishweir.engine.places import refused
+from fishweir.engine.statement_errors import statement_error
 from fishweir.errors import QueryError
 
 
@@ -47,7 +47,7 @@ class Feeds:
         assert isinstance(query, FeedQuery)
         stream = self.streams.get(str(statement.name))
         if statement.published and stream is not None and stream.virtual != stream.name:
-            raise refused(statement, f"feed {stream.name}: there is already a stream of that name", stream.name)
+            raise statement_error(statement, f"feed {stream.name}: there is already a stream of that name", stream.name)
         folded = self._folded.get(id(query))
         if folded is None or statement.name in folded.names:
             folded = self._folded[id(query)] = self._fold(statement, query)
@@ -73,7 +73,7 @@ class Feeds:
         try:
             dependencies(name, self._edges)
         except FeedError as error:
-            raise refused(statement, f"feed {name}: {error.reason}", error.feed, "from") from error
+            raise statement_error(statement, f"feed {name}: {error.reason}", error.feed, "from") from error
         bound, checked = [self.bound(statement)], set[int]()
         for reader in self._all_readers(name):
             try:
@@ -127,7 +127,7 @@ class Feeds:
             whole = resolve(name, find, self._resolved)
         except FeedError as error:
             subject = "feed" if statement.published else "query"
-            raise refused(statement, f"{subject} {name}: {error.reason}", error.feed, "from") from error
+            raise statement_error(statement, f"{subject} {name}: {error.reason}", error.feed, "from") from error
         if not statement.published:
             self._resolved.pop(name, None)
         types = tuple(Slot(i, "string" if isinstance(c, str) else "number") for i, c in enumerate(whole.constants))

@@ -14,7 +14,7 @@ from fishweir.languages.script import parse_script
 from fishweir.languages.subscriptions import SHARED, is_subscription
 
 if TYPE_CHECKING:
-    from fishweir.engine.register import Registration
+    from fishweir.engine.registration import Registration
 
 CHUNK = 20_000
 

@@ -27,7 +27,7 @@ from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, Source, Stream
 from fishweir.algebra.output_streams import keeps_items
 from fishweir.algebra.returns import ReturnOutput
 from fishweir.catalog.catalog import Catalog
-from fishweir.delivery.bounded import applying
+from fishweir.delivery.stylesheet_pool import applying
 from fishweir.delivery.stylesheets import BadItem, Stylesheet
 from fishweir.engine.absences import Absences, first_documents, second_sources
 from fishweir.errors import QueryError
@@ -38,7 +38,7 @@ from fishweir.pipeline.event_time import Published
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.result import Result
 from fishweir.pipeline.results import ResultReader
-from fishweir.pipeline.taken import TakenDocument, take_document
+from fishweir.pipeline.source_documents import SourceDocument, read_document
 
 Transform = Callable[[str], bytes]
 CURSOR, UNTIL = "micro_batch", "until"
@@ -200,7 +200,7 @@ class Materializer:
             columns: dict[str, Sequence[Any]] = {
                 "id": [entry.id for entry, _ in entries],
                 "timestamp": [end for end, _ in due],
-                "origin": [take_document(self.home, *place).origin for _, place in due],
+                "origin": [read_document(self.home, *place).origin for _, place in due],
                 "body": [entry.body for entry, _ in entries],
                 "context": [entry.context for entry, _ in entries],
             }
@@ -262,9 +262,9 @@ def _selected(home: Home, target: Target, result: Result, columns: Mapping[str, 
     return element_text(root).encode()
 
 
-def _item(home: Home, result: Result) -> TakenDocument:
+def _item(home: Home, result: Result) -> SourceDocument:
     assert result.place is not None, "only a selection passes items on"
-    return take_document(home, *result.place)
+    return read_document(home, *result.place)
 
 
 def gives_elements(shape: Shape) -> bool:

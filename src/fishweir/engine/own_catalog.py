@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from fishweir.catalog.catalog import Catalog
-from fishweir.catalog.sums import RESTORE
+from fishweir.catalog.checksums import RESTORE
 from fishweir.errors import CannotWrite, HomeError
 from fishweir.pipeline.home import FORMAT, CatalogNote, Home
 

@@ -10,7 +10,7 @@ from itertools import chain
 from fishweir.catalog.catalog import Catalog
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import QueryRow, Strategy
-from fishweir.evaluate.plan.pieces import Piece
+from fishweir.evaluate.plan.manifest import SegmentEntry
 from fishweir.evaluate.plan.plan import cached_segment
 from fishweir.evaluate.plan.planner import Planner
 from fishweir.evaluate.plan.rebuild import Rebuilder, write_piece
@@ -49,10 +49,10 @@ class Planning:
         planned = [cached_segment(self.home.plan, id) for id in planner.segments]
         return [*planned, *planner.tail(self.catalog.version(), statistics)]
 
-    def write(self, after: int, upto: int, rows: Iterable[QueryRow], paths: Iterable[PathRow]) -> Piece:
+    def write(self, after: int, upto: int, rows: Iterable[QueryRow], paths: Iterable[PathRow]) -> SegmentEntry:
         """Writes the segment of queries that are being registered; of some, the path is a constant."""
         statistics = load_statistics(self.home)
-        piece = Piece(after, upto, after, 0, plan=secrets.token_hex(4))
+        piece = SegmentEntry(after, upto, after, 0, plan=secrets.token_hex(4))
         columns, others = many_paths(paths, twigs=not self.strategies)
         groups = build_groups(chain(rows, others), statistics)
         return write_piece(self.home.plan, piece, groups, statistics, self.strategies, columns)
@@ -73,9 +73,11 @@ class _Queries:
     def gone(self, after: int, upto: int, since: int) -> int:
         return self.catalog.tombstones().within(after, upto, since)
 
-    def written(self, after: int) -> Sequence[Piece]:
+    def written(self, after: int) -> Sequence[SegmentEntry]:
         rows = self.catalog.segments(after)
-        return [Piece(start, upto, start, size, plan=plan, asked=asked) for start, upto, size, plan, asked in rows]
+        return [
+            SegmentEntry(start, upto, start, size, plan=plan, asked=asked) for start, upto, size, plan, asked in rows
+        ]
 
 
 def named(strategies: Mapping[str, str]) -> tuple[Strategy, ...]:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream, Shape, Source, StreamDefinition
 from fishweir.algebra.output_streams import output_columns, output_stream
-from fishweir.catalog.adding import bound_shape
 from fishweir.catalog.change import Change
-from fishweir.engine.places import refused
+from fishweir.catalog.query_inserter import bound_shape
+from fishweir.engine.statement_errors import statement_error
 from fishweir.errors import QueryError
 
 
@@ -39,7 +39,9 @@ class Published:
         stream = self.streams.get(name)
         if stream is not None:
             if stream.virtual != name:
-                raise refused(statement, f"query {name}: there is already a stream of that name", name, "publish")
+                raise statement_error(
+                    statement, f"query {name}: there is already a stream of that name", name, "publish"
+                )
             self.check_cycle(statement, [source.name for source in sources()])
         self.keep_shape(statement)
         self._bound.add(name)
@@ -53,7 +55,9 @@ class Published:
             had = ", ".join(f"{column} {kind}" for column, kind in stream.columns)
             readers = ", ".join(self._readers(name)[:5])
             kind = "query" if statement.feed is None else "feed"
-            raise refused(statement, f"{kind} {name}: {readers} read it with the columns {had}; drop them first", name)
+            raise statement_error(
+                statement, f"{kind} {name}: {readers} read it with the columns {had}; drop them first", name
+            )
         self._shapes[name] = shape
 
     def publish(self, like: CreateQuery, names: Sequence[str]) -> None:
@@ -120,7 +124,7 @@ class Published:
                 while above[path[-1]] != name:
                     path.append(above[path[-1]])
                 cycle = " -> ".join([name, *reversed(path)])
-                raise refused(statement, f"query {name}: the queries read each other: {cycle}", path[-1])
+                raise statement_error(statement, f"query {name}: the queries read each other: {cycle}", path[-1])
             for one in self._read_by(read):
                 if one not in above:
                     above[one] = read

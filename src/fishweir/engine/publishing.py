@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fishweir.pipeline.bell import ring
 from fishweir.pipeline.home import Home
 from fishweir.pipeline.settings import AHEAD
+from fishweir.pipeline.wakeup import wake_up
 
 if TYPE_CHECKING:
     from fishweir.engine.runner import Runner
@@ -41,14 +41,14 @@ class Publishing(ABC):
         """Appends documents to a stream's log; when it returns they are on disk. Their ids. While the job of this weir
         runs and `backlog` entries wait for it, it waits; at most `wait` seconds, then it raises BacklogError."""
         given = self._append(stream, documents, timestamps, ids, wait)
-        ring(self.home)
+        wake_up(self.home)
         return given
 
     def publish_together(self, publications: Sequence[Publication], wait: float | None = None) -> list[list[str]]:
         """Appends to several streams, and only then calls the job, which takes it all as one micro-batch if it was
         idle. Each publication is the arguments of `publish`: stream, documents, timestamps and ids, both optional."""
         given = [self._append(*_arguments(*publication), wait) for publication in publications]
-        ring(self.home)
+        wake_up(self.home)
         return given
 
     def _append(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fishweir.catalog.catalog import Catalog
-from fishweir.catalog.sums import RESTORE
+from fishweir.catalog.checksums import RESTORE
 from fishweir.engine.check import OnProgress, Report, check, rebuilt_by_the_job
 from fishweir.errors import HomeError
 from fishweir.pipeline.commits import ResultsTable

@@ -11,10 +11,10 @@ from fishweir.algebra.alike import alike
 from fishweir.algebra.feeds import CreateFeed, Selection, Subscribe, to_query
 from fishweir.algebra.nodes import CreateQuery, Shape, Statement
 from fishweir.catalog.deliveries import subscriptions
-from fishweir.catalog.standing import act
-from fishweir.engine.register import Registration
+from fishweir.catalog.query_admin import act
+from fishweir.engine.registration import Registration
 from fishweir.errors import QueryError
-from fishweir.languages.standing import parse_clauses
+from fishweir.languages.clauses import parse_clauses
 
 
 def change_actions(registration: Registration, name: str, clauses: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.catalog.catalog import Catalog
-from fishweir.delivery.office import Office
+from fishweir.delivery.service import DeliveryService
 from fishweir.engine.make_up import MakeUp
 from fishweir.engine.materialize import Materializer
 from fishweir.errors import BacklogError
@@ -25,10 +25,10 @@ from fishweir.guard import Guard
 from fishweir.intake import Fetching, Refresh, Source, StreamLog, open_source
 from fishweir.intake.sources.changes import ChangesSource
 from fishweir.pipeline.batch import Job, MicroBatches
-from fishweir.pipeline.bell import ring
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import heads
 from fishweir.pipeline.settings import AHEAD
+from fishweir.pipeline.wakeup import wake_up
 
 EXPIRE_EVERY = 1.0
 """Seconds after which an idle job looks for what has expired; a micro-batch does so too."""
@@ -68,7 +68,7 @@ class Runner:
         catalog: Catalog,
         batches: MicroBatches,
         job: Job,
-        office: Office,
+        service: DeliveryService,
         feeders: dict[str, Feeder],
         stopped: threading.Event,
         materializer: Materializer,
@@ -79,7 +79,7 @@ class Runner:
         expire: Callable[[], None] = lambda: None,
     ) -> None:
         self.home, self.catalog, self.batches, self.job = home, catalog, batches, job
-        self.office, self.feeders, self.stopped = office, feeders, stopped
+        self.service, self.feeders, self.stopped = service, feeders, stopped
         self.materializer, self.opened, self.clock = materializer, opened, clock
         self.make_up = make_up
         self.guard, self.refresh = guard, Refresh()
@@ -88,7 +88,7 @@ class Runner:
         batches.troubled = self.troubles
         self._woken = threading.Event()
         batches.on_commit = self._on_commit
-        office.on_settled = self._on_settled
+        service.on_settled = self._on_settled
         self.thread = threading.get_ident()
         self.version = -1
         self.idle_rounds = self._waiting = 0
@@ -104,7 +104,7 @@ class Runner:
         self._open_sources()
         pause = POLL
         with self._ending():
-            self.office.start()
+            self.service.start()
             self.job.start()
             while not self.stopped.is_set() and (ends is None or time.monotonic() < ends):
                 busy = self.step()
@@ -125,7 +125,7 @@ class Runner:
     def _ending(self) -> ExitStack:
         """Ends everything that a run has started, the last first, whatever fails meanwhile."""
         ending = ExitStack()
-        ending.callback(self.office.stop)
+        ending.callback(self.service.stop)
         ending.callback(self.materializer.pending)
         ending.callback(self._end_sources)
         ending.callback(self.job.stop)
@@ -178,14 +178,14 @@ class Runner:
             moved += next(source.poll(self.clock()), 0)
             self._watch(id, source)
         if moved:
-            ring(self.home)
+            wake_up(self.home)
         evaluated = self.job.step()
         delivered = self._deliver()
         passed_on = self.materializer.pending()
         if not (moved or evaluated or passed_on) and not self.ahead():
             passed_on = self._rest()
         if passed_on:
-            ring(self.home)
+            wake_up(self.home)
         return bool(passed_on or moved or evaluated or delivered)
 
     def _rest(self) -> int:
@@ -200,15 +200,15 @@ class Runner:
 
     def _deliver(self) -> int:
         """Delivers in this thread, unless the threads of the delivery service are running."""
-        return 0 if self.office.is_running else self.office.step()
+        return 0 if self.service.is_running else self.service.step()
 
     def _on_commit(self) -> None:
         """Called by the job, from its own thread."""
-        self.office.wake()
+        self.service.wake()
         self._woken.set()
 
     def _on_settled(self) -> None:
-        """Called by the post office, from its own threads."""
+        """Called by the post service, from its own threads."""
         if self._until_idle or self._waiting:
             self._woken.set()
 
@@ -268,11 +268,11 @@ class Runner:
         if any(source.working for source in self.sources.values()) or self.batches.between.working:
             return False
         evaluated = all(self.batches.offsets.get(id, 0) >= head for id, head in heads(self.home).items())
-        return evaluated and self.office.is_idle() and not self.materializer.waiting() and not self.make_up.waiting()
+        return evaluated and self.service.is_idle() and not self.materializer.waiting() and not self.make_up.waiting()
 
     def _progress(self, idle: bool) -> Progress:
         arrived, evaluated = sum(heads(self.home).values()), sum(self.batches.offsets.values())
-        return Progress(arrived, evaluated, self.office.delivered, self.batches.queries, idle)
+        return Progress(arrived, evaluated, self.service.delivered, self.batches.queries, idle)
 
 
 def _close(source: Source) -> None:

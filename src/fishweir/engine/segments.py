@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from fishweir.algebra.clauses import constants_in_order, to_normals
 from fishweir.algebra.nodes import Constant
 from fishweir.algebra.path_queries import Paths
-from fishweir.catalog.adding import Added
 from fishweir.catalog.change import Change
+from fishweir.catalog.query_inserter import InsertedQueries
 
 if TYPE_CHECKING:
     from fishweir.engine.planning import Planning
@@ -38,11 +38,11 @@ def written_in_bulk(change: Change, planning: Callable[[], Planning]) -> Iterato
 class _Writer:
     def __init__(self, change: Change, planning: Callable[[], Planning]) -> None:
         self.change, self.planning = change, planning
-        self.waiting: list[Added] = []
+        self.waiting: list[InsertedQueries] = []
         self.size = 0
         self.any = False
 
-    def add(self, some: Sequence[Added]) -> None:
+    def add(self, some: Sequence[InsertedQueries]) -> None:
         self.waiting += some
         self.size += sum(len(one.constants) for one in some)
         if self.size >= MOST:
@@ -57,7 +57,7 @@ class _Writer:
             self.waiting, self.size, self.any = [], 0, True
 
 
-def _rows(added: Sequence[Added]) -> Iterator[tuple[int, Any, Sequence[Constant]]]:
+def _rows(added: Sequence[InsertedQueries]) -> Iterator[tuple[int, Any, Sequence[Constant]]]:
     """The queries as planners want them."""
     for some in added:
         for normal in () if isinstance(some.shape, Paths) else to_normals(some.shape):
@@ -66,7 +66,7 @@ def _rows(added: Sequence[Added]) -> Iterator[tuple[int, Any, Sequence[Constant]
                 yield number, normal.template, ordered(constants)
 
 
-def _paths(added: Sequence[Added]) -> Iterator[PathRow]:
+def _paths(added: Sequence[InsertedQueries]) -> Iterator[PathRow]:
     """Those that have their path as a constant."""
     for some in added:
         if isinstance(some.shape, Paths):

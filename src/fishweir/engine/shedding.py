@@ -7,35 +7,35 @@ from collections.abc import Callable
 
 from fishweir.algebra.nodes import Source
 from fishweir.catalog.catalog import Catalog
-from fishweir.catalog.wishes import preferences
-from fishweir.delivery.office import Office
+from fishweir.catalog.preference_counts import preferences
+from fishweir.delivery.service import DeliveryService
 from fishweir.pipeline.calibration import calibrated
 from fishweir.pipeline.home import Home
 from fishweir.pipeline.results import ResultReader
-from fishweir.pipeline.shed import Shedder, Wishes
+from fishweir.pipeline.shed import PreferenceGroups, Shedder
 from fishweir.shedding.overload import Overload
-from fishweir.shedding.suspension import Wish
+from fishweir.shedding.suspension import PreferenceGroup
 
 
 def shedder_of(
-    home: Home, catalog: Catalog, overload: Overload | None, reader: ResultReader, office: Office
+    home: Home, catalog: Catalog, overload: Overload | None, reader: ResultReader, service: DeliveryService
 ) -> Shedder | None:
     """The shedder of a job with a target latency; under overload mails are gathered to digests."""
     if overload is None:
         return None
-    office.outbox.is_overloaded = lambda: overload.shedding
+    service.outbox.is_overloaded = lambda: overload.shedding
     calibrated()  # under overload there is no time for it
 
     def behind() -> list[tuple[int, int]]:
-        return [(commit.batch, commit.documents) for commit in office.collector.waiting()]
+        return [(commit.batch, commit.documents) for commit in service.collector.waiting()]
 
-    return Shedder(home, overload, wishes_of(catalog), reader.spent, behind)
+    return Shedder(home, overload, preference_groups_of(catalog), reader.spent, behind)
 
 
-def wishes_of(catalog: Catalog) -> Callable[[int], Wishes]:
-    known: dict[int, Wishes] = {}
+def preference_groups_of(catalog: Catalog) -> Callable[[int], PreferenceGroups]:
+    known: dict[int, PreferenceGroups] = {}
 
-    def at(version: int) -> Wishes:
+    def at(version: int) -> PreferenceGroups:
         if version not in known:
             known.clear()
             known[version] = _by_source(catalog)
@@ -44,10 +44,10 @@ def wishes_of(catalog: Catalog) -> Callable[[int], Wishes]:
     return at
 
 
-def _by_source(catalog: Catalog) -> Wishes:
-    found: defaultdict[Source, list[Wish]] = defaultdict(list)
+def _by_source(catalog: Catalog) -> PreferenceGroups:
+    found: defaultdict[Source, list[PreferenceGroup]] = defaultdict(list)
     read = [stream.virtual for _, stream in catalog.streams().values() if stream.virtual]
     for shape, preference, subscribers, is_sent, is_read in preferences(catalog.engine, read):
         for source in dict.fromkeys(shape.sources):
-            found[source].append(Wish(preference, subscribers, shape, is_sent or is_read, is_read))
+            found[source].append(PreferenceGroup(preference, subscribers, shape, is_sent or is_read, is_read))
     return found

@@ -31,11 +31,11 @@ from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
 from fishweir.shedding.overload import Overload
 
 if TYPE_CHECKING:
-    from fishweir.delivery.office import Office
-    from fishweir.engine.aside import SetAside
-    from fishweir.engine.past import PastRuns
+    from fishweir.delivery.service import DeliveryService
+    from fishweir.engine.backfill import Backfills
     from fishweir.engine.planning import Planning
-    from fishweir.engine.register import Registration
+    from fishweir.engine.quarantine import SetAside
+    from fishweir.engine.registration import Registration
     from fishweir.engine.runner import Feeder, Progress, Runner
     from fishweir.engine.status import EngineStatus, QueryStatus
     from fishweir.evaluate.plan.rebuild import Rebuilder
@@ -202,14 +202,14 @@ class Weir(Administration, Publishing, OnSpark):
             self.state_limit,
         )
         materializer.reached = batches.reached
-        batches.shedder = shedder_of(self.home, self.catalog, self.overload, self._reader, self._office)
-        batches.between = OneByOne((self._past, Completions(self.home, self.table, self.clock)))
+        batches.shedder = shedder_of(self.home, self.catalog, self.overload, self._reader, self._delivery_service)
+        batches.between = OneByOne((self._backfills, Completions(self.home, self.table, self.clock)))
         return Runner(
             self.home,
             self.catalog,
             batches,
             self._new_job(batches),
-            self._office,
+            self._delivery_service,
             self.feeders,
             stopped,
             materializer,
@@ -228,10 +228,10 @@ class Weir(Administration, Publishing, OnSpark):
 
     def _new_job(self, batches: MicroBatches) -> Job:
         from fishweir.pipeline.spark.job import SparkJob
-        from fishweir.pipeline.spark.jvm import begin_workers
+        from fishweir.pipeline.spark.jvm import start_worker_daemon
 
         if self._spark is None and "context" not in self.__dict__:
-            begin_workers()
+            start_worker_daemon()
         return SparkJob(batches, self.context, lambda: self.spark)
 
     def start(self, latency: float | None = None) -> None:
@@ -284,7 +284,7 @@ class Weir(Administration, Publishing, OnSpark):
 
     def set_aside(self, stream: str | None = None) -> list[SetAside]:
         """Documents that could not be evaluated, with their reasons and what they contained."""
-        from fishweir.engine.aside import set_aside
+        from fishweir.engine.quarantine import set_aside
 
         return set_aside(self.home, self.catalog, self.table, stream)
 
@@ -322,16 +322,16 @@ class Weir(Administration, Publishing, OnSpark):
     # Within
 
     @cached_property
-    def _office(self) -> Office:
-        from fishweir.delivery.office import Office
+    def _delivery_service(self) -> DeliveryService:
+        from fishweir.delivery.service import DeliveryService
 
-        return Office(self.catalog.engine, self.table, self._reader, self.outputs, self.clock)
+        return DeliveryService(self.catalog.engine, self.table, self._reader, self.outputs, self.clock)
 
     @cached_property
-    def _past(self) -> PastRuns:
-        from fishweir.engine.past import PastRuns
+    def _backfills(self) -> Backfills:
+        from fishweir.engine.backfill import Backfills
 
-        return PastRuns(self.home, self.catalog, self.table, self.runs_beside)
+        return Backfills(self.home, self.catalog, self.table, self.runs_beside)
 
     @cached_property
     def planning(self) -> Planning:
@@ -342,7 +342,7 @@ class Weir(Administration, Publishing, OnSpark):
     @contextmanager
     def _registration(self) -> Iterator[Registration]:
         """Changes of the catalog, all or nothing."""
-        from fishweir.engine.register import Registration
+        from fishweir.engine.registration import Registration
         from fishweir.engine.segments import written_in_bulk
 
         with self.catalog.change() as change, written_in_bulk(change, lambda: self.planning):

@@ -15,7 +15,7 @@ from typing import Generic, NoReturn, TypeAlias, TypeVar
 from lark import Token
 
 from fishweir.algebra.formula import LARGEST
-from fishweir.languages.pieces import Rejected
+from fishweir.languages.statement_text import Rejected
 
 Leaf = TypeVar("Leaf")
 Literal = TypeVar("Literal")

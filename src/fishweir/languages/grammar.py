@@ -22,7 +22,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from lark.lexer import PatternRE, TerminalDef
 
 from fishweir.algebra.operators import keyword_pattern, keywords
-from fishweir.languages.pieces import Piece, Rejected
+from fishweir.languages.statement_text import Rejected, StatementText
 
 HERE = Path(__file__).parent
 _ENTITY = re.compile(r"&#?\w+\Z")
@@ -60,7 +60,7 @@ class Grammar:
     def lark(self) -> Lark:
         return _build(self._file, keywords())
 
-    def parse(self, piece: Piece) -> Any:
+    def parse(self, piece: StatementText) -> Any:
         """The transformed tree of the piece; Rejected where it does not parse."""
         try:
             return self._transformer.transform(self.lark.parse(piece.text))

@@ -9,9 +9,9 @@ from typing import Literal, TypeVar
 
 from fishweir.algebra.feeds import FeedName, FeedQuery, Selection
 from fishweir.algebra.nodes import DERIVED, Constant, CreateQuery, Shape
-from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses.literals import LiteralPlace, Parsed
 from fishweir.languages.schedule import Clauses
+from fishweir.languages.statement_text import Rejected
 
 LiteralKind = Literal["quoted", "number", "text", "interval", "keyword", "words", "link"]
 

@@ -17,7 +17,7 @@ from fishweir.algebra.distinct import Distinct
 from fishweir.algebra.nodes import Action, Constant, Schedule, Step
 from fishweir.algebra.preferences import Preference, Score, ValueCondition
 from fishweir.languages.lexical import OPENING_QUOTES, to_constant, to_operator, unquote
-from fishweir.languages.pieces import Rejected
+from fishweir.languages.statement_text import Rejected
 from fishweir.languages.times import BadTime, Moment, parse_interval, parse_time
 
 

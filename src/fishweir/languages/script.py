@@ -16,8 +16,8 @@ from fishweir.algebra.feeds import CreateFeed, FeedQuery, Subscribe
 from fishweir.algebra.nodes import CreateStream, DropQueries, DropQuery, Statement
 from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
 from fishweir.languages.parsed import AnyParsed, ParsedQuery, all_items, split_distinct, to_statement
-from fishweir.languages.pieces import Piece, Rejected, split_script
 from fishweir.languages.skeleton import SkeletonCache
+from fishweir.languages.statement_text import Rejected, StatementText, split_script
 from fishweir.languages.subscriptions import SHARED
 
 FEWEST_PATHS = 63
@@ -45,13 +45,13 @@ class Language:
 
     name: str
     begins: str
-    parse: Callable[[Piece], AnyParsed]
+    parse: Callable[[StatementText], AnyParsed]
 
 
-def _late(language: str) -> Callable[[Piece], AnyParsed]:
+def _late(language: str) -> Callable[[StatementText], AnyParsed]:
     """The parser of a language, loaded with the first query in it."""
 
-    def parse(piece: Piece) -> AnyParsed:
+    def parse(piece: StatementText) -> AnyParsed:
         parsed: AnyParsed = import_module(f"fishweir.languages.{language}.language").parse_query(piece)
         return parsed
 
@@ -94,7 +94,7 @@ class Context:
     """Statements that come before the one that is parsed: the joins of a chain before its last one."""
 
 
-def _create_stream(piece: Piece, context: Context) -> Statement:
+def _create_stream(piece: StatementText, context: Context) -> Statement:
     keywords = _STREAM.match(piece.text)
     assert keywords is not None
     name, _ = _take_name(piece, keywords.end(), "the stream's name")
@@ -104,13 +104,13 @@ def _create_stream(piece: Piece, context: Context) -> Statement:
     return _placed(named, lambda: CreateStream(streams.parse_stream(named), piece.text, context.line))
 
 
-def _create_query(piece: Piece, context: Context) -> Statement:
+def _create_query(piece: StatementText, context: Context) -> Statement:
     """`create NAME where ...`: the NiagaraCQ command."""
     name, body = _take_name(piece, len("create"), "the query's name")
     return _query(piece, body, name, LANGUAGES[0], context)
 
 
-def _create_named(piece: Piece, context: Context) -> Statement:
+def _create_named(piece: StatementText, context: Context) -> Statement:
     """`create query NAME [using LANGUAGE] as ...`."""
     keywords = _NAMED.match(piece.text)
     assert keywords is not None
@@ -128,7 +128,7 @@ def _create_named(piece: Piece, context: Context) -> Statement:
     return _query(piece, body, name, language or _recognised(named, body), context)
 
 
-def _delete(piece: Piece, context: Context) -> Statement:
+def _delete(piece: StatementText, context: Context) -> Statement:
     """`delete NAME`, `drop query NAME`, and either `where name like PATTERN`."""
     keywords = _DROP.match(piece.text)
     assert keywords is not None
@@ -147,7 +147,7 @@ def _delete(piece: Piece, context: Context) -> Statement:
     return DropQuery(name, piece.text, context.line)
 
 
-def _create_feed(piece: Piece, context: Context) -> Statement:
+def _create_feed(piece: StatementText, context: Context) -> Statement:
     """`create feed NAME from ...`; it is remembered for its like."""
     keywords = _FEED.match(piece.text)
     assert keywords is not None
@@ -168,7 +168,7 @@ def _create_feed(piece: Piece, context: Context) -> Statement:
     return _placed(subject, statement)
 
 
-def _replace_feed(piece: Piece, context: Context) -> Statement:
+def _replace_feed(piece: StatementText, context: Context) -> Statement:
     """`create or replace feed NAME from ...`."""
     keywords = _REPLACE.match(piece.text)
     name = _take_name(piece, keywords.end(), "the feed's name")[0] if keywords else ""
@@ -178,18 +178,18 @@ def _replace_feed(piece: Piece, context: Context) -> Statement:
     return _placed(subject, lambda: roses.parse_statement(subject, context.line, context.now))
 
 
-def _feed_statement(piece: Piece, context: Context) -> Statement:
+def _feed_statement(piece: StatementText, context: Context) -> Statement:
     """`register feed`, `drop feed` and `subscribe to`."""
     from fishweir.languages.roses import language as roses
 
     statement = _placed(piece, lambda: roses.parse_statement(piece, context.line, context.now))
     if isinstance(statement, Subscribe):
         parse = roses.parse_statement
-        SHARED.keep(statement, context.now, lambda text, now: parse(Piece(text, 0, len(text)), 1, now))
+        SHARED.keep(statement, context.now, lambda text, now: parse(StatementText(text, 0, len(text)), 1, now))
     return statement
 
 
-STATEMENTS: tuple[tuple[str, Callable[[Piece, Context], Statement]], ...] = (
+STATEMENTS: tuple[tuple[str, Callable[[StatementText, Context], Statement]], ...] = (
     (_words("create", "stream"), _create_stream),
     (_words("create", "feed"), _create_feed),
     (_words("create", "or", "replace"), _replace_feed),
@@ -238,7 +238,7 @@ def _parse_all(text: str, now: float | None, cache: SkeletonCache | None, paths:
     return statements
 
 
-def _parse(piece: Piece, context: Context) -> Statement:
+def _parse(piece: StatementText, context: Context) -> Statement:
     """One statement in full."""
     for begins, parse in _STATEMENTS:
         if begins.match(piece.text):
@@ -246,7 +246,7 @@ def _parse(piece: Piece, context: Context) -> Statement:
     return _query(piece, 0, None, _recognised(piece, 0), context)
 
 
-def _query(piece: Piece, at: int, name: str | None, language: Language, context: Context) -> Statement:
+def _query(piece: StatementText, at: int, name: str | None, language: Language, context: Context) -> Statement:
     """The query whose text begins at an offset of the statement; it is remembered for its like."""
     body = piece.rest(at, f"query {name}" if name else "")
 
@@ -263,7 +263,9 @@ def _query(piece: Piece, at: int, name: str | None, language: Language, context:
     return _placed(body, statement)
 
 
-def _whole(query: AnyParsed, piece: Piece, everything: Callable[[str], AnyParsed], context: Context) -> AnyParsed:
+def _whole(
+    query: AnyParsed, piece: StatementText, everything: Callable[[str], AnyParsed], context: Context
+) -> AnyParsed:
     """The query with its `distinct on`; the queries that it reads are remembered as earlier statements."""
     text = piece.text[: query.clauses.distinct_at].rstrip()
     *earlier, last = split_distinct(query, text, everything)
@@ -276,10 +278,10 @@ def _whole(query: AnyParsed, piece: Piece, everything: Callable[[str], AnyParsed
 def _all_rows(name: str) -> AnyParsed:
     """The tuples of a stream, as SQL reads them."""
     text = f'select * from "{name}"'
-    return LANGUAGES[-1].parse(Piece(text, 0, len(text)))
+    return LANGUAGES[-1].parse(StatementText(text, 0, len(text)))
 
 
-def _placed(piece: Piece, parse: Callable[[], Statement]) -> Statement:
+def _placed(piece: StatementText, parse: Callable[[], Statement]) -> Statement:
     try:
         return parse()
     except Rejected as rejected:
@@ -288,7 +290,7 @@ def _placed(piece: Piece, parse: Callable[[], Statement]) -> Statement:
         raise piece.error(Rejected("the query is nested too deeply", 0)) from None
 
 
-def _recognised(piece: Piece, at: int) -> Language:
+def _recognised(piece: StatementText, at: int) -> Language:
     for begins, language in _BEGINS:
         if begins.match(piece.text, at):
             return language
@@ -296,7 +298,7 @@ def _recognised(piece: Piece, at: int) -> Language:
     raise piece.error(Rejected(f"expected {expected}", at, syntax=True))
 
 
-def _language(piece: Piece, word: str, at: int) -> Language:
+def _language(piece: StatementText, word: str, at: int) -> Language:
     for language in LANGUAGES:
         if language.name.lower() == word.lower():
             return language
@@ -304,7 +306,7 @@ def _language(piece: Piece, word: str, at: int) -> Language:
     raise piece.error(Rejected(f"'{word}' is not a language: expected {names}", at))
 
 
-def _take_name(piece: Piece, at: int, what: str) -> tuple[str, int]:
+def _take_name(piece: StatementText, at: int, what: str) -> tuple[str, int]:
     """The name after an offset, and where the next word begins."""
     start = _skip(piece.text, at)
     match = _NAME.match(piece.text, start)

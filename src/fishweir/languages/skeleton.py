@@ -20,8 +20,8 @@ from fishweir.algebra.nodes import Constant, CreateQuery, Schedule
 from fishweir.algebra.operators import keywords
 from fishweir.languages.lexical import COMMENT, NAME, OPENING_QUOTES, QUOTED, TEXT, to_constant, unquote
 from fishweir.languages.parsed import AnyParsed, AnyPlace
-from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses.literals import READERS
+from fishweir.languages.statement_text import Rejected
 from fishweir.languages.times import BadTime, parse_window
 
 # Each alternative starts with a distinct character, so that the search skips quickly to the next one.

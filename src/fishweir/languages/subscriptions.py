@@ -17,8 +17,8 @@ from fishweir.algebra.feeds import Subscribe
 from fishweir.algebra.nodes import Action, Schedule, Statement
 from fishweir.errors import QueryError
 from fishweir.languages.lexical import OPENING_QUOTES, to_constant, unquote
-from fishweir.languages.pieces import Rejected
 from fishweir.languages.skeleton import Key, join_literals, split_literals
+from fishweir.languages.statement_text import Rejected
 
 LIMIT = 10_000
 """Statements that are remembered at most."""

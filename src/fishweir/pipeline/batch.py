@@ -35,7 +35,7 @@ from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
 from fishweir.pipeline.shed import Shedder
 from fishweir.pipeline.stages import Counting, Executor, InlineExecutor, run_stages
 from fishweir.pipeline.summary import Summary
-from fishweir.pipeline.walked import add_walked, save_walked
+from fishweir.pipeline.walk_counters import add_walk_counters, save_walk_counters
 from fishweir.pipeline.worker import MatchTask
 
 logger = logging.getLogger("fishweir.time")
@@ -69,7 +69,7 @@ class Job(Protocol):
     def stop(self) -> None: ...
 
 
-class Between(Protocol):
+class BackgroundWork(Protocol):
     """Other work that commits results; called between micro-batches by the committing thread."""
 
     @property
@@ -83,7 +83,7 @@ class Between(Protocol):
         """The queries of a version whose results in the next micro-batch are hidden, since this work commits them."""
 
 
-class Nothing:
+class NoBackgroundWork:
     working = False
 
     def __call__(self, batches: MicroBatches) -> bool:
@@ -94,7 +94,7 @@ class Nothing:
 
 
 @dataclass(frozen=True)
-class Past:
+class BackfillResult:
     """The results of a backfill for some queries, its progress, and whether it is complete."""
 
     queries: Sequence[int]
@@ -134,7 +134,7 @@ class MicroBatches:
         self.queries, self.parts, self.counting = 0, Parts(), Counting()
         self.shedder: Shedder | None = None
         self.on_commit: Callable[[], None] = lambda: None
-        self.between: Between = Nothing()
+        self.between: BackgroundWork = NoBackgroundWork()
         self._warned = False
         self._changed: set[str] = set()
         """Streams whose counters are not written down yet."""
@@ -225,7 +225,7 @@ class MicroBatches:
         self.offsets |= summary.offsets
         self.on_commit()
 
-    def commit_past(self, folder: Path, past: Past) -> None:
+    def commit_backfill(self, folder: Path, past: BackfillResult) -> None:
         """Commits what a run beside the job has found; `folder` has its files."""
         batch, summary = self.last.batch + 1, past.summary
         target = self.table.batch_folder(batch)
@@ -328,7 +328,7 @@ class MicroBatches:
     def _count(self, summary: Summary) -> None:
         for key, counted in summary.statistics.items():
             self.statistics[key] = self.statistics.get(key, PathStatistics()).merge(counted)
-        add_walked(self.home, self.walked, summary.walked)
+        add_walk_counters(self.home, self.walked, summary.walked)
         self._changed |= summary.walked.keys()
         if time.monotonic() > self._saved + SAVE_EVERY:
             self.save()
@@ -337,7 +337,7 @@ class MicroBatches:
         """Writes the counters down. They are for the eye and for estimates: a crash may lose the newest."""
         if self._changed:
             save_statistics(self.home, self.statistics)
-            save_walked(self.home, self.walked, self._changed)
+            save_walk_counters(self.home, self.walked, self._changed)
             self._changed = set()
         self._saved = time.monotonic()
 

@@ -13,25 +13,27 @@ from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
 from fishweir.intake.log import StreamLog
-from fishweir.pipeline.cuts import NO_CUTS, Cuts
 from fishweir.pipeline.document_columns import DocumentColumns
 from fishweir.pipeline.expand import Entries
 from fishweir.pipeline.home import Home, open_log
+from fishweir.pipeline.omitted_patterns import NOTHING_OMITTED, OmittedPatterns
 from fishweir.pipeline.outputs import Constructed, ResultDocuments, constructed, is_bound_when_read
 from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.result import QueryLike
 from fishweir.pipeline.row_lists import first_of
-from fishweir.pipeline.taken import TakenDocument, taken_of
+from fishweir.pipeline.source_documents import SourceDocument, taken_of
 from fishweir.shedding.reduced import Cut
 
-Place = tuple[int, int]
+DocumentKey = tuple[int, int]
 """Stream and number of a document."""
 
 
 class Block:
     """Some entries: results of rows, whoever wants them."""
 
-    def __init__(self, home: Home, rows: pa.Table, entries: Entries, some: slice, cuts: Cuts = NO_CUTS) -> None:
+    def __init__(
+        self, home: Home, rows: pa.Table, entries: Entries, some: slice, cuts: OmittedPatterns = NOTHING_OMITTED
+    ) -> None:
         self.home, self.cuts = home, cuts
         used, self.at = np.unique(entries.rows[some], return_inverse=True)
         self.rows = rows.take(pa.array(used)) if len(used) < len(rows) else rows
@@ -92,7 +94,7 @@ class Block:
     def _lists(self) -> dict[str, list[Any]]:
         return {}
 
-    def places(self, entry: int) -> list[Place]:
+    def places(self, entry: int) -> list[DocumentKey]:
         """Stream and number of the document of each side, and behind them of those that were collected."""
         at = int(self.at[entry])
         own = (self.listed("stream")[at], self.listed("document")[at])
@@ -106,7 +108,7 @@ class Block:
         nodes = self.listed("nodes")[int(self.at[entry])]
         return *self.places(entry), None if nodes is None or is_bound_when_read(shape) else tuple(nodes)
 
-    def taken(self, entry: int) -> list[TakenDocument]:
+    def taken(self, entry: int) -> list[SourceDocument]:
         return [self.documents[place] for place in self.places(entry)]
 
     @cached_property
@@ -123,10 +125,10 @@ class Block:
         return np.concatenate([own, others, np.array(together, np.int64).reshape(-1, 2)])
 
     @cached_property
-    def documents(self) -> dict[Place, TakenDocument]:
+    def documents(self) -> dict[DocumentKey, SourceDocument]:
         """All documents of its results, one by one."""
         found = self._all_places
-        documents: dict[Place, TakenDocument] = {}
+        documents: dict[DocumentKey, SourceDocument] = {}
         for stream in np.unique(found[:, 0]).tolist():
             numbers = np.unique(found[found[:, 0] == stream, 1])
             taken = taken_of(self.log(stream), stream, numbers)
@@ -137,11 +139,11 @@ class Block:
     def _has_others(self) -> NDArray[np.bool_]:
         return np.asarray(self.rows.column("others").is_valid().to_numpy(), np.bool_)
 
-    def _together(self, at: int) -> list[Place]:
+    def _together(self, at: int) -> list[DocumentKey]:
         """The others of a row that all belong to one result."""
         return list(zip(self.listed("other_streams")[at] or (), self.listed("others")[at] or (), strict=True))
 
-    def shown(self, entry: int, taken: Sequence[TakenDocument]) -> tuple[list[str], int | None]:
+    def shown(self, entry: int, taken: Sequence[SourceDocument]) -> tuple[list[str], int | None]:
         """The ids of the documents by time, and the origin of a single one."""
         at = int(self.at[entry])
         sides = taken[:1] if self.listed("joins")[at] is not None else taken
@@ -152,7 +154,7 @@ class Block:
         self,
         entry: int,
         query: QueryLike,
-        taken: list[TakenDocument],
+        taken: list[SourceDocument],
         bound: Sequence[int] | None = None,
         prunings: Prunings | None = None,
     ) -> list[Constructed]:
@@ -160,7 +162,7 @@ class Block:
         `prunings` where no other shows anything of it."""
         at = int(self.at[entry])
         nodes = self.listed("nodes")[at]
-        collected: list[tuple[int, TakenDocument]] = []
+        collected: list[tuple[int, SourceDocument]] = []
         if (joins := self.listed("joins")[at]) is not None:
             taken, collected = taken[:1], list(zip(joins, taken[1:], strict=True))
         known = bound if nodes is None else nodes
@@ -169,10 +171,10 @@ class Block:
         return constructed(query.shape, query.constants, found)
 
     @cached_property
-    def _several(self) -> Mapping[Place, list[int]]:
+    def _several(self) -> Mapping[DocumentKey, list[int]]:
         """Of each document with several rows the nodes that these name."""
         _, inverse, counts = np.unique(self.own, axis=0, return_inverse=True, return_counts=True)
-        found: dict[Place, list[int]] = {}
+        found: dict[DocumentKey, list[int]] = {}
         for at in np.flatnonzero(counts[inverse] > 1).tolist():
             stream, number = self.own[at].tolist()
             found.setdefault((stream, number), []).extend(self.listed("nodes")[at] or ())

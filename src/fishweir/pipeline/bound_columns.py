@@ -28,7 +28,7 @@ from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.document_columns import DocumentColumns, taken_at
 from fishweir.pipeline.outputs import is_bound_when_read
 from fishweir.pipeline.rebinding import nodes_of_all
-from fishweir.pipeline.taken import bind
+from fishweir.pipeline.source_documents import bind
 
 BOUND = pa.struct([("document", pa.string()), ("node", pa.string()), ("value", pa.string())])
 BINDINGS = pa.map_(pa.string(), BOUND)

@@ -23,7 +23,7 @@ from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.pipeline.bodies import read_bodies
 from fishweir.pipeline.outputs import ResultDocuments, constructed
 from fishweir.pipeline.pruned import Prunings
-from fishweir.pipeline.taken import TakenDocument
+from fishweir.pipeline.source_documents import SourceDocument
 from fishweir.shedding.reduced import Cut
 
 WALKED, SHOWN, ROUNDS = (40, 160), 60, 5
@@ -102,7 +102,7 @@ def shown(shape: Shape, parts: tuple[Output, ...], bodies: Sequence[bytes], node
     """Constructs an output of documents, as a delivery does."""
     cut, prunings, outputs = Cut(parts, frozenset(), ()), Prunings(), []
     for body in bodies:
-        document = TakenDocument("", None, (), 0, "", body)
+        document = SourceDocument("", None, (), 0, "", body)
         found = constructed(shape, (), ResultDocuments([document], nodes, cut=cut, prunings=prunings))
         outputs += [str(output) for _, output in found]
     return outputs

@@ -65,7 +65,7 @@ class Commit:
     level: int = 0
     """How far the allowance for late items is cut to keep the state within its limit (lateness.LEVELS)."""
     past: list[int] = field(default_factory=list)
-    """The queries whose results a backfill (engine/past.py) found, instead of a micro-batch."""
+    """The queries whose results a backfill (engine/backfill.py) found, instead of a micro-batch."""
     upto: dict[str, int] = field(default_factory=dict)
     """How far that run has come: the last entry of each stream that it reads."""
     is_over: bool = True

@@ -2,7 +2,7 @@
 
 In: streams and numbers of documents. Out: columns of texts, one for each document or node asked for. Ordinary documents
 are read by one compiled pass and have no tree. What is left, those that only libxml2 reads and tuples seen as
-documents, is taken one by one (taken.py), with the same answers.
+documents, is taken one by one (source_documents.py), with the same answers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fishweir.evaluate.witnesses.automaton import subtree_kernels as kernels
 from fishweir.evaluate.witnesses.automaton.subtrees import Bodies
 from fishweir.evaluate.witnesses.shared_paths import FoundTables, SharedPaths
 from fishweir.intake.log import StreamLog
-from fishweir.pipeline.taken import TakenDocument, bind, entries_of, ids_of, taken_of
+from fishweir.pipeline.source_documents import SourceDocument, bind, entries_of, ids_of, taken_of
 
 DOCUMENT_ELEMENT = Step("*")
 _NUMBERS = 1 << 40
@@ -37,7 +37,7 @@ class DocumentColumns:
     def __init__(self, log: Callable[[int], StreamLog], places: Ints) -> None:
         self._log = log
         self._keys = np.unique(_keys(places))
-        self._taken: dict[int, TakenDocument] = {}
+        self._taken: dict[int, SourceDocument] = {}
 
     def index(self, places: Ints) -> Ints:
         """Which of them some documents are, by stream and number."""
@@ -72,10 +72,10 @@ class DocumentColumns:
             return None
         return [tuple(text.split("/")) if text else () for text in column.to_pylist()]
 
-    def taken(self, documents: Sequence[int]) -> list[TakenDocument]:
+    def taken(self, documents: Sequence[int]) -> list[SourceDocument]:
         """Some of them one by one; a document is taken once."""
         missing = np.array(sorted({one for one in documents if one not in self._taken}), np.int64)
-        found: list[TakenDocument] = []
+        found: list[SourceDocument] = []
         for stream, numbers in self._by_stream(missing):
             found += taken_of(self._log(stream), stream, numbers)
         self._taken |= dict(zip(missing.tolist(), found, strict=True))
@@ -141,7 +141,7 @@ def _shared_path(path: RelativePath, thread: int) -> SharedPaths:
     return shared
 
 
-def _one(document: TakenDocument, node: int, what: int, step: Step) -> str:
+def _one(document: SourceDocument, node: int, what: int, step: Step) -> str:
     bound, _ = bind(document, step, node)
     if what in (kernels.VALUE, kernels.ATTRIBUTE):
         return value_of(bound)

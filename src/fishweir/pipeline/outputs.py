@@ -23,7 +23,7 @@ from fishweir.algebra.nodes import Constant, Output, Shape, Step
 from fishweir.algebra.return_paths import Bound
 from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.rebinding import join_bindings, nodes_of
-from fishweir.pipeline.taken import TakenDocument, bind
+from fishweir.pipeline.source_documents import SourceDocument, bind
 from fishweir.shedding.reduced import Cut
 
 Bindings = dict[str, Mapping[str, Any]]
@@ -35,9 +35,9 @@ class ResultDocuments:
     """One result of a row: a document for each side, the output nodes if they are known, and what was collected, as
     join and document."""
 
-    documents: Sequence[TakenDocument]
+    documents: Sequence[SourceDocument]
     nodes: Sequence[int] | None
-    collected: Sequence[tuple[int, TakenDocument]] = ()
+    collected: Sequence[tuple[int, SourceDocument]] = ()
     cut: Cut | None = None
     """What is left of the output, where patterns were left out under overload."""
     prunings: Prunings | None = None
@@ -110,7 +110,7 @@ class Binding(Mapping[str, Any]):
         return Binding, (self._document, self._node, self["value"])
 
 
-def _whole_value(document: TakenDocument, step: Step, position: int) -> str:
+def _whole_value(document: SourceDocument, step: Step, position: int) -> str:
     return value_of(bind(document, step, position)[0])
 
 
@@ -145,7 +145,7 @@ def _of_selection(shape: Selection, constants: Sequence[Constant], found: Result
 
 
 def _annotated(
-    shape: Selection, item: TakenDocument, collected: Sequence[tuple[int, TakenDocument]]
+    shape: Selection, item: SourceDocument, collected: Sequence[tuple[int, SourceDocument]]
 ) -> tuple[Bindings, str]:
     """A copy of the item with an `annotation` element for each join. The items of the annotation are bound as
     `window`, `window.2` and so on, those of the query's second join as `join2.window`."""

@@ -23,7 +23,7 @@ from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
 from fishweir.evaluate.witnesses.automaton.prune_kernels import KEPT, WHOLE
 from fishweir.evaluate.witnesses.path_tables import Path
 from fishweir.evaluate.witnesses.pruned import Pruning, can_be_pruned
-from fishweir.pipeline.taken import TakenDocument
+from fishweir.pipeline.source_documents import SourceDocument
 from fishweir.shedding.patterns import is_alone, places_of
 
 Places = Mapping[str, Path]
@@ -35,7 +35,7 @@ SHORTEST = 256
 class PrunedDocument:
     """What is left of a document; `nodes` are those of its variables, by their numbers in the whole one."""
 
-    whole: TakenDocument
+    whole: SourceDocument
     nodes: Mapping[int, Element]
 
     @property
@@ -48,7 +48,7 @@ class Prunings:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[object, Pruning | None]] = {}
-        self._last: TakenDocument | None = None
+        self._last: SourceDocument | None = None
         self._made: dict[int, PrunedDocument | None] = {}
         """What is left of the last document, by output."""
 
@@ -56,7 +56,7 @@ class Prunings:
         self,
         shape: Shape,
         parts: tuple[Output, ...],
-        document: TakenDocument,
+        document: SourceDocument,
         places: Mapping[str, int],
         several: Collection[int] = (),
     ) -> PrunedDocument | None:
@@ -79,7 +79,7 @@ class Prunings:
         return found
 
 
-def _read(whole: TakenDocument, body: bytes, numbers: Mapping[int, int]) -> PrunedDocument:
+def _read(whole: SourceDocument, body: bytes, numbers: Mapping[int, int]) -> PrunedDocument:
     root = parse_document(body, comments=True)
     last = max(numbers.values(), default=0)
     here = list(islice(root.iter(etree.Element), last + 1)) if last else [root]

@@ -24,16 +24,16 @@ from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.pipeline.document_columns import DocumentColumns
-from fishweir.pipeline.taken import TakenDocument
+from fishweir.pipeline.source_documents import SourceDocument
 
 
-def nodes_of(sides: Sequence[Template], documents: Sequence[TakenDocument]) -> list[int]:
+def nodes_of(sides: Sequence[Template], documents: Sequence[SourceDocument]) -> list[int]:
     """The output nodes of documents that bind each of them just once."""
     return [node for side, document in zip(sides, documents, strict=True) for node in _nodes(side, document)]
 
 
 @lru_cache(maxsize=4096)
-def _nodes(template: Template, document: TakenDocument) -> tuple[int, ...]:
+def _nodes(template: Template, document: SourceDocument) -> tuple[int, ...]:
     """A document is in many results."""
     paths = {template.path(node): False for node in template.outputs}
     tables = _witnesses(tuple(paths.items()), document)
@@ -51,7 +51,7 @@ def nodes_of_all(template: Template, documents: DocumentColumns, chosen: Ints) -
 
 
 def join_bindings(
-    shape: Shape, constants: Sequence[Constant], documents: Sequence[TakenDocument]
+    shape: Shape, constants: Sequence[Constant], documents: Sequence[SourceDocument]
 ) -> list[Mapping[str, int]]:
     """The distinct bindings of the output variables by any alternative, in order of their nodes."""
     found: dict[tuple[int, ...], Mapping[str, int]] = {}
@@ -68,11 +68,11 @@ def join_bindings(
     return [found[key] for key in sorted(found)]
 
 
-def _walked(document: TakenDocument, paths: Paths) -> Mapping[Path, PathTable]:
+def _walked(document: SourceDocument, paths: Paths) -> Mapping[Path, PathTable]:
     return _witnesses(tuple(paths.items()), document)
 
 
-def _witnesses(paths: tuple[tuple[Path, bool], ...], document: TakenDocument) -> Mapping[Path, PathTable]:
+def _witnesses(paths: tuple[tuple[Path, bool], ...], document: SourceDocument) -> Mapping[Path, PathTable]:
     walk = _shared(paths, get_ident()).start()
     walk.add(0, document.nodes[0], document.context)
     return walk.tables()

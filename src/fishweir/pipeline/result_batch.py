@@ -18,8 +18,8 @@ from fishweir.evaluate.arrays import Ints, expand
 from fishweir.pipeline.block import Block
 from fishweir.pipeline.bound_columns import bound_once, has_columns
 from fishweir.pipeline.columns import Column, column_list
-from fishweir.pipeline.cuts import NO_CUTS
 from fishweir.pipeline.known_queries import QueryColumns
+from fishweir.pipeline.omitted_patterns import NOTHING_OMITTED
 from fishweir.pipeline.outputs import Constructed
 from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.result import QueryLike, Result
@@ -97,7 +97,7 @@ class ResultBatch:
 
     def whole(self) -> ResultBatch:
         """The same with all patterns."""
-        self.block.cuts = NO_CUTS
+        self.block.cuts = NOTHING_OMITTED
         return self
 
     def _some(self, keep: Any) -> ResultBatch:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.values import to_text
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.pipeline.block import Block, Place
+from fishweir.pipeline.block import Block, DocumentKey
 from fishweir.pipeline.bound_columns import (
     BINDINGS,
     BoundColumns,
@@ -33,7 +33,7 @@ from fishweir.pipeline.document_columns import taken_at
 from fishweir.pipeline.outputs import Constructed
 from fishweir.pipeline.result import QueryLike, Result
 from fishweir.pipeline.result_batch import ResultBatch
-from fishweir.pipeline.taken import ids_of, values_of
+from fishweir.pipeline.source_documents import ids_of, values_of
 
 SCHEMA = pa.schema([
     ("query", pa.string()), ("documents", pa.list_(pa.string())), ("timestamp", pa.float64()),
@@ -208,7 +208,7 @@ def _by_time(block: Block) -> tuple[Ints, Ints]:
     return found, offsets
 
 
-def _in_order(block: Block, entry: int) -> list[Place]:
+def _in_order(block: Block, entry: int) -> list[DocumentKey]:
     places, order = block.places(entry), block.listed("order")[int(block.at[entry])]
     return [places[side] for side in order] if order else places
 

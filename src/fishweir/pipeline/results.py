@@ -17,17 +17,17 @@ import pyarrow as pa
 from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.block import Block
 from fishweir.pipeline.commits import Commit, ResultsTable
-from fishweir.pipeline.cuts import cuts_of
 from fishweir.pipeline.expand import Expansion, entries_of, result_times
 from fishweir.pipeline.fired_index import Wanted
 from fishweir.pipeline.home import Home
 from fishweir.pipeline.known_queries import KnownQueries
+from fishweir.pipeline.omitted_patterns import omitted_patterns_of
+from fishweir.pipeline.output_timing import OutputTimer
 from fishweir.pipeline.outputs import is_bound_when_read, several
 from fishweir.pipeline.result import QueryLike, Result
 from fishweir.pipeline.result_batch import Once, ResultBatch, pairs_of
 from fishweir.pipeline.result_columns import SCHEMA, to_record_batch
 from fishweir.pipeline.shares import WHOLE, Share
-from fishweir.pipeline.spent import Spent
 
 ENTRIES_AT_ONCE, PAIRS_AT_ONCE = 1 << 14, 1 << 19
 """What is expanded to queries together: sets may be large."""
@@ -42,7 +42,7 @@ class ResultReader:
     home: Home
     look_up: Callable[[list[int]], Mapping[int, QueryLike]]
     dead: Callable[[int], Ints]
-    spent: Spent = field(default_factory=Spent, repr=False, compare=False)
+    spent: OutputTimer = field(default_factory=OutputTimer, repr=False, compare=False)
     """What deliveries and published streams spend here."""
 
     @cached_property
@@ -59,7 +59,7 @@ class ResultReader:
     ) -> Iterator[ResultBatch]:
         """The results of a micro-batch, of `wanted` queries or of all, some at a time. A query sees a result if it was
         registered before the earliest of its documents arrived; once, by however many of its alternatives."""
-        rows, expansion, cuts = table.rows(commit), self.expansion(table, commit), cuts_of(table, commit)
+        rows, expansion, cuts = table.rows(commit), self.expansion(table, commit), omitted_patterns_of(table, commit)
         if wanted is not None:
             rows = rows.take(pa.array(np.unique(expansion.queries(rows, wanted)[0])))
         entries, once = entries_of(rows), Once()

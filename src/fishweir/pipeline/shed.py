@@ -21,17 +21,17 @@ from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
 from fishweir.pipeline.calibration import calibrated
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.offsets import heads
+from fishweir.pipeline.output_timing import OutputTimer
 from fishweir.pipeline.shed_costs import counted
-from fishweir.pipeline.spent import Spent
-from fishweir.pipeline.walked import load_walked
+from fishweir.pipeline.walk_counters import load_walk_counters
 from fishweir.shedding.decision import StreamShed, levels_for, may_shed, valued_by
 from fishweir.shedding.overload import Budget, Overload
-from fishweir.shedding.suspension import Parts, Variant, Wish, chain, parts_of
+from fishweir.shedding.suspension import Parts, PreferenceGroup, Variant, chain, parts_of
 from fishweir.shedding.units import Unit, unit_of
 
 logger = logging.getLogger("fishweir.shedding")
 
-Wishes = Mapping[Source, Sequence[Wish]]
+PreferenceGroups = Mapping[Source, Sequence[PreferenceGroup]]
 OFTEN, SHARE = 5.0, 0.002
 """Seconds after which the patterns of a stream are counted again, and the most of all time that this may take."""
 RECENT = 20
@@ -47,26 +47,26 @@ class _Weighed:
     """The variants of a stream's query set, as of a version of the catalog."""
 
     version: int
-    wishes: Sequence[Wish]
+    groups: Sequence[PreferenceGroup]
     variants: tuple[Variant, ...]
     unit: Unit | None = None
     """The topmost elements, where documents have many."""
 
 
 class Shedder:
-    """Decides what each micro-batch sheds; `wishes` gives, for a version of the catalog, what queries prefer, `behind`
+    """Decides what each micro-batch sheds; `groups` gives, for a version of the catalog, what queries prefer, `behind`
     which micro-batches wait for their outputs, with their documents."""
 
     def __init__(
         self,
         home: Home,
         overload: Overload,
-        wishes: Callable[[int], Wishes],
-        spent: Spent | None = None,
+        groups: Callable[[int], PreferenceGroups],
+        spent: OutputTimer | None = None,
         behind: Callable[[], Sequence[tuple[int, int]]] = tuple,
     ) -> None:
-        self.home, self.overload, self.wishes = home, overload, wishes
-        self.spent, self.behind = spent or Spent(), behind
+        self.home, self.overload, self.groups = home, overload, groups
+        self.spent, self.behind = spent or OutputTimer(), behind
         self._path = home.path / "shedding.json"
         self._weighed: dict[int, _Weighed] = {}
         self._decided_at = time.perf_counter()
@@ -132,7 +132,7 @@ class Shedder:
             stream = open_log(self.home.streams, id).stream
             if count and not stream.virtual and not stream.rows:
                 weighed = self._weigh(id, stream, budget, version)
-                may_drop = may_shed(stream.shed_allowed, weighed.wishes)
+                may_drop = may_shed(stream.shed_allowed, weighed.groups)
                 if may_drop or len(weighed.variants) > 1:
                     found[id] = stream, weighed, may_drop
         possible = sum(waiting[id] for id in found)
@@ -143,7 +143,7 @@ class Shedder:
         for id, (stream, weighed, may_drop) in found.items():
             room = seconds * waiting[id] / possible
             levels = levels_for(weighed.variants, waiting[id], room, budget, may_drop)
-            valued, unit = valued_by(weighed.wishes), weighed.unit
+            valued, unit = valued_by(weighed.groups), weighed.unit
             inside = unit is not None and unit.is_all and not valued and stream.make_up is None
             decided[id] = StreamShed(levels, valued, stream.shed_allowed, unit.names if unit else (), inside)
         return {id: one for id, one in decided.items() if not one.is_nothing}
@@ -153,11 +153,11 @@ class Shedder:
         at, took = self._counted.get(id, (0.0, 0.0))
         began = time.perf_counter()
         if known is None or known.version != version or began - at > max(OFTEN, took / SHARE):
-            by_source = self.wishes(version)
-            wishes = [wish for source in sources_of(stream) for wish in by_source.get(source, ())]
+            by_source = self.groups(version)
+            groups = [group for source in sources_of(stream) for group in by_source.get(source, ())]
             made_up = stream.make_up is not None
-            parts = parts_of(wishes, stream.shed_allowed, not (stream.is_tuples or made_up), made_up)
-            known = self._weighed[id] = _Weighed(version, wishes, *self._variants(id, parts, budget))
+            parts = parts_of(groups, stream.shed_allowed, not (stream.is_tuples or made_up), made_up)
+            known = self._weighed[id] = _Weighed(version, groups, *self._variants(id, parts, budget))
             self._counted[id] = began, time.perf_counter() - began
         return known
 
@@ -166,7 +166,7 @@ class Shedder:
         if not parts.parts and unit is None:
             return (Variant(),), None
         log = open_log(self.home.streams, id)
-        walked = load_walked(self.home, id)
+        walked = load_walk_counters(self.home, id)
         costs = counted(log, id, parts, walked.skipped / max(1, walked.elements), calibrated(), self._results)
         many = unit is not None and costs.nodes(unit.path) >= MANY
         return chain(parts, (budget.matching, budget.constructing), costs.saved), unit if many else None

@@ -35,9 +35,9 @@ from fishweir.algebra.return_paths import Bound, nodes_at
 from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
 from fishweir.intake.log import StreamLog
 from fishweir.pipeline.calibration import Constants
-from fishweir.pipeline.taken import taken_of
+from fishweir.pipeline.source_documents import taken_of
 from fishweir.shedding.patterns import AbsolutePath, is_alone, places_of, to_tree
-from fishweir.shedding.suspension import Part, Parts, Saved, Wish, needed_paths
+from fishweir.shedding.suspension import Part, Parts, PreferenceGroup, Saved, needed_paths
 
 SAMPLE, LONGEST = 20, 1 << 16
 """Documents that are counted in, and the bytes after which no other one is: a decision must cost next to nothing."""
@@ -91,7 +91,7 @@ class StreamCosts:
 
     def saved(self, part: Part) -> Saved:
         lost = {place for place, _ in part.losers}
-        shapes = {self.parts.wishes[place].shape for place in lost if self.parts.wishes[place].taken}
+        shapes = {self.parts.groups[place].shape for place in lost if self.parts.groups[place].taken}
         if part.is_relaxed:
             more = sum(self._cost_of(shape) for shape in shapes) * (1 / self.passing - 1)
             return _share(self._located([part.key]), self._matching), -more / self._outputs if more else 0.0
@@ -130,7 +130,7 @@ class StreamCosts:
 
     @cached_property
     def _shapes(self) -> list[Any]:
-        return list(dict.fromkeys(wish.shape for wish in self.parts.wishes if wish.taken))
+        return list(dict.fromkeys(group.shape for group in self.parts.groups if group.taken))
 
     @cached_property
     def _outputs(self) -> float:
@@ -163,17 +163,17 @@ def counted(
     """Counts in the last documents of a log, of which a share of the elements is `skipped`, with so many `results`."""
     roots = list(_sample(log, stream, log.head()))
     found: dict[str, PatternCount] = {}
-    for wish in sorted(parts.wishes, key=lambda one: -one.weight)[:COUNTED]:
-        if is_alone(wish.shape):
-            found |= counts_of(wish.shape, roots, found)
-    tried = sum(wish.weight * _gone_over(wish, found) for wish in parts.wishes)
+    for group in sorted(parts.groups, key=lambda one: -one.weight)[:COUNTED]:
+        if is_alone(group.shape):
+            found |= counts_of(group.shape, roots, found)
+    tried = sum(group.weight * _gone_over(group, found) for group in parts.groups)
     passing = min(1.0, max(0.01, results / tried)) if tried else 1.0
     return StreamCosts(sum(map(size, roots)) / max(1, len(roots)), skipped, found, parts, constants, passing)
 
 
-def _gone_over(wish: Wish, found: Mapping[str, PatternCount]) -> float:
+def _gone_over(group: PreferenceGroup, found: Mapping[str, PatternCount]) -> float:
     """The elements of a document that a query goes over."""
-    path = to_tree(wish.shape).root if is_alone(wish.shape) else ()
+    path = to_tree(group.shape).root if is_alone(group.shape) else ()
     root = found.get(dotted(path)) if path else None
     return root.nodes if root else 1.0
 

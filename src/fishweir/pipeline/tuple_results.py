@@ -17,7 +17,7 @@ from fishweir.evaluate.group import origin_of
 from fishweir.intake.log import StreamLog
 from fishweir.pipeline.columns import Column, column_list
 from fishweir.pipeline.result import Result, results_of
-from fishweir.pipeline.taken import entries_of, ids_of, values_of
+from fishweir.pipeline.source_documents import entries_of, ids_of, values_of
 
 if TYPE_CHECKING:
     from fishweir.pipeline.result_batch import ResultBatch

@@ -24,7 +24,7 @@ from fishweir.algebra.values import satisfies
 from fishweir.shedding.fastshed import fast_shed
 from fishweir.shedding.overload import LEAST, Budget
 from fishweir.shedding.problem import Candidate
-from fishweir.shedding.suspension import Variant, Wish
+from fishweir.shedding.suspension import PreferenceGroup, Variant
 from fishweir.shedding.utility import otherwise
 
 MOST_PREFERENCES = 64
@@ -125,9 +125,9 @@ LEFT_OUT, BY_ELEMENT = -1, -2
 """The level of documents that no level takes, and of those whose elements have levels."""
 
 
-def may_shed(allowed: bool, wishes: Sequence[Wish]) -> bool:
+def may_shed(allowed: bool, groups: Sequence[PreferenceGroup]) -> bool:
     """Queries without a preference are degraded only where the stream allows it."""
-    return allowed or (bool(wishes) and all(wish.preference is not None for wish in wishes))
+    return allowed or (bool(groups) and all(group.preference is not None for group in groups))
 
 
 def levels_for(
@@ -152,14 +152,14 @@ def levels_for(
     return tuple(Level(share, v.returns, v.conditions, v.relaxed) for share, v in given if share > 0)
 
 
-def valued_by(wishes: Sequence[Wish]) -> tuple[Valued, ...]:
+def valued_by(groups: Sequence[PreferenceGroup]) -> tuple[Valued, ...]:
     """What the queries of a stream say about the values of its documents."""
     found = []
-    for wish in sorted(wishes, key=lambda one: -one.subscribers):
-        scores = wish.preference.by_value if wish.preference else ()
+    for group in sorted(groups, key=lambda one: -one.subscribers):
+        scores = group.preference.by_value if group.preference else ()
         if scores:
             values = tuple(_value(score.pattern, score.condition, score.utility) for score in scores)
-            found.append(Valued(wish.weight, otherwise(scores), values))
+            found.append(Valued(group.weight, otherwise(scores), values))
     return tuple(found[:MOST_PREFERENCES])
 
 

@@ -36,15 +36,15 @@ def _may_go(tree: Any, place: int, key: str) -> bool:
 
 
 def relaxable_at(
-    key: str, places: Set[int], wishes: Sequence[Any], needed: Mapping[str, Set[int]]
+    key: str, places: Set[int], groups: Sequence[Any], needed: Mapping[str, Set[int]]
 ) -> tuple[tuple[int, frozenset[int]], ...] | None:
     """The queries that check a condition at a path, with the pattern that each loses; None where one must check it."""
     if any(other.startswith(f"{key}.") for other in needed):
         return None
     found = []
     for place in sorted(places):
-        wish = wishes[place]
-        pattern = None if wish.is_read else selection_at(wish.shape, wish.preference, key)
+        group = groups[place]
+        pattern = None if group.is_read else selection_at(group.shape, group.preference, key)
         if pattern is None:
             return None
         found.append((place, frozenset([pattern])))

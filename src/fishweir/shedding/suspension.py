@@ -1,7 +1,7 @@
 """Which patterns a stream's queries can do without, and in which order they are left out (sections 4 and 5, for all
 queries of a stream together).
 
-In: the queries of a stream, counted by shape and preference (wishes), and what each pattern costs. Out: a chain of
+In: the queries of a stream, counted by shape and preference (groups), and what each pattern costs. Out: a chain of
 variants of the whole query set. Each leaves out one part more than the one before, where the sum of what its queries
 lose, weighted by their subscribers, is least per cost saved. A part is one of three things:
 
@@ -42,7 +42,7 @@ Saved = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PreferenceGroup:
     """Queries over one stream of one shape and preference, None for none, and the subscribers they have together.
     `taken` says whether somebody takes their outputs as soon as there are any: a delivery, or a query over them."""
 
@@ -60,7 +60,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something that can be left out; `losers` are the wishes, by place, with the patterns that each loses."""
+    """Something that can be left out; `losers` are the groups, by place, with the patterns that each loses."""
 
     key: str
     is_condition: bool
@@ -88,46 +88,46 @@ class Variant:
 class Parts:
     """What can be left out of a stream's queries, whatever it costs; made once per version of the catalog."""
 
-    wishes: tuple[Wish, ...]
+    groups: tuple[PreferenceGroup, ...]
     parts: tuple[Part, ...]
     needed: Mapping[str, set[int]]
-    """By path, the wishes that cannot do without it."""
+    """By path, the groups that cannot do without it."""
 
     @property
     def weight(self) -> float:
-        return sum(wish.weight for wish in self.wishes)
+        return sum(group.weight for group in self.groups)
 
     def only(self, gone: Set[int]) -> tuple[str, ...]:
-        """The paths that no others than some wishes need."""
-        keys = dict.fromkeys(key for place in sorted(gone) for key in needed_paths(self.wishes[place].shape))
+        """The paths that no others than some groups need."""
+        keys = dict.fromkeys(key for place in sorted(gone) for key in needed_paths(self.groups[place].shape))
         return tuple(key for key in keys if self.needed[key] <= gone)
 
 
-def parts_of(wishes: Sequence[Wish], allowed: bool, conditions: bool = True, made_up: bool = False) -> Parts:
+def parts_of(groups: Sequence[PreferenceGroup], allowed: bool, conditions: bool = True, made_up: bool = False) -> Parts:
     """What the queries of a stream may lose; without `conditions`, return patterns only. Where that is `made_up` for, a
     query keeps its patterns if others read its results: these cannot be completed later."""
     losers: defaultdict[str, list[tuple[int, frozenset[int]]]] = defaultdict(list)
     needed: defaultdict[str, set[int]] = defaultdict(set)
     firm: set[str] = set()
     """Paths that some query must not lose."""
-    for place, wish in enumerate(wishes):
-        may = (allowed or wish.preference is not None) and is_alone(wish.shape)
-        if may and not (made_up and wish.is_read):
-            for key, lost in _returned(wish.shape):
+    for place, group in enumerate(groups):
+        may = (allowed or group.preference is not None) and is_alone(group.shape)
+        if may and not (made_up and group.is_read):
+            for key, lost in _returned(group.shape):
                 losers[key].append((place, lost))
-        for key in needed_paths(wish.shape):
+        for key in needed_paths(group.shape):
             needed[key].add(place)
-        if not may or not is_plain(wish.shape):
-            firm |= needed_paths(wish.shape).keys()
+        if not may or not is_plain(group.shape):
+            firm |= needed_paths(group.shape).keys()
     parts = [Part(key, False, tuple(some)) for key, some in losers.items()]
     if conditions:
-        every = len(wishes)
+        every = len(groups)
         alone = [key for key, some in needed.items() if key not in firm and len(some) < every]
-        parts += [Part(key, True, tuple((i, to_tree(wishes[i].shape).full) for i in needed[key])) for key in alone]
-        selections = ((key, relaxable_at(key, some, wishes, needed)) for key, some in needed.items())
+        parts += [Part(key, True, tuple((i, to_tree(groups[i].shape).full) for i in needed[key])) for key in alone]
+        selections = ((key, relaxable_at(key, some, groups, needed)) for key, some in needed.items())
         parts += [Part(key, False, losers, True) for key, losers in selections if losers]
-    parts.sort(key=lambda part: sum(wishes[place].weight for place, _ in part.losers))
-    return Parts(tuple(wishes), tuple(parts[:MOST]), needed)
+    parts.sort(key=lambda part: sum(groups[place].weight for place, _ in part.losers))
+    return Parts(tuple(groups), tuple(parts[:MOST]), needed)
 
 
 def chain(found: Parts, weights: Saved, saved: Callable[[Part], Saved]) -> tuple[Variant, ...]:
@@ -143,7 +143,7 @@ def chain(found: Parts, weights: Saved, saved: Callable[[Part], Saved]) -> tuple
             break
         if part.is_relaxed and gone.intersection(place for place, _ in part.losers):
             continue
-        if not part.is_condition and any(_is_emptied(found.wishes[i].shape, lost[i] | own) for i, own in part.losers):
+        if not part.is_condition and any(_is_emptied(found.groups[i].shape, lost[i] | own) for i, own in part.losers):
             continue
         less = sum(_lost(found, part, place, lost[place], patterns, gone) for place, patterns in part.losers)
         for place, patterns in part.losers:
@@ -165,13 +165,13 @@ def chain(found: Parts, weights: Saved, saved: Callable[[Part], Saved]) -> tuple
 def _lost(
     found: Parts, part: Part, place: int, before: frozenset[int], patterns: frozenset[int], gone: Set[int]
 ) -> float:
-    """What a wish loses by a part more than it has lost before, by its subscribers."""
+    """What a group loses by a part more than it has lost before, by its subscribers."""
     if place in gone:
         return 0.0
-    wish = found.wishes[place]
-    worth = worth_of(wish.shape, wish.preference)
+    group = found.groups[place]
+    worth = worth_of(group.shape, group.preference)
     after = 1.0 if part.is_condition else worth.normalized(before | patterns)
-    return wish.weight * (after - worth.normalized(before))
+    return group.weight * (after - worth.normalized(before))
 
 
 def _is_emptied(shape: Any, lost: frozenset[int]) -> bool:
@@ -194,9 +194,9 @@ def loss_of(found: Parts, part: Part) -> float:
     """What the queries that lose a part lose of their utility, by subscribers."""
     total = 0.0
     for place, patterns in part.losers:
-        wish = found.wishes[place]
-        share = 1.0 if part.is_condition else worth_of(wish.shape, wish.preference).normalized(patterns)
-        total += wish.weight * share
+        group = found.groups[place]
+        share = 1.0 if part.is_condition else worth_of(group.shape, group.preference).normalized(patterns)
+        total += group.weight * share
     return total
 
 

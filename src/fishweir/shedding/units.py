@@ -33,11 +33,11 @@ class Unit:
 
 def unit_of(parts: Parts) -> Unit | None:
     """The elements that all queries go over that may lose something; None where they differ, or are the documents."""
-    losers = {place for part in parts.parts for place, _ in part.losers} or set(range(len(parts.wishes)))
-    path = _common(parts.wishes[place].shape for place in losers)
+    losers = {place for part in parts.parts for place, _ in part.losers} or set(range(len(parts.groups)))
+    path = _common(parts.groups[place].shape for place in losers)
     if path is None or len(path) < 2:
         return None
-    return Unit(path, _common(wish.shape for wish in parts.wishes) == path)
+    return Unit(path, _common(group.shape for group in parts.groups) == path)
 
 
 @lru_cache(maxsize=10_000)

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from fishweir.delivery.options import BadArgument
-from fishweir.delivery.parcels import Parcel
+from fishweir.delivery.payload import Payload
 from fishweir.pipeline.result import Result, json_texts
 
 
@@ -109,6 +109,6 @@ class Append(FileTarget):
 
 
 def lines(results: Sequence[Result]) -> list[str]:
-    if isinstance(results, Parcel) and results.media is not None:
+    if isinstance(results, Payload) and results.media is not None:
         return [f"{str(result.output).rstrip()}\n" for result in results]
-    return [f"{text}\n" for text in (results.texts if isinstance(results, Parcel) else json_texts(results))]
+    return [f"{text}\n" for text in (results.texts if isinstance(results, Payload) else json_texts(results))]

@@ -6,12 +6,12 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fishweir.delivery.parcels import Forward, NotDelivered
+from fishweir.delivery.payload import NotDelivered, NotRewindable
 from fishweir.errors import QueryError
 from fishweir.pipeline.result import Result
 
 
-class Call(Forward):
+class Call(NotRewindable):
     def __init__(self, target: str | Callable[[Result], Any]) -> None:
         self.function = import_function(target) if isinstance(target, str) else target
 

@@ -14,15 +14,15 @@ from pathlib import Path
 
 from fishweir.delivery.outputs.append import FileTarget
 from fishweir.delivery.outputs.entries import Entry, entry_of
-from fishweir.delivery.parcels import Forward, Parcel
+from fishweir.delivery.payload import NotRewindable, Payload
 
 MOST = 100
 
 
-class FeedFile(FileTarget, Forward, ABC):
+class FeedFile(FileTarget, NotRewindable, ABC):
     """`read` and `render` define the format of the file."""
 
-    def deliver(self, results: Parcel) -> None:
+    def deliver(self, results: Payload) -> None:
         before = self.read() if self.path.exists() else []
         known = {entry.id for entry in before}
         fresh = {entry.id: entry for result in results if (entry := entry_of(result, results.media)).id not in known}

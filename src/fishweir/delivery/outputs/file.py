@@ -12,7 +12,7 @@ from fishweir.delivery.outputs.append import Append, FileTarget
 from fishweir.delivery.outputs.atom import Atom
 from fishweir.delivery.outputs.parquet import Parquet
 from fishweir.delivery.outputs.rss import Rss
-from fishweir.delivery.parcels import Parcel
+from fishweir.delivery.payload import Payload
 
 BY_SUFFIX: dict[str, Any] = {".rss": Rss, ".xml": Rss, ".atom": Atom, ".parquet": Parquet}
 
@@ -30,5 +30,5 @@ class File(FileTarget):
     def rewind(self, position: int) -> None:
         self._lines.rewind(position)
 
-    def deliver(self, results: Parcel) -> None:
+    def deliver(self, results: Payload) -> None:
         self._made.deliver(results)

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from fishweir.delivery.options import BadArgument, secret, without_secrets
-from fishweir.delivery.outputs.posting import Posting, has_proxy
-from fishweir.delivery.parcels import Forward, NotDelivered, Parcel
+from fishweir.delivery.outputs.http_connections import HttpConnections, has_proxy
+from fishweir.delivery.payload import NotDelivered, NotRewindable, Payload
 from fishweir.guard import Guard, GuardError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ PATIENCE, LONGEST = 10.0, 30.0
 """Seconds for connecting, and for each step of sending and answering; and for a request as a whole."""
 
 
-class Http(Forward):
+class Http(NotRewindable):
     at_once = 1_000
     secret: str | None = None
     guard = Guard()
@@ -47,7 +47,7 @@ class Http(Forward):
     def place(arguments: Sequence[str]) -> tuple[str, str]:
         return f"http:{arguments[0]}", host_of(arguments[0])
 
-    def deliver(self, results: Parcel) -> None:
+    def deliver(self, results: Payload) -> None:
         body = f"[{','.join(results.texts)}]".encode()
         headers = {"Content-Type": "application/json", "Idempotency-Key": results.key, **self._signed(results, body)}
         by_proxy = not self.guard.on and has_proxy(self.url)
@@ -78,7 +78,7 @@ class Http(Forward):
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise NotDelivered(f"{type(error).__name__}: {error}") from error
 
-    def _signed(self, results: Parcel, body: bytes) -> dict[str, str]:
+    def _signed(self, results: Payload, body: bytes) -> dict[str, str]:
         if self.secret is None:
             return {}
         stamp = str(int(time.time()))
@@ -104,8 +104,8 @@ def _signing_key(given: str) -> bytes:
 
 
 @cache
-def _posting(guard: Guard) -> Posting:
-    return Posting(guard, PATIENCE)
+def _posting(guard: Guard) -> HttpConnections:
+    return HttpConnections(guard, PATIENCE)
 
 
 @cache

@@ -24,7 +24,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.entries import Entry, entry_of, printable
-from fishweir.delivery.parcels import Forward, NotDelivered, Parcel
+from fishweir.delivery.payload import NotDelivered, NotRewindable, Payload
 
 PATIENCE = 20.0
 MOST = 500
@@ -33,7 +33,7 @@ _ADDRESS = re.compile(r"[^@\s<>,;\"()]+@[^@\s<>,;\"()]+")
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
-class Mail(Forward):
+class Mail(NotRewindable):
     own = True
 
     def __init__(self, address: str) -> None:
@@ -49,7 +49,7 @@ class Mail(Forward):
     def place(arguments: Sequence[str]) -> tuple[str, str]:
         return f"mail:{arguments[0].removeprefix('mailto:')}", "smtp"
 
-    def deliver(self, results: Parcel) -> None:
+    def deliver(self, results: Payload) -> None:
         server = Server()
         message = digest(self.address, server.sender, results)
         try:
@@ -110,23 +110,23 @@ class Server:
         return connection
 
 
-def digest(address: str, sender: str, parcel: Parcel) -> EmailMessage:
+def digest(address: str, sender: str, payload: Payload) -> EmailMessage:
     """One message with everything that came since the last one."""
-    entries = [entry_of(result, parcel.media) for result in parcel[:MOST]]
-    name = printable(", ".join(parcel.feeds[:3]) or parcel[0].query)
-    more = len(parcel) - len(entries)
+    entries = [entry_of(result, payload.media) for result in payload[:MOST]]
+    name = printable(", ".join(payload.feeds[:3]) or payload[0].query)
+    more = len(payload) - len(entries)
     message = EmailMessage()
     message["From"], message["To"] = sender, address
-    message["Subject"] = f"{name}: {entries[0].title}" if len(parcel) == 1 else f"{name}: {len(parcel):,} results"
-    message["Date"] = format_datetime(datetime.fromtimestamp(parcel.now, UTC))
+    message["Subject"] = f"{name}: {entries[0].title}" if len(payload) == 1 else f"{name}: {len(payload):,} results"
+    message["Date"] = format_datetime(datetime.fromtimestamp(payload.now, UTC))
     domain = parseaddr(sender)[1].rpartition("@")[2] or "fishweir"
-    message["Message-ID"] = f"<{parcel.key}@{domain}>"
-    message["List-Id"] = f"{' '.join(re.findall(r'[A-Za-z0-9]+', name)) or 'results'} <{parcel.token}.{domain}>"
+    message["Message-ID"] = f"<{payload.key}@{domain}>"
+    message["List-Id"] = f"{' '.join(re.findall(r'[A-Za-z0-9]+', name)) or 'results'} <{payload.token}.{domain}>"
     message["Auto-Submitted"] = "auto-generated"
-    message["List-Unsubscribe"] = ", ".join(f"<{place}>" for place in unsubscribe_places(parcel.token, sender))
+    message["List-Unsubscribe"] = ", ".join(f"<{place}>" for place in unsubscribe_places(payload.token, sender))
     message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-    message.set_content(_text(entries, parcel, more))
-    message.add_alternative(_html(name, entries, parcel, more), subtype="html")
+    message.set_content(_text(entries, payload, more))
+    message.add_alternative(_html(name, entries, payload, more), subtype="html")
     return message
 
 
@@ -136,19 +136,19 @@ def unsubscribe_places(token: str, sender: str) -> tuple[str, str]:
     return f"{base}/unsubscribe/{token}", f"mailto:{quote(parseaddr(sender)[1], '@')}?subject=unsubscribe%20{token}"
 
 
-def _text(entries: Sequence[Entry], parcel: Parcel, more: int) -> str:
-    if parcel.media == "text":
-        shown = [str(result.output).strip() for result in parcel[:MOST]]
+def _text(entries: Sequence[Entry], payload: Payload, more: int) -> str:
+    if payload.media == "text":
+        shown = [str(result.output).strip() for result in payload[:MOST]]
     else:
         shown = ["\n".join(filter(None, (e.title, e.link, e.summary if e.summary != e.title else ""))) for e in entries]
     return "\n\n".join([*map(printable, shown), *([f"and {more:,} more"] if more else [])]) + "\n"
 
 
-def _html(name: str, entries: Sequence[Entry], parcel: Parcel, more: int) -> str:
-    if parcel.media == "html":
-        shown = [printable(str(result.output)) for result in parcel[:MOST]]
-    elif parcel.media == "text":
-        shown = [f"<pre>{html.escape(printable(str(result.output).strip()))}</pre>" for result in parcel[:MOST]]
+def _html(name: str, entries: Sequence[Entry], payload: Payload, more: int) -> str:
+    if payload.media == "html":
+        shown = [printable(str(result.output)) for result in payload[:MOST]]
+    elif payload.media == "text":
+        shown = [f"<pre>{html.escape(printable(str(result.output).strip()))}</pre>" for result in payload[:MOST]]
     else:
         shown = [_entry(entry) for entry in entries]
     rest = f"<p>and {more:,} more</p>" if more else ""

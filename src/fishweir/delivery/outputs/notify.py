@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 
 from fishweir.delivery.options import BadArgument, without_secrets
 from fishweir.delivery.outputs.entries import entry_of
-from fishweir.delivery.parcels import Forward, NotDelivered, Parcel
+from fishweir.delivery.payload import NotDelivered, NotRewindable, Payload
 
 MOST = 20
 """Results that a message shows; of more it says how many."""
 
 
-class Notify(Forward):
+class Notify(NotRewindable):
     own = True
     at_once = 1_000
 
@@ -37,7 +37,7 @@ class Notify(Forward):
         parts = urlsplit(without_secrets(arguments[0]))
         return f"notify:{arguments[0]}", f"{parts.scheme}:{parts.hostname}"
 
-    def deliver(self, results: Parcel) -> None:
+    def deliver(self, results: Payload) -> None:
         import apprise
 
         service = apprise.Apprise.instantiate(self.url, suppress_exceptions=True)

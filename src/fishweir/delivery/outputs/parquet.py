@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.append import check_writable
-from fishweir.delivery.parcels import Forward, Parcel
+from fishweir.delivery.payload import NotRewindable, Payload
 from fishweir.pipeline.result_columns import to_table
 
 
-class Parquet(Forward):
+class Parquet(NotRewindable):
     def __init__(self, path: str) -> None:
         self.path = Path(path)
 
@@ -38,7 +38,7 @@ class Parquet(Forward):
     def place(arguments: Sequence[str]) -> tuple[str, str]:
         return f"file:{arguments[0]}", ""
 
-    def deliver(self, results: Parcel) -> None:
+    def deliver(self, results: Payload) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         temporary = self.path / f".{results.key}.tmp"
         pq.write_table(to_table(results), temporary)

@@ -18,12 +18,12 @@ from typing import Any
 from fishweir.algebra.nodes import Action
 from fishweir.delivery.options import BadArgument, Options, split_options, with_secrets
 from fishweir.delivery.outputs.call import Call
-from fishweir.delivery.parcels import Deliverer
+from fishweir.delivery.payload import OpenOutput
 from fishweir.errors import QueryError
 from fishweir.guard import Guard, GuardError
 from fishweir.pipeline.result import Result
 
-Factory = Callable[..., Deliverer]
+Factory = Callable[..., OpenOutput]
 
 BUILT_IN = {
     "append": "append:Append",
@@ -128,7 +128,7 @@ class Outputs:
         except QueryError:
             return False
 
-    def open(self, name: str, arguments: Sequence[str]) -> tuple[Deliverer, Options]:
+    def open(self, name: str, arguments: Sequence[str]) -> tuple[OpenOutput, Options]:
         """The output, ready to deliver. An output with a `secret` of its own is told its name."""
         own, options = split_options(arguments)
         opened = self.factory(name)(*(with_secrets(argument) for argument in own))

@@ -23,8 +23,18 @@ from typing import Protocol
 
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import QueryRow, Strategy
-from fishweir.evaluate.plan.pieces import Piece, PieceList, load_list, save_list
-from fishweir.evaluate.plan.rebuild import NONE, Drifts, Here, Made, Rebuilder, Work, drifts_of, names_of, write_piece
+from fishweir.evaluate.plan.manifest import Manifest, SegmentEntry, load_manifest, save_manifest
+from fishweir.evaluate.plan.rebuild import (
+    NONE,
+    Drifts,
+    InlineRebuilder,
+    Made,
+    Rebuilder,
+    Work,
+    drifts_of,
+    names_of,
+    write_piece,
+)
 from fishweir.evaluate.plan.segments import (
     Segment,
     build_groups,
@@ -55,7 +65,7 @@ class Registered(Protocol):
     def gone(self, after: int, upto: int, since: int) -> int:
         """How many queries of (after, upto] were dropped after the change `since`."""
 
-    def written(self, after: int) -> Sequence[Piece]:
+    def written(self, after: int) -> Sequence[SegmentEntry]:
         """Segments of registrations whose changes are later, in their order."""
 
 
@@ -69,10 +79,10 @@ class Planner:
     ) -> None:
         """`asked` are strategies requested by name: they take what they can evaluate."""
         self.folder, self.registered, self.asked = folder, registered, tuple(asked)
-        self.rebuilder = rebuilder or Here(folder, asked)
+        self.rebuilder = rebuilder or InlineRebuilder(folder, asked)
         folder.mkdir(parents=True, exist_ok=True)
         self._list = folder / "current.json"
-        self.current = load_list(self._list)
+        self.current = load_manifest(self._list)
         self._under_way: Work | None = None
         self._drifts: dict[str, Drifts] = {}
         """By segment; a rebuilder looks at those that it has not written."""
@@ -85,7 +95,7 @@ class Planner:
         return self.current.upto
 
     @property
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[SegmentEntry, ...]:
         return self.current.pieces
 
     @property
@@ -100,7 +110,7 @@ class Planner:
             self._failed.clear()
             for piece in self._written(version):
                 self._add(piece.after, statistics)
-                self.current = PieceList(piece.upto, (*self.pieces, piece), self.current.name)
+                self.current = Manifest(piece.upto, (*self.pieces, piece), self.current.name)
             self._add(version, statistics)
         self._ask(statistics)
         while not self.rebuilder.busy and (work := self._work(statistics)) is not None:
@@ -108,7 +118,7 @@ class Planner:
             self.rebuilder.begin(work)
             self._adopt()
         if self.current != before:
-            save_list(self._list, self.current)
+            save_manifest(self._list, self.current)
 
     def tail(self, version: int, statistics: Statistics) -> list[Segment]:
         """What is registered but not yet in the list, for read-only use."""
@@ -122,7 +132,7 @@ class Planner:
         groups = build_groups(self.registered.planned(after, upto), statistics)
         return planned_segment("tail", groups, statistics, self.asked)
 
-    def _written(self, version: int) -> Iterator[Piece]:
+    def _written(self, version: int) -> Iterator[SegmentEntry]:
         """The segments of registrations up to a version; they may have been written for another home."""
         for piece in self.registered.written(self.version):
             if piece.upto <= version and segment_path(self.folder, piece.id).exists():
@@ -133,7 +143,7 @@ class Planner:
         start, pieces = self.version, self.pieces
         groups = build_groups(self.registered.planned(start, upto), statistics) if upto > start else ()
         size = sum(group.size for group in groups)
-        small: list[Piece] = []
+        small: list[SegmentEntry] = []
         busy = set(self._under_way.pieces) if self._under_way else set()
         while size and pieces and pieces[-1] not in busy and size + pieces[-1].size <= SMALL:
             small.append(pieces[-1])
@@ -143,10 +153,10 @@ class Planner:
             if small:
                 old = [read_segment(self.folder, piece.id) for piece in reversed(small)]
                 groups = merge_segments([*old, Segment("", groups)], self.registered.dropped(), statistics)
-            into = Piece(after, upto, upto, 0, plan=self.current.name)
+            into = SegmentEntry(after, upto, upto, 0, plan=self.current.name)
             written = write_piece(self.folder, into, groups, statistics, self.asked)
             pieces = (*pieces, written)
-        self.current = PieceList(max(upto, start), tuple(p for p in pieces if p.size), self.current.name)
+        self.current = Manifest(max(upto, start), tuple(p for p in pieces if p.size), self.current.name)
         if size:
             self._keep_drifts(Made(written, drifts_of(groups)))
 
@@ -184,7 +194,7 @@ class Planner:
             self._drifts[made.piece.id] = made.drifts
             self._looked_at |= {(made.piece.id, place): drift.then for place, drift in made.drifts.items()}
 
-    def _replace(self, old: Sequence[Piece], new: Piece) -> None:
+    def _replace(self, old: Sequence[SegmentEntry], new: SegmentEntry) -> None:
         self.current = self.current.with_pieces(old, new) or self.current
 
     def _work(self, statistics: Statistics) -> Work | None:
@@ -208,8 +218,8 @@ class Planner:
             if 2 * self.registered.gone(piece.after, piece.upto, piece.built) > piece.size:
                 yield self._merged((piece,), statistics)
 
-    def _merged(self, pieces: tuple[Piece, ...], statistics: Statistics) -> Work:
-        into = Piece(pieces[0].after, pieces[-1].upto, self.version, 0, plan=self.current.name)
+    def _merged(self, pieces: tuple[SegmentEntry, ...], statistics: Statistics) -> Work:
+        into = SegmentEntry(pieces[0].after, pieces[-1].upto, self.version, 0, plan=self.current.name)
         return Work(pieces, into, self.registered.dropped(), dict(statistics))
 
     def _replans(self, statistics: Statistics) -> Iterator[Work]:

@@ -1,6 +1,6 @@
 """Rewrites segments: merges neighbours, omits dropped queries, and replaces plans that no longer fit the statistics.
 
-A task is a value, `Work`. It is performed in the calling thread (`Here`) or in a separate process
+A task is a value, `Work`. It is performed in the calling thread (`InlineRebuilder`) or in a separate process
 (engine/planner_process.py), and the job adopts the result between two micro-batches.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Drift, Group, Strategy
-from fishweir.evaluate.plan.pieces import Piece
+from fishweir.evaluate.plan.manifest import SegmentEntry
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.rules import choose_strategies
 from fishweir.evaluate.plan.segments import Segment, merge_segments, planned_segment, read_segment, write_segment
@@ -28,8 +28,8 @@ class Work:
     """Some neighbours that become `into`: merged without the dropped queries; or one of them, whose groups at the given
     places are planned anew, if that pays; or one that is only looked at, into itself."""
 
-    pieces: tuple[Piece, ...]
-    into: Piece
+    pieces: tuple[SegmentEntry, ...]
+    into: SegmentEntry
     dropped: Ints
     statistics: Statistics
     replanned: tuple[int, ...] = ()
@@ -51,7 +51,7 @@ Drifts = dict[int, Drift]
 class Made:
     """What came of some work: the piece in force then, which may be as it was, and what its plans depend on."""
 
-    piece: Piece
+    piece: SegmentEntry
     drifts: Drifts
 
 
@@ -78,7 +78,7 @@ class Rebuilder(Protocol):
     def close(self) -> None: ...
 
 
-class Here:
+class InlineRebuilder:
     """Does the work where it is asked for."""
 
     busy = False
@@ -136,12 +136,12 @@ def _better(segment: Segment, place: int, statistics: Statistics) -> Group | Non
 
 def write_piece(
     folder: Path,
-    piece: Piece,
+    piece: SegmentEntry,
     groups: Sequence[Group],
     statistics: Statistics,
     asked: Sequence[Strategy],
     paths: Sequence[ManyPaths] = (),
-) -> Piece:
+) -> SegmentEntry:
     """Writes groups, and queries that are one path each, as the segment of a piece, unless it is empty."""
     built = replace(
         piece, size=sum(group.size for group in groups) + sum(some.size for some in paths), asked=names_of(asked)

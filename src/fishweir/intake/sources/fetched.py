@@ -34,7 +34,7 @@ Read = Callable[[bytes, str, str], Awaitable[Feed]]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class FetchState:
     """The state of a source, as stored in the cursor of the log.
 
     `seen` maps the keys of items to their guids. `address` is the current URL after a permanent redirect or
@@ -57,7 +57,7 @@ class Fetched:
     address: str | None
 
 
-async def fetch_items(place: str, known: Known, read: Read, guard: Guard) -> Fetched:
+async def fetch_items(place: str, known: FetchState, read: Read, guard: Guard) -> Fetched:
     """Fetches a URL, the target of its permanent redirect, or the feed that its page names; raises FetchError
     otherwise. If the new address cannot be read, the old one is tried.
     """
@@ -97,7 +97,7 @@ class FetchedSource:
         place = stream.path or ""
         self.place = place if is_url(place) else str(base / file_of(place))
         self.what = "feed" if stream.format == "feed" else "stream"
-        self.known = Known(**(log.newest("fetched") or {}))
+        self.known = FetchState(**(log.newest("fetched") or {}))
         self.trouble: str | None = self._in_words(self.known.gone) if self.known.gone else None
         self.working = self.known.gone is None
         self._fetching: Future[Fetched] | None = None
@@ -175,7 +175,7 @@ class FetchedSource:
             self._due = now
             self.refresh.observe(self.stream.name, now, [i.timestamp for i in items], len(new))
 
-    def _columns(self, new: list[Item], before: Known) -> dict[str, list[object]]:
+    def _columns(self, new: list[Item], before: FetchState) -> dict[str, list[object]]:
         """An item whose guid was there before, with another content, is an update."""
         guids = set(before.seen.values()) - {""}
         changes = [UPDATED if item.guid in guids else INSERTED for item in new] if self.what == "feed" else None

@@ -48,7 +48,7 @@ from fishweir.languages.niagaracq.syntax import (
     path_of,
 )
 from fishweir.languages.parsed import ConstantPlace, LiteralKind, ParsedQuery
-from fishweir.languages.pieces import Rejected
+from fishweir.languages.statement_text import Rejected
 
 Part = TypeVar("Part")
 Conjunction = tuple[Comparison | Absence, ...]

@@ -26,8 +26,8 @@ from fishweir.languages.niagaracq.syntax import (
     local_tag,
 )
 from fishweir.languages.parsed import ParsedQuery
-from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.schedule import Clauses, ScheduleTransformer
+from fishweir.languages.statement_text import Rejected, StatementText
 
 
 @v_args(inline=True)
@@ -120,7 +120,7 @@ def _check_closing(tag: Token, closing: Token | None) -> None:
 GRAMMAR = Grammar("niagaracq/niagaracq.lark", NiagaraTransformer())
 
 
-def parse_query(piece: Piece) -> ParsedQuery:
+def parse_query(piece: StatementText) -> ParsedQuery:
     """A query from `where` to its schedule; Rejected with the place where it does not parse or bind."""
     query: QuerySyntax = GRAMMAR.parse(piece)
     return bind(with_old(query) if "$old." in piece.text else query)

@@ -24,7 +24,7 @@ from fishweir.languages.niagaracq.syntax import (
     QuerySyntax,
     ScaledSyntax,
 )
-from fishweir.languages.pieces import Rejected
+from fishweir.languages.statement_text import Rejected
 
 BEFORE = {f"${part}.": part for part in (OLD, RATIO)}
 

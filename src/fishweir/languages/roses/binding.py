@@ -28,7 +28,6 @@ from fishweir.algebra.formula import And, Atom, Formula, Not, Or, Part, Relative
 from fishweir.algebra.nodes import MIRRORED, Operator, Slot, Step
 from fishweir.algebra.operators import Condition, condition_written
 from fishweir.languages.lexical import to_operator
-from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses.literals import KINDS, Constants, Kind, Parsed, to_seconds
 from fishweir.languages.roses.syntax import (
     AtomSyntax,
@@ -46,6 +45,7 @@ from fishweir.languages.roses.syntax import (
     start_of,
 )
 from fishweir.languages.schedule import Clauses, plain
+from fishweir.languages.statement_text import Rejected
 from fishweir.languages.times import BadTime, parse_interval
 
 _PARTS = ("year", "month", "day", "hour")

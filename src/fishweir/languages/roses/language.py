@@ -14,7 +14,6 @@ from lark import Token, v_args
 from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Subscribe, Unsubscribe
 from fishweir.languages.grammar import Grammar
 from fishweir.languages.parsed import with_distinct
-from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.roses.binding import bind, named
 from fishweir.languages.roses.literals import Parsed
 from fishweir.languages.roses.syntax import (
@@ -38,6 +37,7 @@ from fishweir.languages.roses.syntax import (
     start_of,
 )
 from fishweir.languages.schedule import Clauses, ScheduleTransformer
+from fishweir.languages.statement_text import Rejected, StatementText
 from fishweir.languages.streams.language import bad_place
 
 FeedStatement = CreateFeed | RegisterFeed | Subscribe | Unsubscribe | DropFeed
@@ -135,7 +135,7 @@ def _after(words: tuple[Any, ...], keyword: str) -> Token | None:
 GRAMMAR = Grammar("roses/roses.lark", RosesTransformer())
 
 
-def parse_query(piece: Piece) -> Parsed[FeedQuery]:
+def parse_query(piece: StatementText) -> Parsed[FeedQuery]:
     """A publication without a name and the clauses after it; Rejected with the place where it is wrong."""
     syntax: StatementSyntax = GRAMMAR.parse(piece)
     if not isinstance(syntax, CreateSyntax) or syntax.name is not None:
@@ -143,7 +143,7 @@ def parse_query(piece: Piece) -> Parsed[FeedQuery]:
     return bind(syntax.publication, syntax.clauses)
 
 
-def parse_feed(piece: Piece) -> tuple[str, Parsed[FeedQuery]]:
+def parse_feed(piece: StatementText) -> tuple[str, Parsed[FeedQuery]]:
     """The name and query of a `create feed` statement."""
     syntax: StatementSyntax = GRAMMAR.parse(piece)
     if not isinstance(syntax, CreateSyntax) or syntax.name is None:
@@ -151,7 +151,7 @@ def parse_feed(piece: Piece) -> tuple[str, Parsed[FeedQuery]]:
     return named(syntax.name, "the feed"), bind(syntax.publication, syntax.clauses)
 
 
-def parse_statement(piece: Piece, line: int = 1, now: float = 0.0) -> FeedStatement:
+def parse_statement(piece: StatementText, line: int = 1, now: float = 0.0) -> FeedStatement:
     """Any statement of RoSeS; Rejected with the place where it does not parse or bind."""
     syntax: StatementSyntax = GRAMMAR.parse(piece)
     match syntax:

@@ -15,8 +15,8 @@ from typing import Generic, Literal, TypeVar
 from fishweir.algebra.nodes import Constant, Slot
 from fishweir.algebra.operators import ConstantKind
 from fishweir.languages.lexical import NUMBER, OPENING_QUOTES, to_constant, unquote
-from fishweir.languages.pieces import Rejected
 from fishweir.languages.schedule import Clauses
+from fishweir.languages.statement_text import Rejected
 
 Kind = Literal[
     "quoted", "number", "time", "untimed", "words", "link", "share", "string", "date", "keyword", "interval", "count",

@@ -17,8 +17,8 @@ from fishweir.algebra.feeds import ColumnsOutput
 from fishweir.algebra.formula import RelativePath
 from fishweir.algebra.nodes import Source, Step
 from fishweir.errors import QueryError
-from fishweir.languages.pieces import Rejected
 from fishweir.languages.sql.text import SqlText
+from fishweir.languages.statement_text import Rejected
 
 AGGREGATES = "aggregates are not supported by this version: a query selects single tuples"
 

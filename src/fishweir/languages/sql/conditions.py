@@ -13,9 +13,9 @@ from sqlglot.tokens import Token, TokenType
 from fishweir.algebra.formula import FALSE, TRUE, And, Atom, Formula, Not, Or, RelativePath
 from fishweir.algebra.nodes import MIRRORED, OLD, RATIO, Operator, Slot, Step
 from fishweir.algebra.operators import Condition, condition_written
-from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses.literals import SQL_KINDS, Constants, Kind
 from fishweir.languages.sql.columns import AGGREGATES, Columns, is_column
+from fishweir.languages.statement_text import Rejected
 
 _OPERATORS: dict[type[exp.Expr], Operator] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",

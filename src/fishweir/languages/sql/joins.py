@@ -28,11 +28,11 @@ from fishweir.algebra.nodes import (
     Source,
 )
 from fishweir.algebra.normal import ANY_ROOT
-from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses.literals import Constants, LiteralPlace
 from fishweir.languages.sql.columns import Columns, scope_of, steps_of, words
 from fishweir.languages.sql.conditions import Conditions
 from fishweir.languages.sql.text import Bracket, SqlText
+from fishweir.languages.statement_text import Rejected
 from fishweir.languages.times import ENDLESS, UNITS, BadTime, parse_window
 
 _HINT = "write [range 10 seconds], [rows 100] or, to keep all, [range unbounded]"

@@ -19,13 +19,13 @@ from fishweir.algebra.feeds import Filter, Selection
 from fishweir.algebra.formula import TRUE, Formula
 from fishweir.algebra.nodes import Shape
 from fishweir.languages.grammar import Grammar
-from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.roses.literals import Constants, Parsed
 from fishweir.languages.schedule import Clauses, ScheduleTransformer
 from fishweir.languages.sql.columns import Scope, scope_of
 from fishweir.languages.sql.conditions import Conditions
 from fishweir.languages.sql.joins import bind_join
 from fishweir.languages.sql.text import SqlText, read_text
+from fishweir.languages.statement_text import Rejected, StatementText
 
 _KNOWN = {"expressions", "from_", "from", "where", "kind", "hint", "joins"}
 _END = "the end of the statement"
@@ -44,7 +44,7 @@ class ClausesTransformer(ScheduleTransformer):
 CLAUSES = Grammar("sql/clauses.lark", ClausesTransformer())
 
 
-def parse_query(piece: Piece) -> Parsed[Selection] | Parsed[Shape]:
+def parse_query(piece: StatementText) -> Parsed[Selection] | Parsed[Shape]:
     """A query and the clauses after it; Rejected with the place where it does not parse or bind."""
     query = read_text(piece.text)
     select = _parse(query)
@@ -98,7 +98,7 @@ def _source(select: exp.Select, query: SqlText) -> exp.Expr:
     return found
 
 
-def _clauses(piece: Piece, end: int) -> Clauses:
+def _clauses(piece: StatementText, end: int) -> Clauses:
     try:
         clauses: Clauses = CLAUSES.parse(piece.rest(end))
     except Rejected as rejected:

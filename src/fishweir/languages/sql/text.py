@@ -19,8 +19,8 @@ from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
 from fishweir.languages.lexical import COMMENT, QUOTED, unquote
-from fishweir.languages.pieces import Rejected
 from fishweir.languages.sql.infix import Infix, marked, spelled
+from fishweir.languages.statement_text import Rejected
 
 _MASKED = re.compile(rf"(?P<comment>{COMMENT})|(?P<quoted>{QUOTED})|(?P<point>(?<![\w.\"'”])\.(?=[0-9]))")
 _CLAUSES = {"distinct", "publish", "pref", "do", "start", "every", "expire", "expires"}

@@ -14,8 +14,8 @@ from fishweir.algebra.documents import parse_path
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import QueryError
 from fishweir.languages.grammar import Grammar
-from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.schedule import ScheduleTransformer, plain
+from fishweir.languages.statement_text import Rejected, StatementText
 
 _ALIASES = {
     "int": "int integer long bigint smallint tinyint",
@@ -142,7 +142,7 @@ def _at(token: Token) -> int:
 GRAMMAR = Grammar("streams/streams.lark", StreamTransformer())
 
 
-def parse_stream(piece: Piece) -> StreamDefinition:
+def parse_stream(piece: StatementText) -> StreamDefinition:
     """The definition that a `create stream` statement gives; Rejected where it contradicts itself."""
     syntax: StreamSyntax = GRAMMAR.parse(piece)
     if not plain(syntax.name).strip():

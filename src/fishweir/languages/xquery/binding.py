@@ -33,7 +33,7 @@ from fishweir.algebra.returns import ForOutput, PathCondition, PathOutput, Retur
 from fishweir.languages.lexical import to_constant, unquote
 from fishweir.languages.niagaracq.binding import spaced
 from fishweir.languages.parsed import ParsedQuery
-from fishweir.languages.pieces import Rejected
+from fishweir.languages.statement_text import Rejected
 from fishweir.languages.xquery.syntax import (
     BindingSyntax,
     ElementSyntax,

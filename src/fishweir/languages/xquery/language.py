@@ -13,8 +13,8 @@ from fishweir.algebra.nodes import MIRRORED, Step
 from fishweir.languages.grammar import Grammar
 from fishweir.languages.lexical import to_operator
 from fishweir.languages.parsed import ParsedQuery
-from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.schedule import Clauses, ScheduleTransformer
+from fishweir.languages.statement_text import Rejected, StatementText
 from fishweir.languages.xquery.binding import bind
 from fishweir.languages.xquery.syntax import (
     BindingSyntax,
@@ -122,6 +122,6 @@ def _at(token: Token) -> int:
 GRAMMAR = Grammar("xquery/xquery.lark", XQueryTransformer())
 
 
-def parse_query(piece: Piece) -> ParsedQuery:
+def parse_query(piece: StatementText) -> ParsedQuery:
     """A query from `for` to its clauses; Rejected with the place where it does not parse or bind."""
     return bind(GRAMMAR.parse(piece))

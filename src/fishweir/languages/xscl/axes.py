@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from lark import Token
 
 from fishweir.algebra.nodes import LAST
-from fishweir.languages.pieces import Rejected
+from fishweir.languages.statement_text import Rejected
 from fishweir.languages.xscl.syntax import ComparisonSyntax, ConditionSyntax, RelativeSyntax, StepSyntax, stays
 
 CONTEXT = -1

@@ -36,7 +36,7 @@ from fishweir.languages.connectives import NotSyntax
 from fishweir.languages.lexical import OPENING_QUOTES, to_operator, unquote
 from fishweir.languages.niagaracq.binding import spaced
 from fishweir.languages.parsed import ParsedQuery
-from fishweir.languages.pieces import Rejected
+from fishweir.languages.statement_text import Rejected
 from fishweir.languages.xscl.expanding import expand_query
 from fishweir.languages.xscl.slots import Slots
 from fishweir.languages.xscl.syntax import (

@@ -14,7 +14,7 @@ from dataclasses import replace
 from lark import Token
 
 from fishweir.languages.connectives import AndSyntax, NotSyntax, all_of, conjunctions, few
-from fishweir.languages.pieces import Rejected
+from fishweir.languages.statement_text import Rejected
 from fishweir.languages.xscl.axes import (
     CONTEXT,
     Route,

@@ -29,7 +29,7 @@ from fishweir.algebra.nodes import (
 from fishweir.languages.connectives import NotSyntax
 from fishweir.languages.lexical import to_operator
 from fishweir.languages.parsed import derived_name
-from fishweir.languages.pieces import Rejected
+from fishweir.languages.statement_text import Rejected
 from fishweir.languages.xscl.binding import Binder, Node, at, plain_name, variable_name
 from fishweir.languages.xscl.chains import ROOT, Derived, Kept, holder
 from fishweir.languages.xscl.slots import Slots

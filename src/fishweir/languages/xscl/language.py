@@ -17,8 +17,8 @@ from fishweir.languages.connectives import CONNECTIVES, AndSyntax, NotSyntax, Or
 from fishweir.languages.grammar import Grammar
 from fishweir.languages.lexical import unquote
 from fishweir.languages.parsed import ConstantPlace, LiteralKind, ParsedQuery
-from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.schedule import ScheduleTransformer, plain
+from fishweir.languages.statement_text import Rejected, StatementText
 from fishweir.languages.times import UNITS, BadTime, parse_window
 from fishweir.languages.xscl.binding import bind_selection
 from fishweir.languages.xscl.plain import scan_query
@@ -199,12 +199,12 @@ def _at(token: Token) -> int:
 GRAMMAR = Grammar("xscl/xscl.lark", XsclTransformer())
 
 
-def parse_query(piece: Piece) -> ParsedQuery:
+def parse_query(piece: StatementText) -> ParsedQuery:
     """A query from its select clause to its schedule; Rejected with the place where it does not parse or bind."""
     return scan_query(piece) or parse_by_grammar(piece)
 
 
-def parse_by_grammar(piece: Piece) -> ParsedQuery:
+def parse_by_grammar(piece: StatementText) -> ParsedQuery:
     query: QuerySyntax = GRAMMAR.parse(piece)
     if ":" in piece.text:
         query = with_namespaces(query, query.namespaces)

@@ -17,8 +17,8 @@ from fishweir.algebra.nodes import Constant, CreateQuery, Source
 from fishweir.algebra.path_queries import path_shape, paths_over
 from fishweir.languages.lexical import NAME, NUMBER, OPERATOR, QUOTED, to_constant, to_operator, unquote
 from fishweir.languages.parsed import ConstantPlace, ParsedQuery
-from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.schedule import Clauses
+from fishweir.languages.statement_text import Rejected, StatementText
 
 _TAG = r"[^\W\d](?:[\w.]|-(?![->]))*+(?!:)"
 _ELEMENT = rf"(?:{_TAG}|\*)"
@@ -47,7 +47,7 @@ class Scanned(NamedTuple):
     clauses: Clauses
 
 
-def scan_query(piece: Piece) -> ParsedQuery | None:
+def scan_query(piece: StatementText) -> ParsedQuery | None:
     """The query of a plain path; None where the grammar is needed."""
     found = scan(piece.text)
     if found is None:
@@ -117,7 +117,7 @@ def _clauses(text: str) -> Clauses | None:
     from fishweir.languages.xscl.language import GRAMMAR
 
     try:
-        clauses: Clauses = GRAMMAR.parse(Piece(f"s{text}", 0, len(text) + 1)).clauses
+        clauses: Clauses = GRAMMAR.parse(StatementText(f"s{text}", 0, len(text) + 1)).clauses
     except Rejected:
         return None
     return clauses if clauses == replace(clauses, expire_at=0, preference_at=0, distinct_at=0) else None

@@ -10,8 +10,8 @@ from fishweir.algebra.nodes import Constant, Slot
 from fishweir.algebra.operators import Condition
 from fishweir.languages.lexical import to_constant, unquote
 from fishweir.languages.parsed import ConstantPlace
-from fishweir.languages.pieces import Rejected
 from fishweir.languages.roses.literals import KINDS, READERS, REFUSALS
+from fishweir.languages.statement_text import Rejected
 
 
 class Slots:

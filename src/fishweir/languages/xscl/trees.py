@@ -20,8 +20,8 @@ from fishweir.algebra.nodes import Shape, Unless
 from fishweir.languages.connectives import few
 from fishweir.languages.lexical import quote
 from fishweir.languages.parsed import ParsedQuery, derived_name
-from fishweir.languages.pieces import Rejected
 from fishweir.languages.schedule import Clauses
+from fishweir.languages.statement_text import Rejected
 from fishweir.languages.xscl.binding import at, bind_selection, check_alike
 from fishweir.languages.xscl.chains import Derived, mentioned_by, selected_by
 from fishweir.languages.xscl.expanding import expand_block, expand_predicate

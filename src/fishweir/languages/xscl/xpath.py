@@ -14,7 +14,7 @@ from lark import Token
 
 from fishweir.algebra.nodes import LAST
 from fishweir.languages.connectives import NotSyntax, OrSyntax
-from fishweir.languages.pieces import Rejected
+from fishweir.languages.statement_text import Rejected
 from fishweir.languages.xscl.syntax import (
     CallSyntax,
     ComparisonSyntax,

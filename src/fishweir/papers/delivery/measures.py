@@ -41,22 +41,22 @@ def opened(clock: testing.Clock | None = None) -> Iterator[testing.Weir]:
 
 def committed(weir: testing.Weir, count: int, batch: int = 10_000) -> None:
     """Results in the table, and nothing delivered yet."""
-    office = weir._office
-    whole, office.step = office.step, lambda: 0  # type: ignore[method-assign]
+    service = weir._delivery_service
+    whole, service.step = service.step, lambda: 0  # type: ignore[method-assign]
     for start in range(0, count, batch):
         weir.publish("R", [{"x": value} for value in range(start, min(start + batch, count))])
         weir.step()
-    office.step = whole  # type: ignore[method-assign]
+    service.step = whole  # type: ignore[method-assign]
 
 
 def delivered(weir: testing.Weir) -> tuple[float, float]:
     """Seconds for everything that is due, and the processor's."""
     began, spent = time.perf_counter(), time.process_time()
-    weir._office.start()
-    while not weir._office.is_idle():
+    weir._delivery_service.start()
+    while not weir._delivery_service.is_idle():
         time.sleep(0.01)
     taken = time.perf_counter() - began, time.process_time() - spent
-    weir._office.stop()
+    weir._delivery_service.stop()
     return taken
 
 
@@ -128,9 +128,9 @@ def to_subscribers(count: int) -> list[Figure]:
         for minute in range(1, 21):
             clock.now = minute * 60.0
             weir.publish("R", [{"x": minute}])
-            before = weir._office.delivered
+            before = weir._delivery_service.delivered
             taken = _timed(weir.step)
-            fired, times = fired + weir._office.delivered - before, (times[0] + taken[0], times[1] + taken[1])
+            fired, times = fired + weir._delivery_service.delivered - before, (times[0] + taken[0], times[1] + taken[1])
             memory.append(_resident())
         intervals = [1 + i % 100 for i in range(count)]
         assert fired == sum(20 // every * every for every in intervals), fired
@@ -160,11 +160,11 @@ def many_timers(count: int) -> list[Figure]:
         for size in (0, count):
             if size:
                 _add_timers(weir, size)
-            weir._office.step()
+            weir._delivery_service.step()
             began = time.process_time()
             for _ in range(50):
                 clock.advance(1.0)
-                weir._office.step()
+                weir._delivery_service.step()
             spent = (time.process_time() - began) / 50
             found.append(figure(TIMERS, size, spent, spent, "a round in which none is due"))
     return found

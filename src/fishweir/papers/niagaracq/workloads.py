@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.documents import Element
 from fishweir.algebra.nodes import Constant, CreateQuery
-from fishweir.catalog.adding import bound_shape
+from fishweir.catalog.query_inserter import bound_shape
 from fishweir.evaluate.group import QueryRow
 from fishweir.languages.bulk import render_rows, to_rows
 from fishweir.languages.script import parse_script

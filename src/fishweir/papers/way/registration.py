@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fishweir.delivery.parcels import Forward, Parcel
+from fishweir.delivery.payload import NotRewindable, Payload
 from fishweir.engine.weir import Weir
 from fishweir.papers.experiment.figures import Target
 from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, home_folder, running
@@ -100,8 +100,8 @@ def rendered(template: str, row: dict[str, Any]) -> str:
 def one_more(setting: Setting, sizes: Sizes) -> Iterator[Figure]:
     called = threading.Event()
 
-    class Ping(Forward):
-        def deliver(self, results: Parcel) -> None:
+    class Ping(NotRewindable):
+        def deliver(self, results: Payload) -> None:
             called.set()
 
     setting.say(f"one more query among {sizes.among:,}")

@@ -186,8 +186,8 @@ def delivered(action: str, sizes: Sizes) -> Figure:
     """From the commit until all results of its micro-batch are delivered, every query with the same action."""
     turns: list[tuple[float, float, int]] = []
     with delivering(action, sizes) as weir:
-        office = weir._office
-        step = office.step
+        service = weir._delivery_service
+        step = service.step
 
         def timed() -> int:
             began, wall = time.process_time(), time.perf_counter()
@@ -195,7 +195,7 @@ def delivered(action: str, sizes: Sizes) -> Figure:
             turns.append((time.process_time() - began, time.perf_counter() - wall, count))
             return count
 
-        office.step = timed  # type: ignore[method-assign]
+        service.step = timed  # type: ignore[method-assign]
         for seed in range(sizes.rounds + 1):
             weir.publish(STREAM, BOXES.documents(min(5_000, sizes.documents), seed))
             while weir.step():

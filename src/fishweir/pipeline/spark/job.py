@@ -1,6 +1,6 @@
 """The loop that evaluates micro-batches (batch.py) on Spark, and the one streaming query that represents it.
 
-Long-running tasks (crew.py) evaluate as many micro-batches as there are, and each is committed by the driver
+Long-running tasks (worker_pool.py) evaluate as many micro-batches as there are, and each is committed by the driver
 (commits.py). Commits are the one truth of how far each stream was evaluated: Spark's offsets say nothing, and each
 start begins with a new checkpoint.
 
@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from fishweir.pipeline.batch import MicroBatches
-from fishweir.pipeline.bell import Bell, ring
 from fishweir.pipeline.offsets import is_waiting
 from fishweir.pipeline.spark.checkpoint import begin_anew, finish
-from fishweir.pipeline.spark.crew import Crew, CrewLost
+from fishweir.pipeline.spark.worker_pool import WorkerPool, WorkerPoolLost
+from fishweir.pipeline.wakeup import WakeUpPipe, wake_up
 
 logger = logging.getLogger("fishweir.job")
 
@@ -56,23 +56,23 @@ class SparkJob:
 
     def start(self) -> None:
         begin_anew(self.batches.home.checkpoint, self.batches.offsets)
-        self.crew, self.bell = Crew(self.context), Bell(self.batches.home)
-        self.crew.begin()
+        self.pool, self.wakeup = WorkerPool(self.context), WakeUpPipe(self.batches.home)
+        self.pool.begin()
         self._loop = InheritableThread(target=self._evaluate, name="fishweir job", daemon=True)
         self._loop.start()
 
     def stop(self) -> None:
         if self._loop is not None:
             self._stopping.set()
-            ring(self.batches.home)
-            self.crew.leave()
+            wake_up(self.batches.home)
+            self.pool.shut_down()
             self._loop.join()
-            self.crew.leave()  # it may have been started again in the meantime
+            self.pool.shut_down()  # it may have been started again in the meantime
             if self._frame is not None:
                 self._frame.join()
             if self.query is not None:
                 self.query.stop()
-            self.bell.close()
+            self.wakeup.close()
             self.query = self._loop = self._frame = None
 
     def step(self) -> bool:
@@ -101,15 +101,15 @@ class SparkJob:
         stays_from = time.monotonic() + STAYS_ANYWAY
         while not self._stopping.is_set():
             evaluated = self._evaluated()
-            if not evaluated and self.crew.is_there:
+            if not evaluated and self.pool.is_ready:
                 stays_from = min(stays_from, time.monotonic() + STAYS)
             if self._frame is None and time.monotonic() >= stays_from:
                 self._frame = InheritableThread(target=self._open_frame, name="fishweir frame", daemon=True)
                 self._frame.start()
             if not evaluated:
                 self._note()
-                self.crew.rest()
-                self.bell.wait(UNSETTLED if is_waiting(self.batches.home, self.batches.offsets) else AT_REST)
+                self.pool.rest()
+                self.wakeup.wait(UNSETTLED if is_waiting(self.batches.home, self.batches.offsets) else AT_REST)
 
     def _open_frame(self) -> None:
         """Starts Spark's query, which then waits for the loop to end."""
@@ -142,9 +142,9 @@ class SparkJob:
         """Evaluates one micro-batch, if entries are waiting, with a new pool if one is lost; whether there were any."""
         for attempt in range(ATTEMPTS):
             try:
-                return self.batches.step(self.crew, time.time() - SETTLED)
-            except CrewLost as lost:
-                self.crew.leave()
+                return self.batches.step(self.pool, time.time() - SETTLED)
+            except WorkerPoolLost as lost:
+                self.pool.shut_down()
                 if self._stopping.is_set():
                     return False
                 if attempt == ATTEMPTS - 1:

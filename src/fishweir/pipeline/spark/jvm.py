@@ -55,7 +55,7 @@ PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
 
 @dataclass(frozen=True)
-class Begun:
+class StartedJvm:
     process: subprocess.Popen[bytes]
     folder: Path
 
@@ -70,11 +70,11 @@ class Begun:
         return {PORT: str(port), SECRET: raw[8 : 8 + length].decode()}
 
 
-_begun: list[Begun] = []
+_begun: list[StartedJvm] = []
 _workers: list[subprocess.Popen[bytes]] = []
 
 
-def begin_jvm(settings: Mapping[str, str] = SETTINGS) -> None:
+def start_jvm(settings: Mapping[str, str] = SETTINGS) -> None:
     """Starts the JVM, unless this process has one or is starting it; does not wait for it."""
     if _begun or PORT in os.environ or _has_gateway():
         return
@@ -96,7 +96,7 @@ def begin_jvm(settings: Mapping[str, str] = SETTINGS) -> None:
         env={"SPARK_LAUNCHER_OPTS": LAUNCHER} | os.environ | own,
         preexec_fn=_uninterrupted,
     )
-    _begun.append(Begun(process, folder))
+    _begun.append(StartedJvm(process, folder))
     atexit.register(_end)
 
 
@@ -107,7 +107,7 @@ def gateway_of_jvm() -> dict[str, str]:
     return _begun[0].gateway()
 
 
-def begin_workers() -> None:
+def start_worker_daemon() -> None:
     """Starts the process that workers are forked from, where the JVM was started here; does not wait for it."""
     if _begun and not _workers and os.environ["PYSPARK_PYTHON"] == sys.executable:
         command = [sys.executable, "-m", "fishweir.pipeline.spark.daemon", "--wait", str(_begun[0].folder / "workers")]

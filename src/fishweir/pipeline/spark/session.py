@@ -10,17 +10,17 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from fishweir.java import ensure_java
-from fishweir.pipeline.spark.jvm import LOG_SETTINGS, SETTINGS, begin_jvm, gateway_of_jvm
+from fishweir.pipeline.spark.jvm import LOG_SETTINGS, SETTINGS, gateway_of_jvm, start_jvm
 
 __all__ = ["DataFrame", "SparkContext", "SparkSession", "open_context", "open_plain_session", "open_session"]
 
 
 def open_context(master: str | None = None) -> SparkContext:
     """What runs tasks, without a session; one that is there is taken as it is. The job holds all slots but one
-    (crew.py), so there is one more than there are cores."""
+    (worker_pool.py), so there is one more than there are cores."""
     settings = SparkConf().setMaster(master or f"local[{len(os.sched_getaffinity(0)) + 1}]").setAppName("fishweir")
     settings.setAll(list(SETTINGS.items()))
-    begin_jvm()
+    start_jvm()
     os.environ.update(gateway := gateway_of_jvm())
     try:
         return SparkContext.getOrCreate(settings)

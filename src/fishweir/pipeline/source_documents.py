@@ -30,7 +30,7 @@ from fishweir.pipeline.home import Home, open_log
 
 
 @dataclass(frozen=True, eq=False)
-class TakenDocument:
+class SourceDocument:
     """Its id, its columns where it is a tuple, the names above it before a split, and the
     document that it is, by `origin_of`: another where a published query passed it on."""
 
@@ -64,17 +64,17 @@ def bind(document: HasNodes, step: Step, position: int) -> tuple[Bound, int | st
     return (element, attribute), attribute_id(number, attribute, position // ATTRIBUTE)
 
 
-def take_document(home: Home, stream: int, number: int) -> TakenDocument:
+def read_document(home: Home, stream: int, number: int) -> SourceDocument:
     """A document by its stream and its number there; the last ones are remembered."""
     return _taken_from(open_log(home.streams, stream), stream, number)
 
 
 @lru_cache(maxsize=1024)
-def _taken_from(log: StreamLog, stream: int, number: int) -> TakenDocument:
+def _taken_from(log: StreamLog, stream: int, number: int) -> SourceDocument:
     return taken_of(log, stream, np.array([number]))[0]
 
 
-def taken_of(log: StreamLog, stream: int, numbers: Ints) -> list[TakenDocument]:
+def taken_of(log: StreamLog, stream: int, numbers: Ints) -> list[SourceDocument]:
     """Documents whose numbers ascend, read together."""
     names = [name for name, _ in log.stream.columns]
     columns = ["context", "origin", "problem", "body", *map(column_name, names)]
@@ -84,7 +84,7 @@ def taken_of(log: StreamLog, stream: int, numbers: Ints) -> list[TakenDocument]:
     rows = zip(*(_listed(found, column_name(name)) for name in names), strict=True) if names else ((),) * len(numbers)
     tuples, element = log.stream.is_tuples, log.stream.tuple_element
     return [
-        TakenDocument(
+        SourceDocument(
             ids[i],
             dict(zip(names, row, strict=True)) if (good := tuples and problem[i] is None) else None,
             tuple(context[i].split("/")) if context[i] else (),

@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
-from fishweir.catalog.asking import Asking
 from fishweir.catalog.deliveries import subscriptions, timers
+from fishweir.catalog.fast_lookup import FastLookup
 from fishweir.catalog.schema import counters, queries
 from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.results import ResultReader
 
-FEW = 1_000
+MAX_NAMES_LISTED = 1_000
 CHUNK = 10_000
-REMEMBERED = 200_000
+ROUTE_CACHE_SIZE = 200_000
 """Queries with their subscriptions that are kept in memory."""
 
-Going = Callable[[Commit], dict[int, str]]
+Route = Callable[[Commit], dict[int, str]]
 """Of a micro-batch: the queries whose results go through a channel, and the names that were subscribed to."""
 
 _SUBSCRIBED = sa.select(
@@ -65,10 +65,10 @@ class _Known:
     size: int = 0
 
 
-class Fired:
+class Routing:
     def __init__(self, engine: sa.Engine, table: ResultsTable, reader: ResultReader) -> None:
         self.engine, self.table, self.reader = engine, table, reader
-        self._asking = Asking(engine)
+        self._asking = FastLookup(engine)
         self._known = _Known(-1, None)
         self._recent: OrderedDict[tuple[int, int], dict[int, str]] = OrderedDict()
         """By micro-batch and channel, what was found last: the names that queries were subscribed to by."""
@@ -90,8 +90,8 @@ class Fired:
         version = int(self._asking.first(f"select value from {counters.name}") or 0)
         if version != self._known.version:
             with self.engine.connect() as connection:
-                names, few = list(connection.scalars(_few_subscribed(FEW + 1))), None
-                if len(names) <= FEW:
+                names, few = list(connection.scalars(_few_subscribed(MAX_NAMES_LISTED + 1))), None
+                if len(names) <= MAX_NAMES_LISTED:
                     numbers = connection.scalars(sa.select(queries.c.number).where(queries.c.name.in_(names)))
                     few = np.array(sorted(numbers), dtype=np.int64)
             self._known = _Known(version, few)
@@ -112,7 +112,7 @@ class Fired:
         """Of each query the subscriptions whose results go out at once."""
         known = self._newest()
         missing = [number for number in numbers if number not in known.at_once]
-        if missing and known.size > REMEMBERED:
+        if missing and known.size > ROUTE_CACHE_SIZE:
             known.at_once, known.size, missing = {}, 0, numbers
         found: dict[int, list[_Subscription]] = {number: [] for number in missing}
         with self.engine.connect() as connection:
@@ -127,7 +127,7 @@ class Fired:
         """What is about to be sent needs it again."""
         self._recent[key] = feeds
         self._remembered += len(feeds)
-        while self._remembered > REMEMBERED and self._recent:
+        while self._remembered > ROUTE_CACHE_SIZE and self._recent:
             self._remembered -= len(self._recent.popitem(last=False)[1])
 
     def timed(self, commit: Commit, numbers: Ints) -> list[str]:
@@ -142,17 +142,17 @@ class Fired:
                 found += connection.scalars(named)
         return sorted(set(found))
 
-    def of_channels(self, channels: Sequence[int]) -> dict[int, Going]:
+    def of_channels(self, channels: Sequence[int]) -> dict[int, Route]:
         """Says of a micro-batch which queries' results go through each channel, with the names that were subscribed
         to."""
         looked_up = cache(lambda: self._looked_up(channels))
 
-        def going(channel: int) -> Going:
+        def going(channel: int) -> Route:
             return lambda commit: self._recent.get((commit.batch, channel)) or looked_up()[channel](commit)
 
         return {channel: going(channel) for channel in channels}
 
-    def _looked_up(self, channels: Sequence[int]) -> dict[int, Going]:
+    def _looked_up(self, channels: Sequence[int]) -> dict[int, Route]:
         """Channels of few subscriptions by one statement for many."""
         found: dict[int, list[Any]] = {channel: [] for channel in channels}
         own = sa.select(subscriptions.c.channel, sa.func.count()).group_by(subscriptions.c.channel)
@@ -160,13 +160,13 @@ class Fired:
         with self.engine.connect() as connection:
             for some in _chunks(list(found)):
                 counts = connection.execute(own.where(subscriptions.c.channel.in_(some))).all()
-                many |= {channel for channel, count in counts if count > FEW}
-                few = [channel for channel, count in counts if count <= FEW]
+                many |= {channel for channel, count in counts if count > MAX_NAMES_LISTED}
+                few = [channel for channel, count in counts if count <= MAX_NAMES_LISTED]
                 for row in connection.execute(_OF_CHANNELS.where(subscriptions.c.channel.in_(few))):
                     found[row.channel].append(row)
         return {channel: self._going(channel, rows, channel in many) for channel, rows in found.items()}
 
-    def _going(self, channel: int, rows: list[Any], is_many: bool) -> Going:
+    def _going(self, channel: int, rows: list[Any], is_many: bool) -> Route:
         if is_many:
             return lambda commit: self._of_many(commit, _OF_MANY.where(in_force(commit)).params(own=channel))
         return lambda commit: {row.number: row.feed for row in rows if _sees(row, commit)}

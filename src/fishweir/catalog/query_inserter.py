@@ -21,12 +21,12 @@ from fishweir.algebra.codec import to_json, to_text
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape
 from fishweir.algebra.path_queries import Paths
-from fishweir.catalog.channels import Way
+from fishweir.catalog.bulk_insert import insert_rows, insert_tuples
+from fishweir.catalog.channels import ChannelSpec
 from fishweir.catalog.deliveries import subscriptions
-from fishweir.catalog.inserting import insert_rows, insert_tuples
 from fishweir.catalog.publications import Publications
 from fishweir.catalog.schema import NOT_YET, PATHS, queries, shapes, streams
-from fishweir.catalog.subscribers import Subscribers, Wish
+from fishweir.catalog.subscribers import Subscribers, SubscriptionRequest
 from fishweir.errors import QueryError
 
 COLUMNS = tuple(column.name for column in queries.columns if column.computed is None)
@@ -37,7 +37,7 @@ SHAPE_COLUMNS = tuple(column.name for column in shapes.columns if column.compute
 AnyShape = Shape | Selection | Paths
 
 
-class Added(NamedTuple):
+class InsertedQueries(NamedTuple):
     """Queries of one shape as they have just been stored: the first of their changes and numbers, their constants."""
 
     change: int
@@ -46,7 +46,7 @@ class Added(NamedTuple):
     constants: Sequence[tuple[Constant, ...]]
 
 
-class Adding:
+class QueryInserter:
     """What adding queries needs to remember within one change; `take` gives change numbers."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Adding:
     ) -> None:
         self.connection, self.take = connection, take
         self.publications, self.subscribers = publications, subscribers
-        self.on_added: Callable[[Sequence[Added]], None] | None = None
+        self.on_added: Callable[[Sequence[InsertedQueries]], None] | None = None
         """Called with queries once they are stored."""
         self.replaced: dict[str, tuple[int, bool]] = {}
         """For replaced queries, by name: the current number, and whether the user named them."""
@@ -95,14 +95,14 @@ class Adding:
         change = self.take(sum(len(one) for one, _ in some))
         rows: list[tuple[Any, ...]] = []
         actions: list[dict[str, Any]] = []
-        added: list[Added] = []
+        added: list[InsertedQueries] = []
         for one, unnamed in some:
             has_started = (one.like.schedule.start or 0.0) <= self.subscribers.now
             number = self._number + 1
             actions += self._actions(one, change)
             rows += self._rows(one, unnamed, number, change if has_started else None)
             if has_started:
-                added.append(Added(change, number, stored_shape(one.like), one.constants))
+                added.append(InsertedQueries(change, number, stored_shape(one.like), one.constants))
             self._number += len(one)
             change += len(one)
         insert_tuples(self.connection, queries, COLUMNS, rows)
@@ -147,10 +147,11 @@ class Adding:
         names = [str(some.names[place]) for place in going]
         rows: list[dict[str, Any]] = []
         for action in some.like.actions if going else ():
-            wishes = [
-                Wish(name, name, Way(action, some.like.schedule), "") for name in names[: None if action.own else 1]
+            requests = [
+                SubscriptionRequest(name, name, ChannelSpec(action, some.like.schedule), "")
+                for name in names[: None if action.own else 1]
             ]
-            made = self.subscribers.rows(wishes, by_query=True)
+            made = self.subscribers.rows(requests, by_query=True)
             for at, (place, name) in enumerate(zip(going, names, strict=True)):
                 row = made[at if action.own else 0]
                 rows.append({**row, "query": name, "feed": name, "text": some.texts[place], "added": change + place})

@@ -13,14 +13,14 @@ from pathlib import Path
 from fishweir.algebra.feeds import FeedName, FeedQuery, RegisterFeed, Subscribe, Unsubscribe
 from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, CreateStream, Schedule, StreamDefinition
 from fishweir.catalog.change import Change
-from fishweir.catalog.channels import Way
+from fishweir.catalog.channels import ChannelSpec
 from fishweir.catalog.deliveries import subscriptions
-from fishweir.catalog.subscribers import Wish, standing
+from fishweir.catalog.subscribers import SubscriptionRequest, standing
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.append import each_folder_once
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.feeds import Feeds
-from fishweir.engine.places import quoted, refused
+from fishweir.engine.statement_errors import quoted, statement_error
 from fishweir.errors import QueryError, SourceError
 from fishweir.guard import GuardError
 from fishweir.intake import is_url
@@ -49,7 +49,7 @@ class FeedRegistration:
         """N becomes a stream: of what a URL or file gives, or of the items of a published feed."""
         place = statement.virtual or statement.url or ""
         if self.feeds.is_published(statement.name):
-            raise refused(
+            raise statement_error(
                 statement, f"feed {statement.name}: there is already a feed of that name", statement.name, "as"
             )
         if self.feeds.is_published(place):
@@ -60,43 +60,51 @@ class FeedRegistration:
         try:
             self.add_stream(CreateStream(stream, statement.text, statement.line))
         except SourceError as error:
-            raise refused(statement, str(error).replace("stream ", "feed ", 1), place) from error
+            raise statement_error(statement, str(error).replace("stream ", "feed ", 1), place) from error
         except QueryError as error:
-            raise refused(statement, f"feed {statement.name}: {error.reason}", statement.name, "as") from error
+            raise statement_error(statement, f"feed {statement.name}: {error.reason}", statement.name, "as") from error
 
     def _source(self, statement: RegisterFeed, place: str) -> StreamDefinition:
         if place in self.streams:
             hint = f"write: create feed NAME from {place}; register feed NAME ..."
-            raise refused(statement, f"feed {statement.name}: {place} is a stream, not a published feed; {hint}", place)
+            raise statement_error(
+                statement, f"feed {statement.name}: {place} is a stream, not a published feed; {hint}", place
+            )
         if statement.stylesheet is not None:
-            raise refused(statement, f"feed {statement.name}: there is no feed '{place}'", place)
+            raise statement_error(statement, f"feed {statement.name}: there is no feed '{place}'", place)
         is_path = not is_url(place) and not place.startswith("file:")
         path = os.path.abspath(self.base / place) if is_path else place
         if statement.virtual is not None and not Path(path).is_file():
-            raise refused(statement, f"feed {statement.name}: there is neither a feed nor a file '{place}'", place)
+            raise statement_error(
+                statement, f"feed {statement.name}: there is neither a feed nor a file '{place}'", place
+            )
         return StreamDefinition(statement.name, path=path, format="feed")
 
     def subscribe(self, statements: Sequence[Subscribe]) -> None:
         """To feeds or queries by their names, or to all items of a stream."""
         queries = {feed: self._query_of(feed) for feed in {statement.feed: None for statement in statements}}
         with each_folder_once():
-            wishes = list(self._wishes(statements, queries))
+            requests = list(self._requests(statements, queries))
         for feed, query in queries.items():
             if query is not None and query != feed and not self.change.has(query):
                 everything = FeedQuery(FeedName(feed))
                 self.add_query(CreateQuery(everything, (), query, text=f"all items of {feed}", derived=True))
-        self.subscribers.add(wishes)
+        self.subscribers.add(requests)
 
-    def _wishes(self, statements: Sequence[Subscribe], queries: Mapping[str, str | None]) -> Iterator[Wish]:
+    def _requests(
+        self, statements: Sequence[Subscribe], queries: Mapping[str, str | None]
+    ) -> Iterator[SubscriptionRequest]:
         sheets: dict[str | None, str | None] = {}
         for statement in statements:
             feed, query = statement.feed, queries[statement.feed]
             if query is None:
-                raise refused(statement, f"there is no feed '{feed}' to subscribe to", feed, "to")
+                raise statement_error(statement, f"there is no feed '{feed}' to subscribe to", feed, "to")
             if statement.stylesheet not in sheets:
                 sheets[statement.stylesheet] = self._stylesheet(statement, statement.stylesheet)
             action, schedule = self._resolved(statement, statement.action), self.scheduled(statement.schedule)
-            yield Wish(query, feed, Way(action, schedule, sheets[statement.stylesheet]), statement.text)
+            yield SubscriptionRequest(
+                query, feed, ChannelSpec(action, schedule, sheets[statement.stylesheet]), statement.text
+            )
 
     def _query_of(self, feed: str) -> str | None:
         """The query that gives what is subscribed to."""
@@ -108,7 +116,9 @@ class FeedRegistration:
         query = self._query_of(statement.feed)
         action = None if statement.action is None else self._resolved(statement, statement.action)
         if query is None or not self.subscribers.end_of(query, action):
-            raise refused(statement, f"there is no such subscription to '{statement.feed}'", statement.feed, "from")
+            raise statement_error(
+                statement, f"there is no such subscription to '{statement.feed}'", statement.feed, "from"
+            )
         self._sweep(query)
 
     def end(self, token: str) -> bool:
@@ -133,7 +143,7 @@ class FeedRegistration:
         try:
             return self.outputs.resolved(action, self.base)
         except BadArgument as error:
-            raise refused(statement, error.reason, quoted(statement, error.word), "output") from error
+            raise statement_error(statement, error.reason, quoted(statement, error.word), "output") from error
 
     def check_unsubscribed(self, name: str) -> None:
         standing = [one for one in self.subscribers.of(self._query_of(name) or name) if not one.by_query]
@@ -183,7 +193,7 @@ class FeedRegistration:
             self.outputs.guard.check(path, self.base)
             Stylesheet(whole)
         except QueryError as error:
-            raise refused(statement, error.reason, path) from error
+            raise statement_error(statement, error.reason, path) from error
         except GuardError as error:
-            raise refused(statement, str(error), path) from error
+            raise statement_error(statement, str(error), path) from error
         return whole

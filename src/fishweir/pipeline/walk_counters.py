@@ -14,28 +14,30 @@ from fishweir.pipeline.home import Home, read_json, write_json
 from fishweir.pipeline.settings import WALKED
 
 
-def load_walked(home: Home, stream: int | str) -> StreamCounters:
+def load_walk_counters(home: Home, stream: int | str) -> StreamCounters:
     return StreamCounters.from_json(read_json(_file(home, stream), {}, rebuilt="counting anew"))
 
 
-def add_walked(home: Home, totals: dict[str, StreamCounters], walked: Mapping[str, StreamCounters]) -> None:
+def add_walk_counters(home: Home, totals: dict[str, StreamCounters], walked: Mapping[str, StreamCounters]) -> None:
     """Adds a micro-batch to the totals, read when a stream first has something."""
     for stream, counted in walked.items():
         if stream not in totals:
-            totals[stream] = load_walked(home, stream)
+            totals[stream] = load_walk_counters(home, stream)
         totals[stream].add(counted)
 
 
-def save_walked(home: Home, totals: Mapping[str, StreamCounters], streams: Iterable[str]) -> None:
+def save_walk_counters(home: Home, totals: Mapping[str, StreamCounters], streams: Iterable[str]) -> None:
     for stream in streams:
         write_json(_file(home, stream), totals[stream].to_json())
 
 
-def walked_by_source(home: Home, streams: Iterable[tuple[int, StreamDefinition]]) -> dict[Source, StreamCounters]:
+def walk_counters_by_source(
+    home: Home, streams: Iterable[tuple[int, StreamDefinition]]
+) -> dict[Source, StreamCounters]:
     """By stream, and by DTD over all streams that conform to it."""
     found: dict[Source, StreamCounters] = {}
     for id, stream in streams:
-        walked = load_walked(home, id)
+        walked = load_walk_counters(home, id)
         for source in sources_of(stream):
             found.setdefault(source, StreamCounters()).add(walked)
     return found

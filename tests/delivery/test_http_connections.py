@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from fishweir import testing
-from fishweir.delivery.lanes import Lanes
+from fishweir.delivery.host_queues import HostQueues
 from fishweir.delivery.options import Options
 from fishweir.delivery.outbox import Channel, Delivery
-from fishweir.delivery.outputs import posting
-from fishweir.delivery.outputs.posting import Posting
-from fishweir.delivery.retries import PER_HOST, Breaker
+from fishweir.delivery.outputs import http_connections
+from fishweir.delivery.outputs.http_connections import HttpConnections
+from fishweir.delivery.retries import PER_HOST, CircuitBreaker
 from fishweir.guard import Guard, GuardError
 from tests.delivery.servers import Hooks, Posted
 from tests.engine.helpers import wait_for
@@ -46,7 +46,7 @@ def server(serve: Callable[[socket.socket, int], None]) -> Iterator[tuple[str, l
                 connection.close()
 
 
-def post(posts: Posting, url: str) -> int:
+def post(posts: HttpConnections, url: str) -> int:
     return posts.post(url, b"[]", {}, time.monotonic() + 600.0)[0]
 
 
@@ -59,7 +59,7 @@ def test_a_connection_is_used_again(answer: bytes) -> None:
         while connection.recv(10_000):
             connection.sendall(answer)
 
-    posts = Posting(Guard(), 600.0)
+    posts = HttpConnections(Guard(), 600.0)
     with server(serve) as (url, accepted):
         assert {post(posts, f"{url}/{i}") for i in range(5)} <= {200, 204}
         assert len(accepted) == 1
@@ -71,7 +71,7 @@ def test_a_connection_that_the_server_has_closed_is_not_used() -> None:
         connection.sendall(OK)
         connection.shutdown(socket.SHUT_RDWR)
 
-    posts = Posting(Guard(), 600.0)
+    posts = HttpConnections(Guard(), 600.0)
     with server(serve) as (url, accepted):
         for _ in range(3):
             assert post(posts, url) == 200
@@ -84,13 +84,13 @@ def test_a_connection_that_the_server_has_closed_is_not_used() -> None:
 def test_what_is_acknowledged_stays_so_where_the_answer_does_not_end(
     begun: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(posting, "LINGER", 0.05)
+    monkeypatch.setattr(http_connections, "LINGER", 0.05)
 
     def serve(connection: socket.socket, _: int) -> None:
         connection.recv(10_000)
         connection.sendall(b"HTTP/1.1 200 OK\r\n" + begun)
 
-    posts = Posting(Guard(), 600.0)
+    posts = HttpConnections(Guard(), 600.0)
     with server(serve) as (url, accepted):
         assert [post(posts, url), post(posts, url)] == [200, 200]
         assert len(accepted) == 2
@@ -104,14 +104,14 @@ def test_what_a_url_says_is_sent() -> None:
         connection.sendall(OK)
 
     with server(serve) as (url, _):
-        post(Posting(Guard(), 600.0), url.replace("://", "://me:a%20b@") + "/ä b?x=1&y=ü")
+        post(HttpConnections(Guard(), 600.0), url.replace("://", "://me:a%20b@") + "/ä b?x=1&y=ü")
     assert asked[0].startswith(b"POST /%C3%A4%20b?x=1&y=%C3%BC HTTP/1.1\r\n")
     assert b"\r\nAuthorization: Basic bWU6YSBi\r\n" in asked[0]
 
 
 def test_the_guard_is_asked_for_each_connection() -> None:
     with server(lambda *_: None) as (url, accepted), pytest.raises(GuardError, match=r"127\.0\.0\.1"):
-        post(Posting(Guard(on=True), 600.0), url)
+        post(HttpConnections(Guard(on=True), 600.0), url)
     assert not accepted
 
 
@@ -120,7 +120,7 @@ def delivery(id: int, host: str = "h") -> Delivery:
 
 
 def test_lanes_send_a_few_at_a_time_and_give_back_what_is_behind_a_failure() -> None:
-    lanes = Lanes()
+    lanes = HostQueues()
     for id in range(PER_HOST + 3):
         lanes.put([delivery(id)])
     lanes.put([delivery(100, "other")])
@@ -132,17 +132,17 @@ def test_lanes_send_a_few_at_a_time_and_give_back_what_is_behind_a_failure() -> 
 
 
 def test_failures_of_deliveries_under_way_together_count_as_one_pause() -> None:
-    breaker, now = Breaker(128), 1_000.0
+    breaker, now = CircuitBreaker(128), 1_000.0
     for _ in range(2 * PER_HOST):
-        breaker.begun("h")
+        breaker.acquire("h")
     for _ in range(2 * PER_HOST):
-        breaker.ended("h", False, now)
-    until = breaker.closed_until("h", now)
+        breaker.record("h", False, now)
+    until = breaker.open_until("h", now)
     assert until is not None
     assert until <= now + 2, "as after five failures in a row"
-    breaker.begun("h")
-    breaker.ended("h", False, until)
-    assert breaker.closed_until("h", until + 1) is not None, "the pause grows with the next failure"
+    breaker.acquire("h")
+    breaker.record("h", False, until)
+    assert breaker.open_until("h", until + 1) is not None, "the pause grows with the next failure"
 
 
 def test_a_host_that_fails_on_the_way_gets_each_once(tmp_path: Path, hooks: Hooks) -> None:

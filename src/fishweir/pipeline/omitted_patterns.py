@@ -22,7 +22,7 @@ from fishweir.shedding.units import context_place
 
 
 @dataclass(frozen=True)
-class Cuts:
+class OmittedPatterns:
     """By stream, the decision, and the documents with omitted patterns and their levels, ascending."""
 
     sheds: Mapping[int, StreamShed] = field(default_factory=dict)
@@ -68,18 +68,18 @@ class Cuts:
         return any(np.isin(places[places[:, 0] == stream, 1], numbers).any() for stream, (numbers, _) in lost)
 
 
-NO_CUTS = Cuts()
+NOTHING_OMITTED = OmittedPatterns()
 
 
-def cuts_of(table: ResultsTable, commit: Commit) -> Cuts:
+def omitted_patterns_of(table: ResultsTable, commit: Commit) -> OmittedPatterns:
     """Of a micro-batch, or of the one that it completes."""
     if commit.completes >= 0:
         return _cuts(table, commit.completes)
-    return _cuts(table, commit.batch) if commit.cut else NO_CUTS
+    return _cuts(table, commit.batch) if commit.cut else NOTHING_OMITTED
 
 
 @lru_cache(maxsize=64)
-def _cuts(table: ResultsTable, batch: int) -> Cuts:
+def _cuts(table: ResultsTable, batch: int) -> OmittedPatterns:
     commit = table.of_batch(batch)
     rows = table.shed(commit)
     streams, numbers, levels = (rows.column(name).to_numpy() for name in ("stream", "document", "level"))
@@ -88,4 +88,4 @@ def _cuts(table: ResultsTable, batch: int) -> Cuts:
         own = np.flatnonzero((streams == id) & (levels != LEFT_OUT))
         own = own[np.argsort(numbers[own])]
         found[id] = numbers[own].astype(np.int64), levels[own].astype(np.int64)
-    return Cuts({int(id): StreamShed.from_json(one) for id, one in commit.shedding.items()}, found)
+    return OmittedPatterns({int(id): StreamShed.from_json(one) for id, one in commit.shedding.items()}, found)

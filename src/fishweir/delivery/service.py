@@ -1,7 +1,7 @@
 """The delivery service: collects committed results, fires timers and sends what is due, in the background.
 
 It has three kinds of daemon threads: the collector (adds commits and due timers to the outbox), the dispatcher (claims
-due deliveries, records outcomes), and at most `SENDERS` senders. A hanging target occupies one sender, a host at
+due deliveries, records outcomes), and at most `MAX_SENDERS` senders. A hanging target occupies one sender, a host at
 most a few, and the job is never blocked. `step` does the same once, in order, in the calling thread, for tests.
 """
 
@@ -20,11 +20,11 @@ import sqlalchemy as sa
 from fishweir.delivery.collector import Collector
 from fishweir.delivery.contents import Contents
 from fishweir.delivery.direct import Direct
-from fishweir.delivery.fired import Fired
-from fishweir.delivery.lanes import Lanes
-from fishweir.delivery.outbox import LOOKED_AT, Delivery, Outbox, Outcome
+from fishweir.delivery.host_queues import HostQueues
+from fishweir.delivery.outbox import DUE_TARGETS_PER_CLAIM, Delivery, Outbox, Outcome
 from fishweir.delivery.outputs.registry import Outputs
-from fishweir.delivery.retries import Breaker
+from fishweir.delivery.retries import CircuitBreaker
+from fishweir.delivery.routing import Routing
 from fishweir.delivery.sending import Sender, Sent
 from fishweir.delivery.sending_files import grouped, send_group
 from fishweir.delivery.timers import Timers
@@ -34,25 +34,25 @@ from fishweir.pipeline.results import ResultReader
 
 logger = logging.getLogger("fishweir.delivery")
 
-SENDERS = 128
-CLAIMED = 4096
+MAX_SENDERS = 128
+MAX_CLAIMED = 4096
 """The maximum number of deliveries that are claimed and not settled yet. All senders together may prefetch as many, so
 that unresponsive hosts leave room for others."""
-BEHIND = 0.2
+SKIP_FULL_HOSTS_EVERY = 0.2
 """Seconds between searches for due targets that skip the hosts without free capacity."""
-LOOK = 1.0
+POLL_INTERVAL = 1.0
 """Seconds between polls, independent of the clock and of other processes."""
-CLAIM_AFTER = 0.05
+CLAIM_INTERVAL = 0.05
 """Seconds between claims while there is enough to send. Outcomes are recorded immediately: what was acknowledged must
 not be sent again after a crash."""
 ENOUGH = 64
 """Deliveries in flight above which the next claim waits longer. Senders ask for more when few are left."""
-HOPEFUL = 6
+IDLE_AFTER_ATTEMPTS = 6
 """The number of attempts after which a failing delivery no longer prevents idleness."""
-SOON = 10.0
+IDLE_RETRY_WINDOW = 10.0
 
 
-class Office:
+class DeliveryService:
     def __init__(
         self,
         engine: sa.Engine,
@@ -62,26 +62,26 @@ class Office:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.clock = clock
-        fired = Fired(engine, table, reader)
+        fired = Routing(engine, table, reader)
         contents = Contents(table, reader, fired)
-        self.outbox, self.breaker = Outbox(engine), Breaker(SENDERS)
+        self.outbox, self.breaker = Outbox(engine), CircuitBreaker(MAX_SENDERS)
         self.timers = Timers(engine)
         self.sender = Sender(self.outbox, contents, outputs, clock)
         self.delivered = 0
         self.on_settled: Callable[[], None] = lambda: None
         """Called when the last delivery in flight has ended, or commits have been collected."""
         self._busy: set[int] = set()
-        self._lanes = Lanes()
+        self._queues = HostQueues()
         self._done: queue.SimpleQueue[Sent] = queue.SimpleQueue()
         self._collect, self._dispatch, self._stopped = threading.Event(), threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
         self._senders = 0
         self._more = True
         """Whether there is something to claim, or room for it."""
-        self._looking = threading.Lock()
+        self._polling = threading.Lock()
         self._moving = threading.Lock()
         """Held while deliveries move between the outbox and the senders."""
-        self._looked_behind = 0.0
+        self._skipped_full_hosts_at = 0.0
         direct = Direct(self.outbox, outputs, self._busy, self._moving)
         self.collector = Collector(engine, table, fired, contents, direct)
         self._quiet_since = time.monotonic()
@@ -96,7 +96,7 @@ class Office:
         before = self.delivered
         self.collector.catch_up()
         try:
-            self._look()
+            self._poll()
         finally:
             if begun := self.collector.begun():
                 self._settle([self.sender.send(delivery) for delivery in begun])
@@ -117,7 +117,7 @@ class Office:
         self.collector.catch_up()
         self._record()  # what ended too late for the run before, which then is due again with all others
         self.outbox.restart(self.clock())
-        for loop in (self._collecting, self._dispatching):
+        for loop in (self._collect_loop, self._dispatch_loop):
             thread = threading.Thread(target=loop, name=f"fishweir{loop.__name__}", daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -128,7 +128,7 @@ class Office:
 
     def stop(self, patience: float = 5.0) -> None:
         """Ends the threads. What is in flight gets a while; what does not end in time is sent again by the next run."""
-        self._collecting_ended()
+        self._collect_last()
         ends = time.monotonic() + patience
         while self._busy and time.monotonic() < ends:
             self._dispatch.set()
@@ -139,11 +139,11 @@ class Office:
         for thread in self._threads:
             thread.join()  # it ends with what it is doing; left alone, it would go on with the next run
         self._guarded(self._record)  # what ended meanwhile
-        self._lanes.end(self._senders)
-        self._lanes = Lanes()
+        self._queues.end(self._senders)
+        self._queues = HostQueues()
         self._threads, self._senders = [], 0
 
-    def _collecting_ended(self) -> None:
+    def _collect_last(self) -> None:
         """What is committed by now is in the outbox before the threads end."""
         if self._threads and self._damage is None:
             self._guarded(self._look_and_begin)
@@ -156,8 +156,8 @@ class Office:
         if self._is_busy(now := self.clock()):
             self._quiet_since = time.monotonic()
             return False
-        patient = time.monotonic() - self._quiet_since < SOON
-        return not (patient and self.outbox.is_hopeful(now, SOON, HOPEFUL))
+        patient = time.monotonic() - self._quiet_since < IDLE_RETRY_WINDOW
+        return not (patient and self.outbox.has_early_retry(now, IDLE_RETRY_WINDOW, IDLE_AFTER_ATTEMPTS))
 
     def _is_busy(self, now: float) -> bool:
         """Asks in the direction in which results move (commits, timers, outbox, senders), so that whatever moves on
@@ -173,11 +173,11 @@ class Office:
             due = self.outbox.next_due()
             return bool(self._busy or self.outbox.gathering or (due is not None and due <= now))
 
-    def _look(self) -> None:
-        with self._looking:
-            self._look_once()
+    def _poll(self) -> None:
+        with self._polling:
+            self._poll_once()
 
-    def _look_once(self) -> None:
+    def _poll_once(self) -> None:
         now, before = self.clock(), self.collector.batch
         self.outbox.release(now)
         self.collector.collect(now)
@@ -188,12 +188,12 @@ class Office:
 
     def _look_and_begin(self) -> None:
         try:
-            self._look()
+            self._poll()
         finally:
             for delivery in self.collector.begun():
-                self._hand_over([delivery])
+                self._submit([delivery])
 
-    def _collecting(self) -> None:
+    def _collect_loop(self) -> None:
         while not self._stopped.is_set():
             self._guarded(self._look_and_begin)
             if self.collector.has_subscribers:
@@ -201,25 +201,27 @@ class Office:
                 self._dispatch.set()
             self._wait(self._collect, self._next_timer)
 
-    def _dispatching(self) -> None:
+    def _dispatch_loop(self) -> None:
         claimed_at = -math.inf
         while not self._stopped.is_set():
             self._guarded(self._record)
             enough = len(self._busy) >= ENOUGH
-            if self._more or time.monotonic() >= claimed_at + CLAIM_AFTER * (4 if enough else 1):
+            if self._more or time.monotonic() >= claimed_at + CLAIM_INTERVAL * (4 if enough else 1):
                 claimed_at, self._more = time.monotonic(), False
                 claimed = self._guarded(self._claim) or []
                 for group in grouped(self.sender, claimed):
-                    self._hand_over(group)
-                if len(claimed) >= LOOKED_AT:  # there may be more; who claims one at a time pays as much as for many
+                    self._submit(group)
+                if (
+                    len(claimed) >= DUE_TARGETS_PER_CLAIM
+                ):  # there may be more; who claims one at a time pays as much as for many
                     self._more = True
                     continue
-            self._wait(self._dispatch, self.outbox.next_due, CLAIM_AFTER)
+            self._wait(self._dispatch, self.outbox.next_due, CLAIM_INTERVAL)
 
     def _wait(self, event: threading.Event, due: Callable[[], float | None], least: float = 0.02) -> None:
         """Until somebody calls, or something is due."""
         at = self._guarded(due)
-        seconds = LOOK if at is None else min(max(at - self.clock(), least), LOOK)
+        seconds = POLL_INTERVAL if at is None else min(max(at - self.clock(), least), POLL_INTERVAL)
         event.wait(seconds)
         event.clear()
 
@@ -243,56 +245,60 @@ class Office:
             return self._claim_due()
 
     def _claim_due(self) -> list[Delivery]:
-        most = CLAIMED - len(self._busy)
+        most = MAX_CLAIMED - len(self._busy)
         if most <= 0 or not self.collector.has_subscribers:
             return []
         now = self.clock()
         room: dict[str, int] = {}
 
         def may(host: str) -> float | None:
-            until = self.breaker.closed_until(host, now)
+            until = self.breaker.open_until(host, now)
             if until is not None:
                 return until
             if not self.breaker.has_room(host):
                 return 0.0
-            self.breaker.begun(host)
+            self.breaker.acquire(host)
             room[host] = room.get(host, 0) + 1
             return None
 
         claimed = self.outbox.claim(now, most, may, self._busy)
-        if not claimed and time.monotonic() > self._looked_behind + BEHIND and (full := self.breaker.full()):
-            self._looked_behind = time.monotonic()
+        if (
+            not claimed
+            and time.monotonic() > self._skipped_full_hosts_at + SKIP_FULL_HOSTS_EVERY
+            and (full := self.breaker.full())
+        ):
+            self._skipped_full_hosts_at = time.monotonic()
             claimed = self.outbox.claim(now, most, may, self._busy, full)
         for delivery in claimed:
             room[delivery.host] -= 1
         for host, left in room.items():
             for _ in range(left):  # due, but held back for another reason
-                self.breaker.released(host)
+                self.breaker.release(host)
         self._busy |= {delivery.target for delivery in claimed}
         return claimed
 
-    def _hand_over(self, group: list[Delivery]) -> None:
-        self._lanes.put(group)
+    def _submit(self, group: list[Delivery]) -> None:
+        self._queues.put(group)
         with self._moving:  # the collector hands over, too
-            if self._senders >= min(SENDERS, self._lanes.sending):
+            if self._senders >= min(MAX_SENDERS, self._queues.sending):
                 return
             self._senders += 1
-        sending = threading.Thread(target=self._sending, args=(self._lanes,), name="fishweir_sending", daemon=True)
+        sending = threading.Thread(target=self._send_loop, args=(self._queues,), name="fishweir_sending", daemon=True)
         sending.start()
 
-    def _sending(self, lanes: Lanes) -> None:
-        group = lanes.take()
+    def _send_loop(self, queues: HostQueues) -> None:
+        group = queues.take()
         while group is not None:
             done = send_group(self.sender, group)
             for sent in done:
                 self._done.put(sent)
-            following = lanes.done(group[0].host, all(outcome.error is None for outcome, _ in done))
+            following = queues.done(group[0].host, all(outcome.error is None for outcome, _ in done))
             for delivery in (delivery for waiting in following.behind for delivery in waiting):
                 self._done.put((Outcome(delivery, tried=False), 0))
             if following.claim:
                 self._more = True
             self._dispatch.set()
-            group = following.group or lanes.take()
+            group = following.group or queues.take()
 
     def _record(self) -> None:
         done = []
@@ -316,9 +322,9 @@ class Office:
         for outcome, count in done:
             self._busy.discard(outcome.delivery.target)
             if outcome.tried:
-                self.breaker.ended(outcome.delivery.host, outcome.error is None, now)
+                self.breaker.record(outcome.delivery.host, outcome.error is None, now)
             else:
-                self.breaker.released(outcome.delivery.host)
+                self.breaker.release(outcome.delivery.host)
             self.delivered += count
         if not self._busy:
             self.on_settled()

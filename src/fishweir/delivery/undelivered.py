@@ -13,7 +13,7 @@ from fishweir.catalog.deliveries import channels, outbox, subscriptions, targets
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class Undelivered:
     """A delivery that is waiting (`due` is the time of the next attempt) or was given up (`dead`), with the last error
     and the number of attempts. `feeds` are some of the subscribed names; the results are those of the micro-batches
     (after, upto]."""
@@ -36,7 +36,7 @@ class Letter:
         return f"{self.id} {state}: {what}, {self.attempts} attempts: {self.error or '-'}"
 
 
-def letters(connection: sa.Connection, dead: bool | None = None, most: int = 1_000) -> list[Letter]:
+def list_undelivered(connection: sa.Connection, dead: bool | None = None, most: int = 1_000) -> list[Undelivered]:
     """The oldest unacknowledged deliveries: only dead ones, only waiting ones, or both."""
     columns = ("id", "after", "upto", "sent", "attempts", "dead", "error", "made")
     wanted = sa.select(
@@ -49,12 +49,12 @@ def letters(connection: sa.Connection, dead: bool | None = None, most: int = 1_0
     return [_letter(connection, row) for row in rows]
 
 
-def _letter(connection: sa.Connection, row: Any) -> Letter:
+def _letter(connection: sa.Connection, row: Any) -> Undelivered:
     named = sa.select(subscriptions.c.feed).where(subscriptions.c.channel == row.channel)
     feeds = tuple(connection.scalars(named.distinct().order_by(subscriptions.c.feed).limit(5)))
     action = " ".join((row.output, *json.loads(row.arguments)))
     counts = (row.after, row.upto, row.sent, row.attempts)
-    return Letter(row.id, feeds, action, *counts, row.dead, row.error, row.made, None if row.dead else row.due)
+    return Undelivered(row.id, feeds, action, *counts, row.dead, row.error, row.made, None if row.dead else row.due)
 
 
 def resend(connection: sa.Connection, now: float, ids: Collection[int] | None = None) -> int:

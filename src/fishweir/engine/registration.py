@@ -44,22 +44,22 @@ from fishweir.algebra.nodes import (
 )
 from fishweir.algebra.path_queries import own_query
 from fishweir.algebra.views import FeedError, Publication, reads
-from fishweir.catalog.adding import bound_shape
 from fishweir.catalog.change import CHUNK, Change, Living
+from fishweir.catalog.query_inserter import bound_shape
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.bulk import Bound, bind_alike
 from fishweir.engine.changes import with_changes
 from fishweir.engine.columns_read import columns_read
 from fishweir.engine.conditions import emptiness
-from fishweir.engine.dated import dated_slots, time_text
+from fishweir.engine.contradictions import never_fires
+from fishweir.engine.feed_registration import FeedRegistration
 from fishweir.engine.feeds import Feeds
-from fishweir.engine.never import never_fires
 from fishweir.engine.ordering import Unordered, with_orders
-from fishweir.engine.places import quoted, refused
-from fishweir.engine.preferred import unknown_pattern
+from fishweir.engine.preference_check import unknown_pattern
 from fishweir.engine.published import Published
-from fishweir.engine.registering import FeedRegistration
+from fishweir.engine.statement_errors import quoted, statement_error
+from fishweir.engine.timestamp_columns import dated_slots, time_text
 from fishweir.errors import QueryError, SourceError, SourceRefused
 from fishweir.guard import GuardError
 from fishweir.intake import check_source, is_url, without_credentials
@@ -205,7 +205,7 @@ class Registration:
             self._add_stream(replace(statement, stream=self._absolute(stream)))
         except (SourceError, GuardError) as error:
             word = quoted(statement, stream.path or "")
-            raise refused(statement, str(error), word, kind=SourceRefused) from error
+            raise statement_error(statement, str(error), word, kind=SourceRefused) from error
 
     def _add_stream(self, statement: CreateStream) -> None:
         name, virtual = statement.stream.name, statement.stream.virtual
@@ -268,7 +268,7 @@ class Registration:
             )
         if statement.name in self.streams and not statement.published:
             reason = f"query {statement.name}: there is already a stream of that name"
-            raise refused(statement, reason, str(statement.name), "create")
+            raise statement_error(statement, reason, str(statement.name), "create")
         if statement.published and statement.feed is None:
             self.published.bind(statement, lambda: bound_shape(statement).sources)
         elif statement.published:
@@ -387,7 +387,7 @@ class Registration:
     def _refused(self, statement: CreateQuery, reason: str, word: str = "", after: str = "") -> QueryError:
         """An error that names the query and, where the word stands in its text, behind `after`, the place."""
         subject = f"query {statement.name}" if statement.name else "the query"
-        return refused(statement, f"{subject} {reason}", word, after)
+        return statement_error(statement, f"{subject} {reason}", word, after)
 
 
 def _kind(statement: Statement) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-AT_ONCE = 5_000
+ROWS_PER_STATEMENT = 5_000
 """Values per lookup statement."""
 
 
@@ -42,4 +42,4 @@ def among(connection: sa.Connection, column: sa.Column[Any], texts: Sequence[str
 
 def chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
     """So many at a time as one statement takes."""
-    return (values[i : i + AT_ONCE] for i in range(0, len(values), AT_ONCE))
+    return (values[i : i + ROWS_PER_STATEMENT] for i in range(0, len(values), ROWS_PER_STATEMENT))

@@ -8,15 +8,15 @@ from typing import Protocol
 from fishweir.errors import QueryError
 
 
-class Placed(Protocol):
+class HasPosition(Protocol):
     @property
     def text(self) -> str: ...
     @property
     def line(self) -> int: ...
 
 
-def refused(
-    statement: Placed, reason: str, word: str = "", after: str = "", kind: type[QueryError] = QueryError
+def statement_error(
+    statement: HasPosition, reason: str, word: str = "", after: str = "", kind: type[QueryError] = QueryError
 ) -> QueryError:
     """An error with line, column and caret at the position of the word in the text, after the word `after`."""
     text = statement.text
@@ -29,7 +29,7 @@ def refused(
     return kind(reason, "\n" * (statement.line - 1) + text, line, column)
 
 
-def quoted(statement: Placed, word: str) -> str:
+def quoted(statement: HasPosition, word: str) -> str:
     """The word with its quotes in the text, if any."""
     return next((text for text in (f"'{word}'", f'"{word}"', f"“{word}”") if text in statement.text), word)
 

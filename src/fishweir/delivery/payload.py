@@ -8,11 +8,11 @@ from typing import Protocol, overload
 
 from fishweir.pipeline.result import Result, json_texts
 
-AT_ONCE = 10_000
+RESULTS_PER_PAYLOAD = 10_000
 """The maximum number of results in one payload, unless an output sets its own (`at_once`)."""
 
 
-class Parcel(Sequence[Result]):
+class Payload(Sequence[Result]):
     """A lazy sequence of results that are delivered together. `key` is the same on every attempt; `feeds` are the names
     in the subscriptions; `token` ends the subscription; `media` is the output type of the stylesheet: text, html or
     xml. An output that uses JSON (`texts`) does not construct the results, which are created on access."""
@@ -54,7 +54,7 @@ class Parcel(Sequence[Result]):
         return iter(self._results)
 
 
-class Deliverer(Protocol):
+class OpenOutput(Protocol):
     """An open output. If it can report its position and be rewound, it delivers exactly once, even after a crash;
     otherwise (`position` is None) it delivers at least once, and `key` identifies repetitions."""
 
@@ -64,7 +64,7 @@ class Deliverer(Protocol):
     def rewind(self, position: int) -> None:
         """Undoes everything that was delivered after `position`."""
 
-    def deliver(self, results: Parcel) -> None:
+    def deliver(self, results: Payload) -> None:
         """Returns once the target has acknowledged all of them; raises otherwise."""
 
 
@@ -76,7 +76,7 @@ class NotDelivered(Exception):
         self.delivered, self.after, self.never = delivered, after, never
 
 
-class Forward:
+class NotRewindable:
     """An output that cannot be rewound."""
 
     def position(self) -> None:

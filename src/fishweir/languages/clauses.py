@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from fishweir.languages.pieces import Piece, Rejected
 from fishweir.languages.schedule import Clauses
+from fishweir.languages.statement_text import Rejected, StatementText
 
 
 def parse_clauses(text: str, subject: str = "") -> Clauses:
     """`do ... start ... every ... expire ...`; QuerySyntaxError or QueryError with its place."""
     from fishweir.languages.sql.language import CLAUSES
 
-    piece = Piece(text, 0, len(text), subject)
+    piece = StatementText(text, 0, len(text), subject)
     try:
         clauses: Clauses = CLAUSES.parse(piece)
         if clauses.publish is not None:

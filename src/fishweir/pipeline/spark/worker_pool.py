@@ -31,54 +31,54 @@ from fishweir.pipeline.spark.extensions import Extensions
 from fishweir.pipeline.stages import Call
 from fishweir.pipeline.summary import Summary
 
-SHIFT = 1.0
+MAX_EXCLUSIVE_TIME = 1.0
 """Seconds for which the pool holds the only slot while others may be waiting for it."""
-LEAVING = 2.0
+SHUTDOWN_TIMEOUT = 2.0
 """Seconds that tasks have to finish their calls when the pool is shut down."""
 
 
-class CrewLost(Exception):
+class WorkerPoolLost(Exception):
     """A task died, or the worker pool was shut down."""
 
 
-class Crew:
+class WorkerPool:
     def __init__(self, context: SparkContext) -> None:
         self.context = context
         slots = int(context.defaultParallelism)
         self.parallelism, self.is_alone = max(1, slots - 1), slots == 1
-        self._shift: _Shift | None = None
+        self._pool_job: _PoolJob | None = None
 
     @property
-    def is_there(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether a task is waiting for calls."""
-        return self._shift is not None and self._shift.has_lines
+        return self._pool_job is not None and self._pool_job.has_connections
 
     def begin(self) -> None:
         """Starts the tasks unless they are running; does not wait for them."""
-        if self._shift is None:
-            self._shift = _Shift(self.context, self.parallelism)
+        if self._pool_job is None:
+            self._pool_job = _PoolJob(self.context, self.parallelism)
 
     def run(self, calls: Sequence[Call]) -> list[Summary]:
         """What the calls return; raises what one of them raised."""
-        if self.is_alone and self._shift is not None and self._shift.age > SHIFT:
-            self.leave()
+        if self.is_alone and self._pool_job is not None and self._pool_job.age > MAX_EXCLUSIVE_TIME:
+            self.shut_down()
         self.begin()
-        assert self._shift is not None
-        return self._shift.run([pickle.dumps((call, Extensions())) for call in calls])
+        assert self._pool_job is not None
+        return self._pool_job.run([pickle.dumps((call, Extensions())) for call in calls])
 
     def rest(self) -> None:
         """Called when there is nothing to do for now."""
         if self.is_alone:
-            self.leave()
+            self.shut_down()
 
-    def leave(self) -> None:
+    def shut_down(self) -> None:
         """Shuts the tasks down; a running call is lost."""
-        shift, self._shift = self._shift, None
-        if shift is not None:
-            shift.end()
+        pool_job, self._pool_job = self._pool_job, None
+        if pool_job is not None:
+            pool_job.end()
 
 
-class _Shift:
+class _PoolJob:
     """One Spark job: the tasks from their start to their end."""
 
     def __init__(self, context: SparkContext, size: int) -> None:
@@ -88,12 +88,12 @@ class _Shift:
         self._tag = f"fishweir-{uuid.uuid4().hex}"
         self._listener = Listener((settings.get("spark.driver.bindAddress", host), 0), backlog=size + 8, authkey=key)
         self._address = (host, int(self._listener.address[1]))
-        self._lines: list[Connection] = []
+        self._connections: list[Connection] = []
         self._changed = threading.Condition()
         self._over = False
         self._failure: Exception | None = None
-        post = Post(self._address, key)
-        self._job = InheritableThread(target=self._hold, args=(post,), name="fishweir workers", daemon=True)
+        loop = WorkerLoop(self._address, key)
+        self._job = InheritableThread(target=self._hold, args=(loop,), name="fishweir workers", daemon=True)
         self._job.start()
         threading.Thread(target=self._accept, name="fishweir connections", daemon=True).start()
 
@@ -102,8 +102,8 @@ class _Shift:
         return time.monotonic() - self._began
 
     @property
-    def has_lines(self) -> bool:
-        return bool(self._lines)
+    def has_connections(self) -> bool:
+        return bool(self._connections)
 
     def run(self, pickled: Sequence[bytes]) -> list[Summary]:
         """Gives each task a call as soon as it has answered the one before."""
@@ -118,7 +118,7 @@ class _Shift:
                     answers.append(ready.recv())
                     busy.remove(ready)
         except (EOFError, OSError) as error:
-            raise CrewLost(str(self._failure or error)) from (self._failure or error)
+            raise WorkerPoolLost(str(self._failure or error)) from (self._failure or error)
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer
@@ -128,29 +128,29 @@ class _Shift:
         """Tasks that wait for a call end at once, others are cancelled after a while."""
         with self._changed:
             self._over = True
-            for line in self._lines:
+            for line in self._connections:
                 _socket(line).shutdown(socket.SHUT_RDWR)
             self._changed.notify_all()
         with suppress(OSError):
             socket.create_connection(self._address).close()  # wakes who waits for lines
-        self._job.join(LEAVING)
+        self._job.join(SHUTDOWN_TIMEOUT)
         if self._job.is_alive():
             self.context.cancelJobsWithTag(self._tag)
 
     def _free(self, busy: set[Connection]) -> list[Connection]:
         """The lines that no call is under way on; if there is none at all, waits for the first."""
         with self._changed:
-            while not self._lines and not self._over:
+            while not self._connections and not self._over:
                 self._changed.wait()
             if self._over:
-                raise CrewLost(str(self._failure or "the worker pool was shut down")) from self._failure
-            return [line for line in self._lines if line not in busy]
+                raise WorkerPoolLost(str(self._failure or "the worker pool was shut down")) from self._failure
+            return [line for line in self._connections if line not in busy]
 
-    def _hold(self, post: Post) -> None:
+    def _hold(self, loop: WorkerLoop) -> None:
         """Runs the Spark job; it ends with the pool."""
         try:
             self.context.addJobTag(self._tag)
-            self.context.parallelize(range(self.size), self.size).foreachPartition(post)
+            self.context.parallelize(range(self.size), self.size).foreachPartition(loop)
         except Exception as failure:
             self._failure = failure
         with self._changed:
@@ -163,13 +163,13 @@ class _Shift:
                 line = self._listener.accept()
                 _socket(line).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 with self._changed:
-                    self._lines.append(line)
+                    self._connections.append(line)
                     self._changed.notify_all()
         self._listener.close()
 
 
 @dataclass(frozen=True)
-class Post:
+class WorkerLoop:
     """The loop of a task: answers calls until the connection is closed."""
 
     address: tuple[str, int]

@@ -14,7 +14,7 @@ from contextlib import suppress
 from fishweir.pipeline.home import Home
 
 
-class Bell:
+class WakeUpPipe:
     """The job's end of the pipe."""
 
     def __init__(self, home: Home) -> None:
@@ -35,7 +35,7 @@ class Bell:
         os.close(self._pipe)
 
 
-def ring(home: Home) -> None:
+def wake_up(home: Home) -> None:
     """Wakes the job if it is running; has no effect otherwise."""
     try:
         pipe = os.open(home.path / "bell", os.O_WRONLY | os.O_NONBLOCK)

@@ -13,7 +13,7 @@ KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Constructed:
+class OutputTiming:
     """The time for constructing the outputs of a micro-batch's documents, for deliveries or for published streams."""
 
     batch: int
@@ -29,11 +29,11 @@ class Count:
     is_wanted: bool = True
 
 
-class Spent:
+class OutputTimer:
     """Collects timings; constructing outputs may take longer than the following micro-batches."""
 
     def __init__(self) -> None:
-        self._done: deque[Constructed] = deque(maxlen=KEPT)  # without a shedder nobody takes them
+        self._done: deque[OutputTiming] = deque(maxlen=KEPT)  # without a shedder nobody takes them
         self._inside = threading.local()
 
     @contextmanager
@@ -48,11 +48,11 @@ class Spent:
         finally:
             self._inside.is_counting = False
             if count.is_wanted:
-                self._done.append(Constructed(batch, documents, time.perf_counter() - began, published))
+                self._done.append(OutputTiming(batch, documents, time.perf_counter() - began, published))
 
-    def take(self) -> list[Constructed]:
+    def take(self) -> list[OutputTiming]:
         """The new timings, one per micro-batch; thread-safe."""
-        found: dict[tuple[int, bool], Constructed] = {}
+        found: dict[tuple[int, bool], OutputTiming] = {}
         for one in [self._done.popleft() for _ in range(len(self._done))]:
             before = found.get((one.batch, one.published))
             found[one.batch, one.published] = replace(one, seconds=one.seconds + before.seconds) if before else one

@@ -25,7 +25,7 @@ WRITTEN, NOW = "row_sum", "sum_now"
 RESTORE = "restore catalog.db (with its -wal file) from a backup of this home, together with the rest of it"
 
 
-class RowSum(sa.ColumnElement[int]):
+class RowChecksum(sa.ColumnElement[int]):
     """What the sum of some columns is, when it is written or by now."""
 
     inherit_cache = True
@@ -39,20 +39,22 @@ class RowSum(sa.ColumnElement[int]):
         self.function, self.columns = function, list(columns)
 
 
-@compiles(RowSum, "sqlite")
-def _on_sqlite(element: RowSum, compiler: Any, **options: Any) -> str:
+@compiles(RowChecksum, "sqlite")
+def _on_sqlite(element: RowChecksum, compiler: Any, **options: Any) -> str:
     return f"{element.function}({', '.join(compiler.process(column, **options) for column in element.columns)})"
 
 
-@compiles(RowSum)
-def _elsewhere(element: RowSum, compiler: Any, **options: Any) -> str:
+@compiles(RowChecksum)
+def _elsewhere(element: RowChecksum, compiler: Any, **options: Any) -> str:
     return "0"
 
 
-def add_sums(metadata: sa.MetaData) -> None:
+def add_checksums(metadata: sa.MetaData) -> None:
     """Gives each table its column."""
     for table in metadata.tables.values():
-        table.append_column(sa.Column(SUM, sa.BigInteger, sa.Computed(RowSum(WRITTEN, list(table.c)), persisted=True)))
+        table.append_column(
+            sa.Column(SUM, sa.BigInteger, sa.Computed(RowChecksum(WRITTEN, list(table.c)), persisted=True))
+        )
 
 
 def add_functions(connection: sqlite3.Connection) -> None:
@@ -99,8 +101,8 @@ def _first_damaged(table: sa.Table) -> str:
     return f"{damaged.compile(dialect=sqlite.dialect())} limit 1"
 
 
-def _now(table: sa.Table) -> RowSum:
-    return RowSum(NOW, [column for column in table.c if column.name != SUM])
+def _now(table: sa.Table) -> RowChecksum:
+    return RowChecksum(NOW, [column for column in table.c if column.name != SUM])
 
 
 def _sum(*values: Any) -> int:

@@ -9,18 +9,18 @@ from typing import Any
 import sqlalchemy as sa
 
 from fishweir.algebra.nodes import DERIVED, CreateQuery
+from fishweir.catalog.bulk_insert import insert_rows
 from fishweir.catalog.change import Change
-from fishweir.catalog.channels import Way
+from fishweir.catalog.channels import ChannelSpec
+from fishweir.catalog.checksums import SUM
 from fishweir.catalog.deliveries import subscriptions
-from fishweir.catalog.inserting import insert_rows
 from fishweir.catalog.schema import NOT_YET, queries
-from fishweir.catalog.subscribers import Wish
-from fishweir.catalog.sums import SUM
+from fishweir.catalog.subscribers import SubscriptionRequest
 from fishweir.errors import QueryError
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QueryInfo:
     """A query that is registered. `state` is running, paused or waiting (for its start)."""
 
     name: str
@@ -41,15 +41,15 @@ def matches(pattern: str | None, name: str, text: str) -> bool:
     return pattern.lower() in name.lower() or pattern.lower() in text.lower()
 
 
-def standing_queries(connection: sa.Connection, pattern: str | None = None) -> list[Standing]:
+def list_queries(connection: sa.Connection, pattern: str | None = None) -> list[QueryInfo]:
     chosen = (queries.c.dropped.is_(None) | queries.c.paused) & queries.c.name.not_like(f"{DERIVED}%")
     found = connection.execute(sa.select(queries).where(chosen).order_by(queries.c.number))
     return [_standing(row) for row in found if matches(pattern, row.name, row.text)]
 
 
-def _standing(row: Any) -> Standing:
+def _standing(row: Any) -> QueryInfo:
     state = "paused" if row.paused else "waiting" if row.added == NOT_YET else "running"
-    return Standing(row.name, state, row.text, row.start, row.every, row.expire, row.published)
+    return QueryInfo(row.name, state, row.text, row.start, row.every, row.expire, row.published)
 
 
 def pause(change: Change, name: str) -> None:
@@ -84,8 +84,10 @@ def act(change: Change, statement: CreateQuery) -> None:
     name, schedule = str(statement.name), statement.schedule
     own = (subscriptions.c.query == name) & subscriptions.c.by_query
     change.subscribers.expire(own, change.take(1), change.subscribers.now)
-    wishes = [Wish(name, name, Way(one, schedule), statement.text) for one in statement.actions]
-    rows = change.subscribers.rows(wishes, by_query=True)
+    requests = [
+        SubscriptionRequest(name, name, ChannelSpec(one, schedule), statement.text) for one in statement.actions
+    ]
+    rows = change.subscribers.rows(requests, by_query=True)
     insert_rows(change.connection, subscriptions, [{**row, "added": change.take(1)} for row in rows])
     living = (queries.c.name == name) & (queries.c.dropped.is_(None) | queries.c.paused)
     expire = queries.c.expire if schedule.expire is None else schedule.expire

@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
-PATIENCE = 60.0
+BUSY_TIMEOUT = 60.0
 
 
-class Asking:
+class FastLookup:
     """Thread-safe; its connection is closed with those of the engine. On an error, the query is repeated through
     SQLAlchemy, which classifies the error."""
 
@@ -41,7 +41,7 @@ class Asking:
             if self._connection is None:
                 there = f"file:{quote(path)}?mode=rw"  # makes no file where there is none
                 self._connection = sqlite3.connect(
-                    there, PATIENCE, isolation_level=None, check_same_thread=False, uri=True
+                    there, BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, uri=True
                 )
             row = self._connection.execute(question).fetchone()
             return None if row is None else row[0]

@@ -26,11 +26,11 @@ from fishweir.pipeline.retained import Retained, StateFile, state_file
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.worker import MatchTask
 
-AT_ONCE = 20_000
+ENTRIES_PER_STEP = 20_000
 """Entries that are evaluated and committed per step."""
 
 
-class SideTime(EventTime):
+class BackfillEventTime(EventTime):
     """The event time of a run, which may be far behind the job."""
 
     def of(self, stream: int) -> Lateness:
@@ -41,7 +41,7 @@ class SideTime(EventTime):
 
 
 @dataclass(frozen=True)
-class Moment:
+class JobSnapshot:
     """The state of the job between two micro-batches, as needed by a step."""
 
     offsets: Mapping[str, int]
@@ -51,13 +51,13 @@ class Moment:
     now: float
 
     @classmethod
-    def of(cls, batches: MicroBatches) -> Moment:
+    def of(cls, batches: MicroBatches) -> JobSnapshot:
         offsets, troubled = dict(batches.offsets), dict(batches.troubled)
         return cls(offsets, batches.published(), batches.last, troubled, batches.clock())
 
 
 @dataclass
-class SideRun:
+class BackfillRun:
     """Queries with the same part of the logs to evaluate."""
 
     home: Home
@@ -76,7 +76,7 @@ class SideRun:
     """Whether the queries join documents: then the run goes on until nothing from before `live` can be joined."""
     reports: bool
     """Whether somebody waits for its progress, results or not."""
-    time: SideTime
+    time: BackfillEventTime
     at: Offsets = field(default_factory=dict)
     watermarks: Mapping[int, float] = field(default_factory=dict)
     _steps: int = 0
@@ -110,11 +110,11 @@ class SideRun:
         """Whether nothing from before `live` can be joined any more."""
         return not self._before and all(self.at[id] >= upto for id, upto in self.live.items())
 
-    def step(self, job: Moment) -> Summary:
+    def step(self, job: JobSnapshot) -> Summary:
         """Evaluates some more entries; what it has found is in `rows`."""
         shutil.rmtree(self.rows, ignore_errors=True)
         repeats = self._is_behind(self.shown)
-        end = first_arrived(self.home, self.at, self._bounded(job.offsets), AT_ONCE)
+        end = first_arrived(self.home, self.at, self._bounded(job.offsets), ENTRIES_PER_STEP)
         plan = cached_plan(self.home.plan, (self.segment,))
         watched = self.time.watched(plan, job.published)
         summary = self._matched(end, watched)
@@ -162,7 +162,7 @@ class SideRun:
         return goal
 
     def _retain(
-        self, new: list[StateFile], from_before: bool, watched: Mapping[int, StreamDefinition], job: Moment
+        self, new: list[StateFile], from_before: bool, watched: Mapping[int, StreamDefinition], job: JobSnapshot
     ) -> None:
         """Keeps what later documents may join."""
         (self._before if from_before else self._since).extend(new)

@@ -1,8 +1,8 @@
 """Stylesheets with a time limit: a pool of processes applies them, and a process that takes too long is killed.
 
 In: the path of a stylesheet and items. Out: the transformed items, or BadItem for an item on which it fails. TooSlow is
-raised if an item takes longer than `LONGEST`. Processes are started on demand and reused.
-At most `AT_ONCE` of them work at a time.
+raised if an item takes longer than `ITEM_TIMEOUT`. Processes are started on demand and reused.
+At most `MAX_PROCESSES` of them work at a time.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any
 
 from fishweir.delivery.stylesheets import BadItem
 
-LONGEST = 5.0
+ITEM_TIMEOUT = 5.0
 """Seconds for one item, once the process is there."""
-STARTS_WITHIN = 60.0
-AT_ONCE = 2
-GIVES_UP_AFTER = 3
+START_TIMEOUT = 60.0
+MAX_PROCESSES = 2
+MAX_FAILURES = 3
 CHUNK = 100
 """Items that are handed over together."""
 COMMAND = ("-P", "-m", "fishweir.delivery.stylesheet_process")
@@ -46,13 +46,13 @@ class _Process:
             start_new_session=True,  # it is not interrupted from the keyboard
         )
         other.close()
-        self._receive(STARTS_WITHIN)
+        self._receive(START_TIMEOUT)
 
     def ask(self, path: str, wanted: str, items: Sequence[Any]) -> Iterator[tuple[bool, Any]]:
         """TimeoutError where an item takes too long, EOFError where the process has ended."""
         self.connection.send((path, _written(path), wanted, items))
         for _ in items:
-            yield self._receive(LONGEST)
+            yield self._receive(ITEM_TIMEOUT)
 
     def _receive(self, patience: float) -> Any:
         if not self.connection.poll(patience):
@@ -67,7 +67,7 @@ class _Process:
 
 class _Pool:
     def __init__(self) -> None:
-        self.room, self.lock = threading.BoundedSemaphore(AT_ONCE), threading.Lock()
+        self.room, self.lock = threading.BoundedSemaphore(MAX_PROCESSES), threading.Lock()
         self.free: list[_Process] = []
         atexit.register(self.end)
 
@@ -80,7 +80,7 @@ class _Pool:
                 answers = list(process.ask(path, wanted, items))
             except TimeoutError:
                 process.end()
-                raise TooSlow(f"the stylesheet {name} exceeded the limit of {LONGEST:g} s for an item") from None
+                raise TooSlow(f"the stylesheet {name} exceeded the limit of {ITEM_TIMEOUT:g} s for an item") from None
             except (EOFError, OSError):
                 process.end()
                 raise TooSlow(f"the stylesheet {name} crashed the process that applied it") from None
@@ -121,9 +121,9 @@ def applying(path: str) -> Callable[[str], bytes]:
 
     def apply(item: str) -> bytes:
         nonlocal slow
-        if slow >= GIVES_UP_AFTER:
+        if slow >= MAX_FAILURES:
             raise TooSlow(
-                f"the stylesheet {Path(path).name} repeatedly exceeded the limit of {LONGEST:g} s for an item"
+                f"the stylesheet {Path(path).name} repeatedly exceeded the limit of {ITEM_TIMEOUT:g} s for an item"
             )
         try:
             (made,) = _pool.ask(path, "apply", [item])

@@ -26,7 +26,7 @@ class Rejected(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StatementText:
     """A part of a script; `subject` says whose it is in error messages, as in `query Q1`."""
 
     script: str
@@ -38,9 +38,9 @@ class Piece:
     def text(self) -> str:
         return self.script[self.start : self.end]
 
-    def rest(self, offset: int, subject: str = "") -> Piece:
+    def rest(self, offset: int, subject: str = "") -> StatementText:
         """The piece from an offset on."""
-        return Piece(self.script, self.start + offset, self.end, subject or self.subject)
+        return StatementText(self.script, self.start + offset, self.end, subject or self.subject)
 
     def error(self, rejected: Rejected) -> QueryError:
         """The error for the user, placed in the whole script."""
@@ -56,7 +56,7 @@ def line_and_column(script: str, offset: int) -> tuple[int, int]:
     return len(lines), len(lines[-1])
 
 
-def split_script(script: str) -> Iterator[Piece]:
+def split_script(script: str) -> Iterator[StatementText]:
     """The statements of a script in order; empty ones are skipped."""
     position = len("\ufeff") if script.startswith("\ufeff") else 0
     while position < len(script):
@@ -67,7 +67,7 @@ def split_script(script: str) -> Iterator[Piece]:
             raise _unclosed(script, match.end())
         start = match.start(1)
         if body:
-            yield Piece(script, start, start + len(body.rstrip()))
+            yield StatementText(script, start, start + len(body.rstrip()))
         position = match.end()
 
 
@@ -75,4 +75,4 @@ def _unclosed(script: str, at: int) -> QueryError:
     what = "comment" if script.startswith("<!--", at) else "quoted text"
     closing = {"<": "-->", "“": "”"}.get(script[at], script[at])
     reason = f"the {what} that begins here is not closed: expected {closing}"
-    return Piece(script, 0, len(script)).error(Rejected(reason, at, syntax=True))
+    return StatementText(script, 0, len(script)).error(Rejected(reason, at, syntax=True))

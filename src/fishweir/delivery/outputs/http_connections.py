@@ -46,7 +46,7 @@ class _Place(NamedTuple):
     head: bytes
 
 
-class Posting:
+class HttpConnections:
     """Open connections, shared by all threads; one thread at a time uses one."""
 
     def __init__(self, guard: Guard, patience: float) -> None:

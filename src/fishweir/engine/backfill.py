@@ -2,7 +2,7 @@
 
 In: queries with a `start` that is earlier than the first micro-batch they take part in. Out: their results over the
 documents that arrived since that start, committed between two micro-batches like any others. A low-priority thread
-evaluates them (side_run.py), so nothing has to wait.
+evaluates them (backfill_run.py), so nothing has to wait.
 
 A query over one document is evaluated by such a run up to its first micro-batch, by the job from there on. The results
 of a join depend on earlier documents, so its run continues in parallel with the job until no document from before its
@@ -26,9 +26,9 @@ from typing import Any
 
 from fishweir.algebra.nodes import Shape, Source, sources_of
 from fishweir.catalog.catalog import Catalog, Query
-from fishweir.engine.side_run import Moment, SideRun, SideTime
+from fishweir.engine.backfill_run import BackfillEventTime, BackfillRun, JobSnapshot
 from fishweir.evaluate.plan.segments import build_groups, planned_segment, write_segment
-from fishweir.pipeline.batch import MicroBatches, Past
+from fishweir.pipeline.batch import BackfillResult, MicroBatches
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import Offsets
@@ -41,7 +41,7 @@ SIDE = "past"
 NICE = 10
 STATELESS = ("selections", "filters")
 """The kinds of groups whose results depend on one document."""
-FEW = 1_000
+HANDOVER_ENTRIES = 1_000
 """So many entries are evaluated between two micro-batches when a run is about to hand over: it would never catch up
 with a busy job otherwise."""
 
@@ -50,21 +50,21 @@ with a busy job otherwise."""
 class Step:
     """A run at work in its thread."""
 
-    run: SideRun
+    run: BackfillRun
     thread: threading.Thread
     summary: Summary | None = None
     failure: Exception | None = None
 
 
 @dataclass
-class PastRuns:
+class Backfills:
     """Called between micro-batches. With `beside` a run has a thread of its own, else the caller waits for it."""
 
     home: Home
     catalog: Catalog
     table: ResultsTable
     beside: bool = True
-    runs: list[SideRun] = field(default_factory=list)
+    runs: list[BackfillRun] = field(default_factory=list)
     _seen: int = 0
     _batches: MicroBatches | None = None
     _step: Step | None = None
@@ -107,9 +107,9 @@ class PastRuns:
             shutil.rmtree(self.home.results / SIDE, ignore_errors=True)
         self._batches = batches
 
-    def _begin(self, run: SideRun, batches: MicroBatches) -> bool:
-        job = Moment.of(batches)
-        if not self.beside or (run.follows and run.needs_no_past and run.left(job.offsets) <= FEW):
+    def _begin(self, run: BackfillRun, batches: MicroBatches) -> bool:
+        job = JobSnapshot.of(batches)
+        if not self.beside or (run.follows and run.needs_no_past and run.left(job.offsets) <= HANDOVER_ENTRIES):
             self._commit(run, run.step(job), batches)
             return True
 
@@ -138,11 +138,11 @@ class PastRuns:
             self._commit(step.run, step.summary, batches)
         return True
 
-    def _commit(self, run: SideRun, summary: Summary, batches: MicroBatches) -> None:
+    def _commit(self, run: BackfillRun, summary: Summary, batches: MicroBatches) -> None:
         is_over = run.is_over(batches.offsets)
         if summary.files or is_over or run.reports:
-            found = Past(run.queries, run.version, summary, dict(run.at), run.watermarks, is_over)
-            batches.commit_past(run.rows, found)
+            found = BackfillResult(run.queries, run.version, summary, dict(run.at), run.watermarks, is_over)
+            batches.commit_backfill(run.rows, found)
             run.shown = dict(run.at)
         if is_over:
             self.runs.remove(run)
@@ -217,15 +217,15 @@ class PastRuns:
 
     def _run(
         self, queries: Sequence[int], version: int, begin: Offsets, live: Offsets, follows: bool, reports: bool
-    ) -> SideRun:
+    ) -> BackfillRun:
         id = f"{SIDE}-{secrets.token_hex(4)}"
         write_segment(self.home.plan, planned_segment(id, build_groups(self.catalog.planned_queries(queries), {}), {}))
         folder, shown = self.home.results / SIDE / id, self._shown(queries[0])
         assert self._batches is not None, "it is called for micro-batches"
         job = self._batches.event_time
-        time = SideTime(self.home, self.table, job.began, job.idle_after)
+        time = BackfillEventTime(self.home, self.table, job.began, job.idle_after)
         logger.info("%d queries start in the past: evaluating documents that have arrived since then", len(queries))
-        return SideRun(
+        return BackfillRun(
             self.home, self.table.sets, id, folder, tuple(queries), version, begin, live, shown, follows, reports, time
         )
 

@@ -11,7 +11,7 @@ from fishweir.sealed import read_json, write_json
 
 
 @dataclass(frozen=True)
-class Piece:
+class SegmentEntry:
     """A segment in the list: its range of changes, when it was built and how many queries it has."""
 
     after: int
@@ -33,28 +33,28 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class PieceList:
+class Manifest:
     """Pieces in the order of their changes; no query up to the change `upto` is in none of them."""
 
     upto: int = 0
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[SegmentEntry, ...] = ()
     name: str = ""
 
-    def with_pieces(self, old: Sequence[Piece], new: Piece | None) -> PieceList | None:
+    def with_pieces(self, old: Sequence[SegmentEntry], new: SegmentEntry | None) -> Manifest | None:
         """With one piece, or none, in place of some neighbours; None if these are no longer in force."""
         at = next((i for i, piece in enumerate(self.pieces) if piece == old[0]), -1)
         if at < 0 or self.pieces[at : at + len(old)] != tuple(old):
             return None
         between = () if new is None or not new.size else (new,)
-        return PieceList(self.upto, (*self.pieces[:at], *between, *self.pieces[at + len(old) :]), self.name)
+        return Manifest(self.upto, (*self.pieces[:at], *between, *self.pieces[at + len(old) :]), self.name)
 
 
-def load_list(path: Path) -> PieceList:
+def load_manifest(path: Path) -> Manifest:
     saved = read_json(path, None, rebuilt="the planner, from the catalog")
     if saved is None:
-        return PieceList(name=secrets.token_hex(4))
-    return PieceList(saved["upto"], tuple(Piece(**piece) for piece in saved["pieces"]), saved["name"])
+        return Manifest(name=secrets.token_hex(4))
+    return Manifest(saved["upto"], tuple(SegmentEntry(**piece) for piece in saved["pieces"]), saved["name"])
 
 
-def save_list(path: Path, current: PieceList) -> None:
+def save_manifest(path: Path, current: Manifest) -> None:
     write_json(path, asdict(current))

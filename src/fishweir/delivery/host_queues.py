@@ -13,11 +13,11 @@ from collections import defaultdict, deque
 from typing import NamedTuple
 
 from fishweir.delivery.outbox import Delivery
-from fishweir.delivery.retries import AHEAD, PER_HOST
+from fishweir.delivery.retries import PER_HOST, PREFETCH_FACTOR
 
 Group = list[Delivery]
 
-FEW = PER_HOST * AHEAD // 4
+FEW = PER_HOST * PREFETCH_FACTOR // 4
 """Groups that wait for a host, below which more are claimed."""
 
 
@@ -30,7 +30,7 @@ class Next(NamedTuple):
     claim: bool
 
 
-class Lanes:
+class HostQueues:
     def __init__(self) -> None:
         self._ready: queue.SimpleQueue[Group | None] = queue.SimpleQueue()
         self._waiting: dict[str, deque[Group]] = defaultdict(deque)

@@ -16,7 +16,7 @@ from fishweir.algebra.preferences import Preference
 from fishweir.catalog.deliveries import subscriptions
 from fishweir.catalog.schema import PATHS, queries, shapes
 
-FEW = 500
+MAX_NAMES_LISTED = 500
 
 
 def preferences(
@@ -25,7 +25,7 @@ def preferences(
     """For each shape and preference of its queries: the number of subscribers, whether there are subscriptions, and
     whether some of the queries are in `read`. A query counts as one, or by its subscriptions if it has several."""
     delivered = sa.func.count(subscriptions.c.id)
-    passed_on = queries.c.name.in_(list(read)) if len(read) <= FEW else sa.true()
+    passed_on = queries.c.name.in_(list(read)) if len(read) <= MAX_NAMES_LISTED else sa.true()
     own = sa.case((shapes.c.normal_form == PATHS, queries.c.constants))  # of queries whose path is a constant
     counted = (
         sa.select(shapes.c.shape, own, queries.c.preference, sa.func.count(), delivered, sa.func.max(passed_on))
