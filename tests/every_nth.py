@@ -28,13 +28,13 @@ from fishweir.evaluate.group import (
     Kind,
     Paths,
     Placed,
-    QueryRow,
     Stage,
     State,
     Strategy,
 )
 from fishweir.evaluate.plan.registry import register_kind
 from fishweir.evaluate.plan.rules import register_rule
+from fishweir.evaluate.query_rows import QueryRow
 from fishweir.evaluate.results import ResultRows, result_batch, rows_to_lists, to_lists
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.watermarks import Watermarks

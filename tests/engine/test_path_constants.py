@@ -123,7 +123,7 @@ def test_one_shape_is_stored_and_each_query_has_its_own(tmp_path: Path) -> None:
         assert (stored.shape, stored.constants) == (written.shape, written.constants)  # type: ignore[union-attr]
         assert len({shape for shape, *_ in preferences(weir.catalog.engine)}) == 100
         assert "S: a7.b, a7.c | a7.b = " in weir.explain("q7")
-        with pytest.raises(QueryError, match="q7 exists already"):
+        with pytest.raises(QueryError, match="q7 already exists"):
             in_rows(weir, {**drawn, "q7": "/other"})
 
 

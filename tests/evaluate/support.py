@@ -11,10 +11,10 @@ from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Constant, CreateQuery, Operator, Source, Step
 from fishweir.algebra.normal import ConstantCondition, Template, TemplateNode, to_normal
 from fishweir.evaluate.arrays import to_column
-from fishweir.evaluate.group import QueryRow
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.plan.segments import Segment
+from fishweir.evaluate.query_rows import QueryRow
 from fishweir.evaluate.select.anchors import Anchor
 from fishweir.evaluate.select.constant_tables import Table, build_table
 from fishweir.evaluate.witnesses.path_tables import PathTable

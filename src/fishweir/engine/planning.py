@@ -9,13 +9,13 @@ from itertools import chain
 
 from fishweir.catalog.catalog import Catalog
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.group import QueryRow, Strategy
+from fishweir.evaluate.group import Strategy
 from fishweir.evaluate.plan.manifest import SegmentEntry
 from fishweir.evaluate.plan.plan import cached_segment
 from fishweir.evaluate.plan.planner import Planner
 from fishweir.evaluate.plan.rebuild import Rebuilder, write_piece
-from fishweir.evaluate.plan.segments import Segment, build_groups
-from fishweir.evaluate.select.many_paths import PathRow, many_paths
+from fishweir.evaluate.plan.segments import Segment, build_groups, compact
+from fishweir.evaluate.query_rows import PathRow, QueryRow
 from fishweir.evaluate.statistics import Statistics
 from fishweir.pipeline.batch import PlanInForce, load_statistics
 from fishweir.pipeline.home import Home
@@ -53,7 +53,7 @@ class Planning:
         """Writes the segment of queries that are being registered; of some, the path is a constant."""
         statistics = load_statistics(self.home)
         piece = SegmentEntry(after, upto, after, 0, plan=secrets.token_hex(4))
-        columns, others = many_paths(paths, twigs=not self.strategies)
+        columns, others = compact(paths, self.strategies)
         groups = build_groups(chain(rows, others), statistics)
         return write_piece(self.home.plan, piece, groups, statistics, self.strategies, columns)
 

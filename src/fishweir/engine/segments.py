@@ -19,7 +19,7 @@ from fishweir.catalog.query_inserter import InsertedQueries
 
 if TYPE_CHECKING:
     from fishweir.engine.planning import Planning
-    from fishweir.evaluate.select.many_paths import PathRow
+    from fishweir.evaluate.query_rows import PathRow
 
 BULK = 1_000
 """From so many queries in one change on, they come with segments."""

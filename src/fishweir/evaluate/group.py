@@ -24,37 +24,12 @@ from numpy.typing import ArrayLike, NDArray
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.matches import NO_SIDES, Matches, SideMatches, all_sides
+from fishweir.evaluate.query_rows import PathRow, QueryRow
 from fishweir.evaluate.results import ResultRows
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.counters import StreamCounters
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
-
-QueryRow = tuple[int, Any, Sequence[Constant]]
-"""A query as the plan sees it: its number, its template, its constants in the template's order. A query may be several
-rows: one for each of its alternatives. The number of a side is that of its member."""
-
-Columns = tuple[list[int], list[Sequence[Constant]]]
-"""Queries of one template: their numbers, and the constants of each."""
-
-
-def by_template(rows: Iterable[QueryRow]) -> dict[Any, Columns]:
-    """Queries by their templates. Most rows share the template object: hashing a deep template once per row would take
-    longer than everything else done with it."""
-    same: dict[int, tuple[Any, Columns]] = {}
-    for number, template, constants in rows:
-        known = same.get(id(template))
-        if known is None:
-            known = same[id(template)] = template, ([], [])
-        known[1][0].append(number)
-        known[1][1].append(constants)
-    found: dict[Any, Columns] = {}
-    for template, (numbers, values) in same.values():
-        own = found.setdefault(template, ([], []))
-        own[0].extend(numbers)
-        own[1].extend(values)
-    return found
-
 
 Paths = dict[Path, bool]
 """The paths to look for in documents, each with whether its values are read."""
@@ -134,6 +109,36 @@ class Group(Protocol):
     def arrays(self) -> dict[str, Any]: ...
 
 
+class Compact(Protocol):
+    """Queries that are written to a segment file in columns; whoever reads the segment builds groups from them."""
+
+    kind: ClassVar[str]
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def groups(self) -> int:
+        """How many groups readers build."""
+
+    def bundle(self, place: int) -> Bundle:
+        """How these groups are evaluated, if the first one is at a place."""
+
+    def header(self) -> Any: ...
+
+    def arrays(self) -> dict[str, Any]: ...
+
+
+class Relaxed(Protocol):
+    """The queries of an operator without their conditions at some paths."""
+
+    @property
+    def paths(self) -> Paths: ...
+
+    def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Any, Matches]]:
+        """Matches by group, with the template of its queries."""
+
+
 @dataclass(frozen=True)
 class Bundle:
     """Groups of a segment, by their places, that one strategy evaluates together."""
@@ -203,8 +208,8 @@ class Stage:
         """What the queries select from a batch, with the segment and the group that slices refer to."""
         return iter(())
 
-    def relaxed(self, sources: Sequence[Source], paths: frozenset[Path]) -> Sequence[Any]:
-        """The selections without conditions at some paths, as `select/relaxed.py` has them, each with its segment."""
+    def relaxed(self, sources: Sequence[Source], paths: frozenset[Path]) -> Sequence[tuple[str, Relaxed]]:
+        """The queries that have conditions at some paths, without these conditions, each with its segment."""
         return ()
 
     def counted(self, sources: Sequence[Source]) -> tuple[list[Path], set[Path]]:
@@ -310,6 +315,13 @@ class Kind(ABC):
 
     @abstractmethod
     def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]: ...
+
+    def compact(
+        self, rows: Iterable[PathRow], asked: Sequence[Strategy]
+    ) -> tuple[Sequence[Compact], Sequence[QueryRow]] | None:
+        """The queries that are written in columns, and the others as rows to build groups from; None for a kind that
+        does not evaluate paths."""
+        return None
 
     def side_rows(self, rows: Iterable[QueryRow]) -> Iterable[QueryRow]:
         """The sides that kinds before it in the registry match for some queries, as rows of those kinds."""

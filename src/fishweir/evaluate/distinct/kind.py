@@ -14,19 +14,8 @@ from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.distinct.group import DistinctGroup
 from fishweir.evaluate.distinct.stage import DistinctOperator, DistinctStage
 from fishweir.evaluate.distinct.state import seen_from_arrays
-from fishweir.evaluate.group import (
-    Bundle,
-    Described,
-    Explained,
-    Group,
-    Kind,
-    Placed,
-    QueryRow,
-    Stage,
-    State,
-    Strategy,
-    bundled,
-)
+from fishweir.evaluate.group import Bundle, Described, Explained, Group, Kind, Placed, Stage, State, Strategy, bundled
+from fishweir.evaluate.query_rows import QueryRow
 from fishweir.evaluate.select.filter_kind import Filters
 from fishweir.evaluate.select.kind import Selections
 from fishweir.evaluate.select.rules import SELECTING

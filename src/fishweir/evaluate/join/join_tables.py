@@ -23,10 +23,10 @@ from fishweir.algebra.joins import Edge, JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template, dotted
 from fishweir.evaluate.arrays import Column, Ints, take, to_column
-from fishweir.evaluate.group import QueryRow, by_template
 from fishweir.evaluate.join.placement import is_better_above
 from fishweir.evaluate.join.query_tables import QueryTable, read_columns
 from fishweir.evaluate.join.variables import Variable, kept_nodes, key_of, side_paths, together, variables_in
+from fishweir.evaluate.query_rows import QueryRow, by_template
 from fishweir.evaluate.select.anchors import Anchor, choose_anchor
 from fishweir.evaluate.select.constant_tables import Table, build_table
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key

@@ -19,7 +19,6 @@ from fishweir.evaluate.group import (
     Group,
     Kind,
     Placed,
-    QueryRow,
     Stage,
     State,
     Strategy,
@@ -38,6 +37,7 @@ from fishweir.evaluate.join.shape_rule import cheaper_by_shape, edge_keys
 from fishweir.evaluate.join.shapes import ShapeJoins
 from fishweir.evaluate.join.stage import JoinStage
 from fishweir.evaluate.join.state import run_from_arrays
+from fishweir.evaluate.query_rows import QueryRow
 from fishweir.evaluate.statistics import Statistics
 
 Row = TypeVar("Row")

@@ -16,12 +16,11 @@ import pyarrow as pa
 
 from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import dotted
-from fishweir.evaluate.group import Batch, Paths, Stage
+from fishweir.evaluate.group import Batch, Paths, Relaxed, Stage
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.segments import Segment, read_segment, segment_path
 from fishweir.evaluate.results import ResultRows, result_batch, rows_to_lists, to_lists
-from fishweir.evaluate.select.relaxed import Relaxed
 from fishweir.evaluate.statistics import PathStatistics, count_values, path_key
 from fishweir.evaluate.witnesses.counters import StreamCounters, column_keys, to_counts
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.group import QueryRow, Strategy
+from fishweir.evaluate.group import Strategy
 from fishweir.evaluate.plan.manifest import Manifest, SegmentEntry, load_manifest, save_manifest
 from fishweir.evaluate.plan.rebuild import (
     NONE,
@@ -43,6 +43,7 @@ from fishweir.evaluate.plan.segments import (
     read_segment,
     segment_path,
 )
+from fishweir.evaluate.query_rows import QueryRow
 from fishweir.evaluate.statistics import Statistics
 
 logger = logging.getLogger("fishweir.plan")

@@ -14,12 +14,11 @@ from typing import Protocol
 import numpy as np
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.group import Drift, Group, Strategy
+from fishweir.evaluate.group import Compact, Drift, Group, Strategy
 from fishweir.evaluate.plan.manifest import SegmentEntry
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.rules import choose_strategies
 from fishweir.evaluate.plan.segments import Segment, merge_segments, planned_segment, read_segment, write_segment
-from fishweir.evaluate.select.many_paths import ManyPaths
 from fishweir.evaluate.statistics import Statistics
 
 
@@ -140,14 +139,14 @@ def write_piece(
     groups: Sequence[Group],
     statistics: Statistics,
     asked: Sequence[Strategy],
-    paths: Sequence[ManyPaths] = (),
+    compacted: Sequence[Compact] = (),
 ) -> SegmentEntry:
-    """Writes groups, and queries that are one path each, as the segment of a piece, unless it is empty."""
+    """Writes groups, and queries in columns, as the segment of a piece, unless it is empty."""
     built = replace(
-        piece, size=sum(group.size for group in groups) + sum(some.size for some in paths), asked=names_of(asked)
+        piece, size=sum(group.size for group in groups) + sum(some.size for some in compacted), asked=names_of(asked)
     )
     if built.size:
-        write_segment(folder, planned_segment(built.id, groups, statistics, asked), paths)
+        write_segment(folder, planned_segment(built.id, groups, statistics, asked), compacted)
     return built
 
 

@@ -19,12 +19,11 @@ import numpy as np
 
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints, read_arrays, write_arrays
-from fishweir.evaluate.group import Bundle, Group, Kind, Paths, Placed, QueryRow, Strategy
+from fishweir.evaluate.group import Bundle, Compact, Group, Kind, Paths, Placed, Strategy
 from fishweir.evaluate.matches import to_members
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.rules import choose_strategies, strategy_of
-from fishweir.evaluate.select.many_paths import ManyPaths
-from fishweir.evaluate.select.strategies import ByTwigs
+from fishweir.evaluate.query_rows import PathRow, QueryRow
 from fishweir.evaluate.statistics import Statistics
 
 
@@ -104,22 +103,31 @@ def _sides(kind: Kind, groups: Sequence[Group]) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *(kind.sides(group) for group in groups)])
 
 
-def write_segment(folder: FilePath, segment: Segment, paths: Sequence[ManyPaths] = ()) -> None:
-    """Writes a segment; behind its groups, queries that are one path each, in columns."""
-    entries: list[Group | ManyPaths] = [*segment.groups, *paths]
+def compact(rows: Iterable[PathRow], asked: Sequence[Strategy]) -> tuple[Sequence[Compact], Sequence[QueryRow]]:
+    """Queries that are single paths: those that are written in columns, and the others as rows."""
+    for kind in KINDS.values():
+        found = kind.compact(rows, asked)
+        if found is not None:
+            return found
+    raise TypeError("no kind of group evaluates paths")
+
+
+def write_segment(folder: FilePath, segment: Segment, compacted: Sequence[Compact] = ()) -> None:
+    """Writes a segment: its groups, then the queries that are written in columns."""
+    entries: list[Group | Compact] = [*segment.groups, *compacted]
     headers = [[entry.kind, entry.header()] for entry in entries]
     modules = sorted({KINDS[group.kind].module for group in segment.groups} - {""})
-    bundles = [*segment.bundles, *_bundles_of(paths, len(segment.groups))]
+    bundles = [*segment.bundles, *_bundles_of(compacted, len(segment.groups))]
     header = {"modules": modules, "groups": headers, "bundles": [asdict(bundle) for bundle in bundles]}
     arrays = {f"{i}:{k}": v for i, entry in enumerate(entries) for k, v in entry.arrays().items()}
     write_arrays(segment_path(folder, segment.id), header, arrays)
 
 
-def _bundles_of(paths: Sequence[ManyPaths], place: int) -> Iterator[Bundle]:
-    """The bundles of the tables that readers make of some entries, which begin at a place."""
-    for one in paths:
-        yield ByTwigs().bundle(range(place, place + one.tables))
-        place += one.tables
+def _bundles_of(compacted: Sequence[Compact], place: int) -> Iterator[Bundle]:
+    """The bundles of the groups that readers build, the first of them at a place."""
+    for one in compacted:
+        yield one.bundle(place)
+        place += one.groups
 
 
 def read_segment(folder: FilePath, id: str) -> Segment:

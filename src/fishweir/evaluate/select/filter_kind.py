@@ -13,8 +13,9 @@ from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import dotted
 from fishweir.algebra.predicates import Predicate
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.group import Bundle, Described, Drift, Explained, Group, Kind, Placed, QueryRow, Stage, Strategy
+from fishweir.evaluate.group import Bundle, Described, Drift, Explained, Group, Kind, Placed, Stage, Strategy
 from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.query_rows import QueryRow
 from fishweir.evaluate.select.explain import describe_filters, explain_filters
 from fishweir.evaluate.select.filter_plan import build_filters, merge_filters, replanned
 from fishweir.evaluate.select.filters import FilterTable, filters_from_arrays, match_filters

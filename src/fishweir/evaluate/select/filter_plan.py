@@ -17,8 +17,8 @@ from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import dotted
 from fishweir.algebra.predicates import AtomSignature, Predicate
 from fishweir.evaluate.arrays import Column, Ints, take, to_column
-from fishweir.evaluate.group import Columns, QueryRow, by_template
 from fishweir.evaluate.index.atoms import AtomGroup, build_groups
+from fishweir.evaluate.query_rows import Columns, QueryRow, by_template
 from fishweir.evaluate.select.factorization.cost import independent
 from fishweir.evaluate.select.factorization.flat import flat_layout
 from fishweir.evaluate.select.factorization.layout import Literals, to_layout, to_units

@@ -16,12 +16,13 @@ from fishweir.algebra.codec import from_json
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template
 from fishweir.evaluate.arrays import Ints, take, to_column
-from fishweir.evaluate.group import Described, Explained, Group, Kind, Placed, QueryRow, Stage, by_template
+from fishweir.evaluate.group import Compact, Described, Explained, Group, Kind, Placed, Stage, Strategy
 from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.query_rows import PathRow, QueryRow, by_template
 from fishweir.evaluate.select.anchors import Anchor, split_by_anchor
 from fishweir.evaluate.select.constant_tables import Table, build_table, merge_tables, table_from_arrays
 from fishweir.evaluate.select.explain import describe_tables, explain_selection
-from fishweir.evaluate.select.many_paths import read_paths
+from fishweir.evaluate.select.many_paths import many_paths, read_paths
 from fishweir.evaluate.select.relaxed import Relaxed
 from fishweir.evaluate.select.strategies import SelectionOperator, TableOperator
 from fishweir.evaluate.statistics import Statistics
@@ -35,6 +36,11 @@ class Selections(Kind):
         """One table per template and anchor, chosen by the current statistics."""
         grouped = by_template(rows).items()
         return [table for template, columns in grouped for table in _tables(template, *columns, statistics)]
+
+    def compact(
+        self, rows: Iterable[PathRow], asked: Sequence[Strategy]
+    ) -> tuple[Sequence[Compact], Sequence[QueryRow]]:
+        return many_paths(rows, asked)
 
     def merge(self, groups: Sequence[Table], dropped: Ints, statistics: Statistics) -> list[Group]:
         """Each query stays in its first group."""

@@ -20,11 +20,10 @@ from fishweir.algebra.clauses import constants_in_order, to_normals
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.path_queries import path_shape
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.group import QueryRow
+from fishweir.evaluate.group import Bundle, Strategy
+from fishweir.evaluate.query_rows import PathRow, QueryRow
+from fishweir.evaluate.select.strategies import ByTwigs
 from fishweir.evaluate.select.twigs import FEWEST, LARGEST
-
-PathRow = tuple[int, Source, Sequence[Constant]]
-"""A query's number, what it reads, and its constants, of which the first is its path."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +42,12 @@ class ManyPaths:
         return len(self.numbers)
 
     @property
-    def tables(self) -> int:
-        """How many tables readers make of it."""
+    def groups(self) -> int:
+        """A table for each path."""
         return len(set(self.paths))
+
+    def bundle(self, place: int) -> Bundle:
+        return ByTwigs().bundle(range(place, place + self.groups))
 
     def header(self) -> Any:
         return [self.source]
@@ -59,9 +61,9 @@ class ManyPaths:
         }
 
 
-def many_paths(rows: Iterable[PathRow], twigs: bool = True) -> tuple[list[ManyPaths], list[QueryRow]]:
-    """The queries of each source that are written in columns, and the others as rows with templates of their own: all
-    of them where another strategy than twigs is asked for."""
+def many_paths(rows: Iterable[PathRow], asked: Sequence[Strategy]) -> tuple[list[ManyPaths], list[QueryRow]]:
+    """The queries of each source that are written in columns, and the others as rows with templates of their own. If
+    strategies are asked for by name, all of them are rows."""
     found: dict[Source, dict[str, list[tuple[int, Sequence[Constant]]]]] = {}
     for number, source, (path, *constants) in rows:
         found.setdefault(source, {}).setdefault(str(path), []).append((number, constants))
@@ -69,7 +71,7 @@ def many_paths(rows: Iterable[PathRow], twigs: bool = True) -> tuple[list[ManyPa
     others: list[QueryRow] = []
     for source, by_path in found.items():
         few = {path: some for path, some in by_path.items() if len(some) <= LARGEST}
-        if len(few) < FEWEST or not twigs:
+        if len(few) < FEWEST or asked:
             few = {}
         for path, some in by_path.items():
             if path not in few:

@@ -21,7 +21,7 @@ from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.documents import Element
 from fishweir.algebra.nodes import Constant, CreateQuery
 from fishweir.catalog.query_inserter import bound_shape
-from fishweir.evaluate.group import QueryRow
+from fishweir.evaluate.query_rows import QueryRow
 from fishweir.languages.bulk import render_rows, to_rows
 from fishweir.languages.script import parse_script
 from fishweir.papers.niagaracq.quotes import Market, Quote, parsed_companies

@@ -23,9 +23,9 @@ from fishweir.algebra.normal import ANY_ROOT
 from fishweir.algebra.predicates import Predicate
 from fishweir.algebra.texts import SIMILAR
 from fishweir.evaluate.arrays import Column, Ints
-from fishweir.evaluate.group import QueryRow, by_template
 from fishweir.evaluate.join.query_tables import QueryTable, read_columns
 from fishweir.evaluate.matches import to_members
+from fishweir.evaluate.query_rows import QueryRow, by_template
 from fishweir.evaluate.witnesses.path_tables import Path
 
 

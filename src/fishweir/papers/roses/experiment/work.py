@@ -22,7 +22,7 @@ from fishweir.algebra.feeds import Filter, Selection
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import Constant, Slot, Source
 from fishweir.algebra.texts import words
-from fishweir.evaluate.group import QueryRow
+from fishweir.evaluate.query_rows import QueryRow
 from fishweir.papers.experiment.data import data_folder
 
 SOURCE = Source("items")
