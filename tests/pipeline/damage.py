@@ -208,5 +208,5 @@ def forget() -> None:
     """What a process keeps of a home by its paths: each case has another one in the same place."""
     forget_plans()
     forget_sets()
-    for kept in (home._log, sealed._verify, _states, commits._small_table):
+    for kept in (home._log, sealed._verify, _states, commits._kept_tables):
         kept.cache_clear()

@@ -247,6 +247,11 @@ class KeptTables:
                 self._bytes -= self._tables.popitem(last=False)[1].nbytes
         return table
 
+    def cache_clear(self) -> None:
+        with self._lock:
+            self._tables.clear()
+            self._bytes = 0
+
 
 _kept_tables = KeptTables(KEPT_BYTES)
 
