@@ -149,6 +149,6 @@ def test_a_password_is_in_no_item(tmp_path: Path, server: FeedServer, caplog: py
     assert etree.fromstring(entry.body).findtext("link") == server.url("/a")
     server.pages["/moved"] = (500, {}, b"")
     assert fetched(source, 1) == 0
-    assert "answers 500" in str(source.trouble)
+    assert "answered 500" in str(source.trouble)
     assert "cret" not in str(source.trouble)
     assert "cret" not in caplog.text

@@ -214,7 +214,7 @@ def test_redirect_busy_slow_and_large(tmp_path: Path, server: FeedServer, monkey
     server.pages["/old"] = rss("b")
     monkeypatch.setattr(fetch, "LARGEST", 50)
     assert fetched(source, 105) == 0
-    assert "more than 50 bytes" in str(source.trouble)
+    assert "larger than 50 bytes" in str(source.trouble)
     monkeypatch.undo()
     server.delay = 0.5
     assert next(source.poll(1000), 0) == 0

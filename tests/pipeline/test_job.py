@@ -48,7 +48,7 @@ def test_a_short_run_needs_no_session(spark_weir: Weir, monkeypatch: pytest.Monk
 
 
 def test_a_jvm_that_nobody_used_ends_with_its_process() -> None:
-    begun = "from fishweir.pipeline.spark.jvm import _begun, begin_jvm; begin_jvm(); print(_begun[0].process.pid)"
+    begun = "from fishweir.pipeline.spark.jvm import _begun, start_jvm; start_jvm(); print(_begun[0].process.pid)"
     pid = int(subprocess.run([sys.executable, "-c", begun], capture_output=True, text=True, check=True).stdout)
     assert not _lives(pid)
 
@@ -63,8 +63,8 @@ def _lives(pid: int) -> bool:
 def test_a_jvm_that_was_begun_is_the_one_of_the_context() -> None:
     program = """
 import os
-from fishweir.pipeline.spark.jvm import PORT, begin_jvm
-begin_jvm()
+from fishweir.pipeline.spark.jvm import PORT, start_jvm
+start_jvm()
 from fishweir.pipeline.spark.session import SparkContext, open_context
 context = open_context("local[1]")
 print(context.parallelize([1, 2], 1).sum(), SparkContext._gateway.proc, PORT in os.environ)

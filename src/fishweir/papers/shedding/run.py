@@ -8,6 +8,7 @@ a burst, end to end (`burst.py`).
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 import time
@@ -105,7 +106,7 @@ def chosen(candidates: Sequence[Candidate], elements: int) -> dict[str, Choice]:
     """What each algorithm chooses for so many elements, in a time in which `FITTING` of the original query fit. OptShed
     takes whole units of cost, so costs are rounded up for it."""
     unit = candidates[0].cost / UNITS
-    whole = [Candidate(one.utility, float(max(1, -int(-one.cost / unit // 1)))) for one in candidates]
+    whole = [Candidate(one.utility, float(max(1, math.ceil(one.cost / unit - 1e-9)))) for one in candidates]
     time_ = FITTING * candidates[0].cost
     return {
         "Random": random_shed(candidates, elements, time_),
