@@ -1,1 +1,1 @@
-"""All queries: one shared plan of constant tables over witnesses, added to and removed from at run time."""
+"""The evaluator: one shared plan of constant tables over witnesses. Queries are added and removed at run time."""

@@ -1,6 +1,6 @@
-"""Small array helpers, and many named arrays in one file that workers map into memory.
+"""Array helpers, and a file format that stores many named arrays for workers to map into memory.
 
-A string column is two arrays, offsets and bytes, so it maps as well as numbers do.
+A string column is stored as two arrays, offsets and bytes, so that it can be mapped like a numeric one.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ Column: TypeAlias = "NDArray[np.float64] | pa.LargeStringArray"
 """The constants of one slot: numbers or strings."""
 
 MAPPED = 1 << 16
-"""Bytes from which on a file is mapped. Each mapped file takes a file descriptor for as long as it is kept, and there
-may be thousands of small ones: these are read."""
+"""Size in bytes from which a file is mapped. Each mapped file occupies a file descriptor while it is in use, and there
+may be thousands of small files, so smaller files are read instead."""
 
 ALIGN = 64
 TOGETHER = 1 << 20
-"""Bytes that are written at once."""
+"""Bytes per write."""
 PREFIX = 24
-"""Bytes before the header: its length, that of the file, and the checksum of what follows."""
+"""Bytes before the header: the header's length, the file's length, and the checksum of the rest."""
 
 
 def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
-    """All positions of the slices [lo, hi): the slice each comes from, and the position."""
+    """All positions of the slices [lo, hi). Returns for each position its slice, and the position itself."""
     lengths = np.maximum(hi - lo, 0)
     source = np.repeat(np.arange(len(lo)), lengths)
     ends = np.cumsum(lengths)
@@ -46,7 +46,7 @@ def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
 
 
 def number_rows(*columns: Ints) -> Ints:
-    """Numbers the distinct rows of some columns, in their order."""
+    """Numbers the distinct rows of some columns in sort order."""
     if (columns[0][1:] > columns[0][:-1]).all():
         return np.arange(len(columns[0]))
     numbers = np.zeros(len(columns[0]), np.int64)
@@ -68,8 +68,8 @@ def take(column: Column, positions: Ints) -> Column:
 
 
 def write_arrays(path: Path, header: object, arrays: Mapping[str, NDArray[np.generic] | pa.Array]) -> str:
-    """Writes named arrays behind a JSON header, which may have nodes in it, to a temporary name first; their seal,
-    which the file has too."""
+    """Writes named arrays after a JSON header, which may contain nodes. The file is written under a temporary name and
+    then renamed. Returns the seal, which is also stored in the file."""
     plain = {name: part for key, value in arrays.items() for name, part in _parts(key, value)}
     places, offset = {}, 0
     for name, array in plain.items():
@@ -84,7 +84,7 @@ def write_arrays(path: Path, header: object, arrays: Mapping[str, NDArray[np.gen
 
 
 def _write(path: Path, head: bytes, arrays: Iterable[NDArray[np.generic]]) -> str:
-    """The prefix, the head and the arrays, each filled up to the alignment; the seal."""
+    """Writes the prefix, the header and the arrays, each padded to the alignment. Returns the seal."""
     sum, length, waiting, size = xxhash.xxh3_64(), PREFIX, list[bytes](), 0
     with path.open("wb") as file:
         file.seek(PREFIX)
@@ -103,7 +103,7 @@ def _write(path: Path, head: bytes, arrays: Iterable[NDArray[np.generic]]) -> st
 
 
 def read_arrays(path: Path) -> tuple[object, dict[str, NDArray[np.generic] | pa.Array]]:
-    """The header and the arrays, large ones mapped into memory; the checksum is verified the first time."""
+    """The header and the arrays. Large files are mapped into memory. The checksum is verified on the first read."""
     with reading(path):
         size, _, _ = verify(path, arrays_seal(path), PREFIX)
         data = np.memmap(path, np.uint8, mode="r") if size >= MAPPED else np.fromfile(path, np.uint8)
@@ -117,7 +117,7 @@ def read_arrays(path: Path) -> tuple[object, dict[str, NDArray[np.generic] | pa.
 
 
 def arrays_seal(path: Path) -> str:
-    """The seal that a file of arrays carries."""
+    """The seal stored in a file of arrays."""
     with reading(path), open(path, "rb", buffering=0) as file:
         _, length, sum = struct.unpack("<QQQ", file.read(PREFIX))
         return f"{length}:{sum:016x}"

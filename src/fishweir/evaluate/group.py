@@ -1,13 +1,15 @@
-"""What a plan holds, behind one protocol: kinds, groups, strategies, stages.
+"""The protocol of the plan: kinds, groups, strategies and stages.
 
-A *group* is queries that are evaluated together. A *kind* builds its groups from query rows, merges them, writes and
-reads them, and explains them. Which *strategy* evaluates which groups is decided by rules (plan/rules.py); it makes an
-*operator* of the groups it takes. A *stage* is all operators of one kind in the plan in force: it matches a batch of
-documents, keeps what later documents may join, probes what was kept, and says what is still needed of it. Kinds are
-listed in plan/registry.py. A stage that matches nothing by itself, or keeps nothing, inherits the empty answers.
+A *group* is a set of queries that are evaluated together. A *kind* builds its groups from query rows, merges them,
+writes and reads them, and explains them. Rules (plan/rules.py) decide which *strategy* evaluates which groups. The
+strategy creates an *operator* from the groups it takes. A *stage* consists of all operators of one kind in the plan in
+force. It matches a batch of documents, keeps state for later documents, probes the state, and determines which state is
+still needed. Kinds are listed in plan/registry.py. A stage that matches nothing itself, or keeps no state, inherits the
+empty defaults.
 
-A kind may let another one match for it. It gives that kind *sides* (matches.py) as rows beside the queries' own, so a
-source has one plan, whatever reads it. A batch is matched once; its stages decide what to keep by the sides found.
+A kind can delegate matching to another kind. It passes *sides* (matches.py) to that kind as rows in addition to the
+queries' own rows, so that a source has one plan regardless of which kinds read it. A batch is matched once. Its stages
+then decide from the matched sides what to keep.
 """
 
 from __future__ import annotations
@@ -32,21 +34,22 @@ from fishweir.evaluate.witnesses.counters import StreamCounters
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 Paths = dict[Path, bool]
-"""The paths to look for in documents, each with whether its values are read."""
+"""The paths to look for in documents. The value tells whether the path's values are read."""
 
 
 Walk = Callable[[Paths], Mapping[Path, PathTable]]
-"""Looks for paths in one document."""
+"""Looks up paths in one document."""
 
 
 def origin_of(stream: Any, number: Any) -> Any:
-    """A document by its stream and its number there."""
+    """The id of a document, from its stream and its number in the stream."""
     return stream << 40 | number
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Documents of one stream, ready to match. `sources` are what queries call the stream; `witnesses` are by path."""
+    """Documents of one stream, ready to be matched. `sources` are the names by which queries refer to the stream.
+    `witnesses` are grouped by path."""
 
     stream: int
     sources: tuple[Source, ...]
@@ -57,11 +60,11 @@ class Batch:
     since: int | Sequence[int] = 0
     """The version of the catalog when the documents arrived."""
     changes: Sequence[tuple[int, float, str]] = ()
-    """For a changing file: number, arrival and key of each row that was inserted, updated or deleted."""
+    """For a changing file: number, arrival time and key of each inserted, updated or deleted row."""
     origins: Sequence[int] = ()
-    """For documents that a published query passed on, the original document; -1 for new ones."""
+    """For documents passed on by a published query, the original document; -1 for new documents."""
     sides: SideMatches = NO_SIDES
-    """The matches made on behalf of other kinds."""
+    """The matches made for other kinds."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -77,40 +80,40 @@ class Batch:
         arrivals: ArrayLike | None = None,
         **more: Any,
     ) -> Batch:
-        """From lists or arrays; without `arrivals`, documents arrive at their own times."""
+        """Creates a batch from lists or arrays. Without `arrivals`, the event times serve as arrival times."""
         own = np.asarray(times, np.float64)
         came = own if arrivals is None else np.asarray(arrivals, np.float64)
         return cls(stream, tuple(sources), np.asarray(numbers, np.int64), own, witnesses, came, **more)
 
     def matched(self, sides: Iterable[SideMatches]) -> Batch:
-        """The same documents, once they are matched."""
+        """The same batch with the sides that its documents match."""
         return replace(self, sides=all_sides(sides))
 
 
 class Group(Protocol):
-    """Queries of one kind that are evaluated together; immutable, written to and mapped from a segment file."""
+    """Queries of one kind that are evaluated together. Immutable; written to a segment file and mapped from it."""
 
     kind: ClassVar[str]
 
     @property
     def size(self) -> int:
-        """How many queries it holds; sides are not counted."""
+        """The number of queries, not counting sides."""
 
     @property
     def members(self) -> Ints:
-        """The query or side at each position; slices of result rows count positions."""
+        """The query or side at each position. Slices of result rows refer to these positions."""
 
     def paths(self, sources: Sequence[Source]) -> Paths:
-        """The paths to look for in documents of some sources."""
+        """The paths to look for in documents of the given sources."""
 
     def header(self) -> Any:
-        """The part that is written as JSON; `arrays` are written unchanged."""
+        """The part that is written as JSON. `arrays` are written unchanged."""
 
     def arrays(self) -> dict[str, Any]: ...
 
 
 class Compact(Protocol):
-    """Queries that are written to a segment file in columns; whoever reads the segment builds groups from them."""
+    """Queries that are written to a segment file in columns. Readers of the segment build groups from them."""
 
     kind: ClassVar[str]
 
@@ -119,10 +122,10 @@ class Compact(Protocol):
 
     @property
     def groups(self) -> int:
-        """How many groups readers build."""
+        """The number of groups that readers build."""
 
     def bundle(self, place: int) -> Bundle:
-        """How these groups are evaluated, if the first one is at a place."""
+        """The bundle that evaluates these groups, given the place of the first one."""
 
     def header(self) -> Any: ...
 
@@ -130,30 +133,30 @@ class Compact(Protocol):
 
 
 class Relaxed(Protocol):
-    """The queries of an operator without their conditions at some paths."""
+    """The queries of an operator, without their conditions on some paths."""
 
     @property
     def paths(self) -> Paths: ...
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Any, Matches]]:
-        """Matches by group, with the template of its queries."""
+        """Matches by group, each with the template of the group's queries."""
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """Groups of a segment, by their places, that one strategy evaluates together."""
+    """Groups of a segment, given by their places, that one strategy evaluates together."""
 
     strategy: str
     groups: tuple[int, ...]
     parameter: str = ""
-    """Further choices of the strategy, in its own format."""
+    """Further parameters of the strategy, in its own format."""
     module: str = ""
-    """Where the strategy is defined, if it is not among the default rules."""
+    """The module that defines the strategy, if it is not one of the default rules."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A bundle of a segment with its groups."""
+    """A bundle of a segment, together with its groups."""
 
     segment: str
     bundle: Bundle
@@ -165,7 +168,8 @@ class Placed:
 
 
 class State(Protocol):
-    """What a stage keeps of some documents: declared columns, written once and mapped by each task that probes them."""
+    """The data that a stage keeps about some documents: declared columns, written once and mapped by each task that
+    probes them."""
 
     def __len__(self) -> int: ...
 
@@ -178,7 +182,7 @@ class State(Protocol):
 
 @dataclass(frozen=True)
 class Described:
-    """A group as `explain` lists it: its size, its signature, and more about it."""
+    """A group as listed by `explain`: its size, its signature and further lines."""
 
     size: int
     signature: str
@@ -186,62 +190,62 @@ class Described:
 
 
 class Needed(Protocol):
-    """What later documents may still join."""
+    """The state that later documents may still join with."""
 
     @property
     def used(self) -> Mapping[int, float]:
-        """By stream, the watermark behind the decision: older documents that arrive later may miss results."""
+        """By stream, the watermark used for the decision. Older documents that arrive later may miss results."""
 
     def share(self, state: State) -> float:
-        """The share of a state that is needed, from 0 to 1."""
+        """The fraction of a state that is needed, from 0 to 1."""
 
 
 class Stage:
-    """All groups of one kind in a plan. The defaults are those of a kind that neither matches nor keeps anything."""
+    """All groups of one kind in a plan. The defaults suit a kind that neither matches documents nor keeps state."""
 
     is_by_arrival: bool = False
-    """Whether results depend on the order of arrival, so that what arrived together is evaluated together."""
+    """Whether results depend on arrival order, so that documents that arrived together are evaluated together."""
 
     def matches(
         self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]
     ) -> Iterator[tuple[str, int, Matches]]:
-        """What the queries select from a batch, with the segment and the group that slices refer to."""
+        """The matches of the queries in a batch, each with the segment and the group that its slices refer to."""
         return iter(())
 
     def relaxed(self, sources: Sequence[Source], paths: frozenset[Path]) -> Sequence[tuple[str, Relaxed]]:
-        """The queries that have conditions at some paths, without these conditions, each with its segment."""
+        """The queries with conditions on some paths, without these conditions, each with its segment."""
         return ()
 
     def counted(self, sources: Sequence[Source]) -> tuple[list[Path], set[Path]]:
-        """The paths whose values planning depends on, and those of them whose words are counted too."""
+        """The paths whose values planning depends on, and the subset whose words are counted too."""
         return [], set()
 
     def reads(self, sources: Sequence[Source]) -> bool:
-        """Whether it keeps anything of these sources' documents."""
+        """Whether the stage keeps state about documents of these sources."""
         return False
 
     def keep(self, batch: Batch) -> State | None:
-        """The part of a batch that this micro-batch and later ones probe."""
+        """The state of a batch that this micro-batch and later ones probe."""
         return None
 
     def probe(self, new: Sequence[State], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows | State]:
-        """What the new documents join, among themselves and with the old ones; one `part` of `parts` of it. A stage
-        whose later results depend on these ones gives a state of them, too."""
+        """The results of joining new documents with each other and with old ones, restricted to one `part` of `parts`.
+        A stage whose later results depend on these results also yields a state that records them."""
         return iter(())
 
     def needed(self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int]) -> Needed:
-        """What later documents may still join, if they are not older than the watermarks of their streams; `dropped`
-        are queries that no longer exist."""
+        """The state that later documents may still join with, if they are not older than the watermarks of their
+        streams. `dropped` are queries that no longer exist."""
         raise TypeError(f"{type(self).__name__} keeps no state")
 
     def merged(self, states: Sequence[State], needed: Needed | None = None) -> State:
-        """Several states merged into one, without what is no longer needed."""
+        """Several states merged into one, without the data that is no longer needed."""
         raise TypeError(f"{type(self).__name__} keeps no state")
 
 
 @dataclass(frozen=True)
 class Explained:
-    """What `explain` is based on: the plan's groups and the counts so far."""
+    """The input of `explain`: the plan's groups and the counts so far."""
 
     groups: Sequence[Group]
     bundles: Sequence[Placed]
@@ -257,22 +261,25 @@ class Strategy(ABC):
     kind: ClassVar[str]
     module: ClassVar[str] = ""
     title: ClassVar[str] = ""
-    """Its label in `explain`, if that is not its name."""
+    """The label in `explain`, if it differs from the name."""
 
     @abstractmethod
     def take(self, groups: Mapping[int, Any], statistics: Statistics) -> list[Bundle]:
-        """Which of the groups left of a segment, by their places, it evaluates, and which of them together."""
+        """Bundles of those groups that the strategy evaluates. `groups` are the remaining groups of a segment by
+        place."""
 
     def bundle(self, groups: Iterable[int], parameter: str = "") -> Bundle:
         return Bundle(self.name, tuple(groups), parameter, self.module)
 
     @abstractmethod
     def operator(self, placed: Placed) -> Any:
-        """What evaluates a bundle; made once per process and segment. The kind's stage says what it must do."""
+        """The operator that evaluates a bundle, created once per process and segment. The kind's stage defines its
+        interface."""
 
 
 def bundled(groups: Mapping[int, Group], rules: Iterable[Strategy], statistics: Statistics) -> tuple[Bundle, ...]:
-    """All groups, by their places, in bundles: each rule takes what it evaluates best of those that are left."""
+    """Assigns all groups, given by place, to bundles. Each rule in turn takes the remaining groups that it evaluates
+    best."""
     left, bundles = dict(groups), list[Bundle]()
     for rule in rules:
         own = {place: group for place, group in left.items() if group.kind == rule.kind}
@@ -285,7 +292,7 @@ def bundled(groups: Mapping[int, Group], rules: Iterable[Strategy], statistics: 
 
 
 def asked_strategy(bundle: Bundle) -> Strategy | None:
-    """The strategy of a bundle that was requested by name, imported if need be; None for a default one."""
+    """The strategy of a bundle that was requested by name, imported if necessary; None for a default strategy."""
     if not bundle.module:
         return None
     strategies: dict[str, Strategy] = import_module(bundle.module).STRATEGIES
@@ -294,8 +301,8 @@ def asked_strategy(bundle: Bundle) -> Strategy | None:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The paths whose values a plan depends on, by their keys in the statistics, and how many of these values were
-    counted when the plan was chosen."""
+    """The paths whose values a plan depends on, as keys of the statistics, and the number of values counted when the
+    plan was chosen."""
 
     keys: tuple[str, ...]
     then: int = 0
@@ -305,7 +312,7 @@ class Drift:
 
 
 class Kind(ABC):
-    """One kind of group. `name` is in segment files, states and templates (`template.kind`)."""
+    """One kind of group. `name` identifies it in segment files, states and templates (`template.kind`)."""
 
     name: ClassVar[str]
     module: ClassVar[str] = ""
@@ -319,49 +326,49 @@ class Kind(ABC):
     def compact(
         self, rows: Iterable[PathRow], asked: Sequence[Strategy]
     ) -> tuple[Sequence[Compact], Sequence[QueryRow]] | None:
-        """The queries that are written in columns, and the others as rows to build groups from; None for a kind that
+        """The queries to write in columns, and the remaining ones as rows to build groups from; None for a kind that
         does not evaluate paths."""
         return None
 
     def side_rows(self, rows: Iterable[QueryRow]) -> Iterable[QueryRow]:
-        """The sides that kinds before it in the registry match for some queries, as rows of those kinds."""
+        """The sides of some queries that kinds earlier in the registry match, as rows of those kinds."""
         return ()
 
     def sides(self, group: Any) -> Ints:
-        """The sides that a group's queries read. A side that no group of a segment reads is dropped."""
+        """The sides that a group's queries read. A side that no group of the segment reads is dropped."""
         return np.empty(0, np.int64)
 
     @abstractmethod
     def merge(self, groups: Sequence[Any], dropped: Ints, statistics: Statistics) -> list[Group]:
-        """The groups of several segments as those of one, without the dropped members."""
+        """The groups of several segments merged into the groups of one, without the dropped members."""
 
     @abstractmethod
     def read(self, header: Any, arrays: Mapping[str, Any]) -> Group: ...
 
     def read_all(self, header: Any, arrays: Mapping[str, Any]) -> Sequence[Group]:
-        """What an entry of a segment file stands for: one group, unless the kind writes several together."""
+        """The groups of one entry of a segment file: a single group, unless the kind writes several together."""
         return [self.read(header, arrays)]
 
     @abstractmethod
     def stage(self, operators: Sequence[Any]) -> Stage:
-        """All of a plan's operators of this kind."""
+        """The stage of all operators of this kind in a plan."""
 
     def read_state(self, arrays: Mapping[str, Any]) -> State:
         raise TypeError(f"groups of kind {self.name} keep no state")
 
     def drift(self, group: Any) -> Drift | None:
-        """What a group's plan depends on; None for a plan that does not drift."""
+        """The statistics that a group's plan depends on; None for a plan that does not drift."""
         return None
 
     def replanned(self, group: Any, statistics: Statistics) -> Group | None:
-        """A better group of the same queries, where the statistics have drifted; else None."""
+        """A better group for the same queries if the statistics have drifted; else None."""
         return None
 
     def bound_nodes(
         self, template: Any, constants: Sequence[Constant], documents: Sequence[Walk]
     ) -> Iterator[tuple[int, ...]]:
-        """The output nodes of one result, found again from its documents, where its row does not name them: one
-        tuple for each way in which a query with this template holds."""
+        """The output nodes of one result, for results whose rows do not contain them. They are recomputed from the
+        result's documents: one tuple for each way in which a query with this template holds."""
         raise TypeError(f"results of kind {self.name} name their nodes")
 
     @abstractmethod

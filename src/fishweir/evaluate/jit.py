@@ -1,7 +1,7 @@
-"""Compiled kernels: a plain function over NumPy arrays, compiled by numba when first called.
+"""Compiled kernels: plain functions over NumPy arrays that numba compiles on the first call.
 
-Shared: compiled code is cached on disk beside the sources (or in numba's own cache folder where that one is not
-writable), so that a second process does not compile again. The set-up compiles all of them (evaluate/precompile.py).
+Shared: compiled code is cached on disk next to the sources, or in numba's own cache folder if that location is not
+writable, so that a second process does not compile it again. The set-up compiles all kernels (evaluate/precompile.py).
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ KERNELS: list[Any] = []
 
 
 def kernel(function: Function) -> Function:
-    """Compile without the interpreter lock; the kernels start no threads, Spark has its own workers."""
+    """Compiles a function that runs without the interpreter lock. Kernels start no threads, because Spark has its own
+    workers."""
     return _compiled(function)
 
 
 def lean_kernel(function: Function) -> Function:
-    """As kernel, for one that makes no arrays: references are not counted, which takes long where arrays are many."""
+    """Like `kernel`, for functions that allocate no arrays. It omits reference counting, which is slow if there are
+    many arrays."""
     return _compiled(function, _nrt=False)
 
 
@@ -34,20 +36,20 @@ def _compiled(function: Function, **options: Any) -> Function:
     compiled: Any
     try:
         compiled = njit(cache=True, nogil=True, **options)(function)
-    except RuntimeError:  # numba found no folder to cache in
+    except RuntimeError:  # numba found no writable cache folder
         compiled = njit(nogil=True, **options)(function)
     KERNELS.append(compiled)
     return compiled
 
 
 def inlined(function: Function) -> Function:
-    """A small function that becomes part of each kernel that calls it: no arrays are handed over."""
+    """Compiles a small function that is inlined into each calling kernel, so that no arrays are passed."""
     compiled: Any = numba.njit(inline="always")(function)
     return compiled
 
 
 def _as_intrinsic(emit: Callable[[Any, Any], Any]) -> Any:
-    """A function of one 64-bit word that becomes a single machine instruction."""
+    """A function of one 64-bit word that compiles to a single machine instruction."""
 
     def intrinsic(typing_context: Any, word: Any) -> Any:
         signature = numba.types.int64(numba.types.uint64)
@@ -73,4 +75,4 @@ def _word_at(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 word_at: Any = numba.extending.intrinsic(_word_at)
-"""Eight bytes of an array from an index on as one number, the first one lowest; the caller sees that they are there."""
+"""Reads eight bytes of an array from an index as one little-endian number. The caller ensures that they exist."""

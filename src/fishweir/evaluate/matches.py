@@ -1,8 +1,9 @@
-"""Matches: what the queries of a group select from a batch of documents, and which sides the documents are of.
+"""Matches: the results that a group's queries select from a batch of documents, and the sides that the documents belong
+to.
 
-A *side* is documents that a query of another kind asks for: an annotation join has a side for the items to
-annotate and one for each window, and both are matched among the filters of their source. A group's members are query
-numbers and sides; a side is a negative member, so that neither is taken for the other.
+A *side* is a set of documents requested by a query of another kind. An annotation join has one side for the items to
+annotate and one for each window. Both are matched among the filters of their source. The members of a group are query
+numbers and sides. Sides are stored as negative members, so the two cannot be confused.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Numbers = TypeVar("Numbers", int, Ints)
 
 @dataclass(frozen=True)
 class SideMatches:
-    """Pairs of a document's place in the batch and a side that it is of."""
+    """Pairs of a document's position in the batch and a side that the document belongs to."""
 
     documents: Ints
     sides: Ints
@@ -43,7 +44,7 @@ def all_sides(parts: Iterable[SideMatches]) -> SideMatches:
 
 @dataclass(frozen=True)
 class QuerySet:
-    """Queries that rows name instead of listing them; the name is the same for the same queries."""
+    """A set of queries that rows refer to by name instead of listing them. Equal sets have equal names."""
 
     name: str
     members: Ints
@@ -55,7 +56,8 @@ class QuerySet:
 
 @dataclass(frozen=True)
 class Matches:
-    """Row i: document, output nodes, and its queries: slices or members between the offsets, or one of the `sets`."""
+    """Row i has a document, its output nodes and its queries. The queries are slices or members between the offsets, or
+    one of the `sets`."""
 
     documents: Ints
     nodes: Ints
@@ -64,7 +66,7 @@ class Matches:
     member_offsets: Ints
     members: NDArray[np.integer[Any]]
     sides: SideMatches = NO_SIDES
-    """Of all documents of the batch, also of those that are in no row."""
+    """Sides of all documents of the batch, including those in no row."""
     sets: tuple[QuerySet, ...] = ()
     set_of: Ints | None = None
 
@@ -72,7 +74,7 @@ class Matches:
         return len(self.documents)
 
     def listed(self) -> Matches:
-        """The same with lists of queries in place of sets."""
+        """The same matches with query lists instead of sets."""
         if self.set_of is None:
             return self
         members = [self.sets[number].members for number in self.set_of.tolist()]
@@ -82,10 +84,10 @@ class Matches:
 
 
 def to_members(sides: Numbers) -> Numbers:
-    """A side, or many, as members of a group."""
+    """Sides encoded as members of a group."""
     return ~sides
 
 
 def to_sides(members: Ints) -> Ints:
-    """The inverse of `to_members`, of members that are sides."""
+    """The inverse of `to_members`, for members that are sides."""
     return ~members

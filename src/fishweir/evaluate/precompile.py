@@ -1,10 +1,11 @@
-"""Compiles the kernels before anybody waits for them: `python -m fishweir.evaluate.precompile`, as the set-up does.
+"""Compiles the kernels ahead of time: `python -m fishweir.evaluate.precompile`. The set-up runs it.
 
-In: `kernels.txt` beside this module, a line for each kernel and each types of arguments it is called with. Out: numba's
-cache. Code that is in the cache already takes a few milliseconds, so it may be called whenever sources have changed.
+In: `kernels.txt` next to this module, with a line for each kernel and combination of argument types. Out: numba's
+cache. A kernel that is already cached takes a few milliseconds, so this can be run whenever sources have changed.
 
-The list is recorded from runs, not written by hand: `FISHWEIR_RECORD_KERNELS=1 make test` adds what the tests call and
-leaves out kernels that are gone. Those are passed over; a call with other types is compiled when it comes.
+The list is recorded from runs, not written by hand: `FISHWEIR_RECORD_KERNELS=1 make test` adds the kernels that the
+tests call and removes those that no longer exist. Missing kernels are skipped. A call with other argument types is
+compiled on demand.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from fishweir.evaluate.jit import KERNELS
 
 LIST = Path(__file__).with_name("kernels.txt")
 AT_ONCE = 2
-"""Processes that compile: more would need more memory than they save time."""
+"""Number of compiling processes. More would cost more memory than the time they save is worth."""
 
 
 def precompile(lines: Iterable[str]) -> int:
-    """Compiles these kernels, as far as they are not in the cache; how many were not."""
+    """Compiles those of these kernels that are not in the cache. Returns their number."""
     misses = 0
     for line in filter(_exists, lines):
         module, name, types = line.split(" ", 2)
@@ -43,7 +44,7 @@ def recorded() -> list[str]:
 
 
 def record() -> None:
-    """Adds what has been called in this process to the list."""
+    """Adds the kernels called in this process to the list."""
     lines = {line for line in recorded() if _exists(line)} | set(called())
     temporary = LIST.with_name(f".{LIST.name}.{os.getpid()}")
     temporary.write_text("".join(f"{line}\n" for line in sorted(lines)), encoding="utf-8")
@@ -51,9 +52,10 @@ def record() -> None:
 
 
 def called() -> Iterator[str]:
-    """The kernels that have been called in this process, with the types of their arguments.
+    """The kernels called in this process, with the types of their arguments.
 
-    Where an argument is a constant, another kernel was the caller: that one brings it along."""
+    A signature with a literal argument comes from a call by another kernel and is compiled together with the caller.
+    """
     for kernel in KERNELS:
         function = kernel.py_func
         if function.__module__.startswith("fishweir.") and "<locals>" not in function.__qualname__:
@@ -63,7 +65,7 @@ def called() -> Iterator[str]:
 
 
 def compiled_here() -> list[str]:
-    """The kernels that this process had to compile, because the cache did not have them."""
+    """The kernels that this process had to compile because they were not in the cache."""
     return [
         f"{kernel.py_func.__module__}.{kernel.py_func.__name__}{types}"
         for kernel in KERNELS
@@ -80,7 +82,7 @@ def _exists(line: str) -> bool:
 
 
 def _shown(type: Any) -> str:
-    """A type of numba as Python that `_to_types` understands."""
+    """A numba type as a Python expression that `_to_types` understands."""
     if not isinstance(type, numba.types.BaseTuple):
         return repr(type)
     members = "".join(f"{_shown(member)}, " for member in type.types)  # type: ignore[attr-defined]
@@ -102,7 +104,7 @@ def _tuple(members: tuple[Any, ...], place: str | None = None) -> Any:
 
 
 def _shares(lines: list[str], count: int) -> list[list[str]]:
-    """Modules as a whole, so that kernels that call each other are compiled once; the largest first."""
+    """Distributes whole modules, largest first, so that kernels that call each other are compiled once."""
     modules: dict[str, list[str]] = {}
     for line in lines:
         modules.setdefault(line.split(" ", 1)[0], []).append(line)

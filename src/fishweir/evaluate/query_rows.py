@@ -1,4 +1,4 @@
-"""Queries as rows, in which a kind builds its groups from them."""
+"""Queries as rows, from which kinds build their groups."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from fishweir.algebra.nodes import Constant, Source
 
 QueryRow = tuple[int, Any, Sequence[Constant]]
-"""A query as the plan sees it: its number, its template, its constants in the template's order. A query may be several
-rows: one for each of its alternatives. The number of a side is that of its member."""
+"""A query as the plan sees it: its number, its template, and its constants in the template's order. A query can have
+several rows, one for each alternative. A side is numbered by its member."""
 
 PathRow = tuple[int, Source, Sequence[Constant]]
-"""A query that is a single path: its number, its source and its constants, of which the first is the path."""
+"""A query that consists of a single path: its number, its source and its constants. The first constant is the path."""
 
 Columns = tuple[list[int], list[Sequence[Constant]]]
-"""Queries of one template: their numbers, and the constants of each."""
+"""Queries with one template: their numbers and their constants."""
 
 
 def by_template(rows: Iterable[QueryRow]) -> dict[Any, Columns]:
-    """Queries by their templates. Most rows share the template object: hashing a deep template once per row would take
-    longer than everything else done with it."""
+    """Queries by template. Most rows share the template object, so templates are first compared by identity: hashing a
+    deep template once per row would dominate the cost."""
     same: dict[int, tuple[Any, Columns]] = {}
     for number, template, constants in rows:
         known = same.get(id(template))

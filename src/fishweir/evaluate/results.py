@@ -1,10 +1,11 @@
-"""Result rows: the one format in which every kind of query says what it found.
+"""Result rows, the common output format of all kinds.
 
-A row is a document, other documents, and the *set* of queries they satisfy. In a selection there are no others. In a
-join of two streams, `each` of the others makes a result of its own: one document and all it joins alike are one row. In
-a join of several streams, the others are one document for each remaining side. In an annotation join, they are the
-items collected, with the join that each belongs to. The set of queries is slices of a group of a segment, a prefix of a
-named set that is stored once, or a list: ten thousand queries are one row. Rows are expanded when they are read.
+A row consists of a document, other documents, and the *set* of queries they satisfy. A selection has no other
+documents. In a join of two streams, each of the others makes a separate result (`each`): a document and all documents
+that it joins with in the same way form one row. In a join of several streams, the others are one document for each
+remaining side. In an annotation join, they are the collected items, with the join that each belongs to. The set of
+queries is given by slices of a group of a segment, by a prefix of a named set that is stored once, or by a list, so ten
+thousand queries take one row. Rows are expanded when they are read.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ RESULT = pa.schema([
     ("segment", pa.string()), ("group", pa.int32()), ("slices", NUMBERS),
     ("set", pa.string()), ("count", pa.int64()), ("members", NUMBERS),
 ])  # fmt: skip
-"""`stream`, `document` and `side` are those of the row's own document, `other_streams` and `others` of the rest: one
-stream for all if `each`, else one for each other. `order` has the sides by time. `since` is the version of the catalog
-when the earliest document arrived: a query registered after that does not see the row; null where it does not matter.
-`nodes` are the output nodes of all sides, null where each document binds them just once. The queries are `slices`
-(from, to) of positions in a group, and the first `count` of the `set`, and `members`."""
+"""`stream`, `document` and `side` describe the row's own document. `other_streams` and `others` describe the rest: one
+stream for all if `each`, else one stream per document. `order` lists the sides by time. `since` is the catalog version
+when the earliest document arrived. Queries registered after it do not see the row. It is null where it does not matter.
+`nodes` are the output nodes of all sides, null if each document binds them exactly once. The queries are the `slices`
+(from, to) of positions in a group, the first `count` members of the `set`, and `members`."""
 
 
 @dataclass(frozen=True)
 class ResultRows:
-    """Some rows, how many results they stand for, and the members of the sets that they name."""
+    """Rows, the number of results they represent, and the members of the sets they refer to."""
 
     batch: pa.RecordBatch
     results: int
@@ -45,7 +46,7 @@ class ResultRows:
 
 
 def result_batch(size: int, **columns: Any) -> pa.RecordBatch:
-    """A batch of rows; a column that is not given is null, a plain value stands for all rows."""
+    """A batch of rows. Omitted columns are null. A scalar applies to all rows."""
     return pa.RecordBatch.from_arrays(
         [_array(size, columns.get(column.name), column.type) for column in RESULT], schema=RESULT
     )

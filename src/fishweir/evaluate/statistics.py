@@ -1,7 +1,7 @@
-"""Statistics of values per path: counted on the workers, merged on the driver, read by the grouping.
+"""Statistics of values by path. Workers count them, the driver merges them, and the planner uses them for grouping.
 
-`distinct` is estimated from the smallest hashes (KMV sketch), the distribution from a sample. Both
-merge, so a micro-batch's counters can be added in any order.
+The number of distinct values is estimated from the smallest hashes (KMV sketch), the distribution from a sample. Both
+can be merged, so the counters of micro-batches can be added in any order.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ WORDS = 1024
 EVERY_OPERATOR = {
     "=": 0.01, "range": 0.1, "<": 0.33, "<=": 0.33, ">": 0.33, ">=": 0.33, "!=": 0.99,
 }  # fmt: skip
-"""Selectivities of comparisons where nothing has been counted yet; conditions on texts have their own."""
+"""Default selectivities of comparisons before anything has been counted. Conditions on texts have their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathStatistics:
-    """What is known of the values on one path of one source."""
+    """Statistics of the values on one path of one source."""
 
     count: int = 0
     smallest: tuple[int, ...] = ()
     sample: tuple[str, ...] = ()
     words: tuple[tuple[str, int], ...] = ()
-    """The commonest words and in how many values they are; counted where a condition asks for words."""
+    """The most frequent words, with the number of values that contain each. Counted only if a condition uses words."""
     worded: int = 0
-    """How many values had their words counted."""
+    """The number of values whose words were counted."""
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
@@ -48,7 +48,8 @@ class PathStatistics:
         return (SKETCH - 1) / (self.smallest[-1] / 2**64)
 
     def merge(self, other: PathStatistics) -> PathStatistics:
-        """The newer sample pushes out the older one, so that the distribution follows the stream."""
+        """Merges two statistics. The newer sample displaces the older one, so that the distribution follows the
+        stream."""
         smallest = tuple(sorted({*self.smallest, *other.smallest})[:SKETCH])
         words = Counter(dict(self.words))
         words.update(dict(other.words))
@@ -64,7 +65,7 @@ class PathStatistics:
 
 
 def count_values(table: PathTable, words: bool = False) -> PathStatistics:
-    """The statistics of one batch; a spread-out sample, not the first rows."""
+    """The statistics of one batch. The sample is spread over all rows."""
     smallest = np.unique(table.hashes)[:SKETCH]
     step = max(1, len(table) // 64)
     sample = table.texts.take(np.arange(0, len(table), step)[:64]).to_pylist()
@@ -86,7 +87,7 @@ def statistics_from_json(raw: Mapping[str, Any]) -> PathStatistics:
 
 
 Statistics = dict[str, PathStatistics]
-"""By source and path, as `path_key` writes them."""
+"""Statistics by source and path, with keys from `path_key`."""
 
 
 def path_key(source: object, dotted_path: str) -> str:

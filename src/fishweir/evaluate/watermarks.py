@@ -1,8 +1,8 @@
-"""Watermarks: the event time that each stream has reached, for stages that retain documents.
+"""Watermarks: the progress of each stream in event time, for stages that retain documents.
 
-A stream's watermark is the event time it has reached minus the lateness allowed for its items: no item within that
-allowance will be older. It is minus infinity until the stream's lateness is known. A document is needed by a join until
-the watermarks of the streams it waits for have passed its window.
+A stream's watermark is the newest event time so far minus the lateness allowed for its items. No item within that
+allowance is older. The watermark is minus infinity until the stream's lateness is known. A join needs a document until
+the watermarks of the streams that it waits for have passed the document's window.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from fishweir.algebra.nodes import Source
 
 @dataclass(frozen=True)
 class Watermarks:
-    """For all streams: what queries call them, their watermarks, and which are idle."""
+    """For all streams: the names by which queries refer to them, their watermarks, and which of them are idle."""
 
     sources: Mapping[int, tuple[Source, ...]]
     reached: Mapping[int, float] = field(default_factory=dict)
     learned: Mapping[int, float] = field(default_factory=dict)
-    """How late items are allowed to be in the streams for which nobody declared it. Streams that are joined allow each
-    other what either of them needs: where old items are replayed into one, those of the other are on their way."""
+    """The allowed lateness of streams without a declared one. Joined streams share the larger of their allowances: if
+    old items are replayed into one of them, the matching items of the other are still to come."""
     idle: Mapping[int, float] = field(default_factory=dict)
-    """Idle streams, with the time before which their next item is not expected."""
+    """Idle streams, each with the time before which no further item is expected."""
 
     @classmethod
     def at(cls, time: float, sources: Mapping[int, tuple[Source, ...]]) -> Watermarks:
-        """All streams with the same watermark."""
+        """The same watermark for all streams."""
         return cls(sources, dict.fromkeys(sources, time))
 
     @cached_property
@@ -41,11 +41,12 @@ class Watermarks:
         return found
 
     def streams(self, source: Source) -> list[int]:
-        """The streams that a source stands for: one by name, or all that conform to a DTD."""
+        """The streams that a source refers to: one stream by name, or all that conform to a DTD."""
         return self._streams.get(source, [])
 
     def least(self, source: Source, seen_from: int) -> float:
-        """The watermark of the slowest stream of a source, for documents of a stream; infinity if there is none."""
+        """The watermark of the slowest stream of a source, as seen from a stream; infinity if the source has no
+        streams."""
         late, own = self.learned.get(seen_from, 0.0), self._own(seen_from)
         return min((self._of(stream, own, late) for stream in self.streams(source)), default=math.inf)
 
@@ -58,7 +59,8 @@ class Watermarks:
         return self.reached.get(stream, -math.inf)
 
     def _of(self, stream: int, others: float, late: float = 0.0) -> float:
-        """An idle stream keeps step with others, but not beyond what its next item may be."""
+        """The watermark of a stream. An idle stream keeps up with the others, up to the time of its next expected
+        item."""
         own = self._own(stream)
         if stream in self.learned and late > self.learned[stream]:
             own -= late - self.learned[stream]

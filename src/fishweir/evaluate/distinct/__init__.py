@@ -1,1 +1,1 @@
-"""`distinct on ... within ...`: of the documents that queries select, the first of each key."""
+"""`distinct on ... within ...`: pass on the first document of each key among those that queries select."""

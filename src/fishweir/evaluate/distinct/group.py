@@ -1,7 +1,7 @@
-"""Groups of `distinct`: a group of queries over one document, whatever its kind, and the key that all of them have.
+"""Groups of `distinct`: a group of queries over one document, of any kind, and the key that they share.
 
 The inner group selects documents by the strategy that the rules choose for it, as it would without `distinct`. Queries
-that select alike, with the same key and interval, are in one inner group.
+that select in the same way, with the same key and interval, are in one inner group.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class DistinctGroup:
-    """`sources` are all that its queries read; the inner group reads one of them."""
+    """A group of `distinct` queries. `sources` are all sources that its queries read; the inner group reads one of
+    them."""
 
     kind: ClassVar[str] = "distinct"
 
@@ -55,7 +56,7 @@ class DistinctGroup:
 
     @property
     def class_key(self) -> np.uint64:
-        """The same for all groups whose firsts wait for the same streams."""
+        """A key that is equal for all groups whose firsts wait for the same streams."""
         shown = "\n".join(sorted(map(str, self.sources)))
         return np.uint64(hash_texts(pa.array([shown], pa.large_string()))[0])
 
@@ -77,7 +78,7 @@ class DistinctGroup:
 
 
 def key_codes(paths: Sequence[Path], batch: Batch) -> tuple[Hashes, np.ndarray[Any, np.dtype[np.int8]]]:
-    """A hash of each document's values at some paths, in their order, and whether it has any."""
+    """A hash of each document's values at some paths, in the order of the paths, and whether the document has any."""
     codes, keyed = np.zeros(len(batch), np.uint64), np.zeros(len(batch), np.int8)
     for path in paths:
         table = batch.witnesses.get(path)
@@ -89,7 +90,7 @@ def key_codes(paths: Sequence[Path], batch: Batch) -> tuple[Hashes, np.ndarray[A
 
 
 def _path_codes(table: PathTable, size: int) -> Hashes:
-    """Of each document, a hash of all its values; 0 where there is none."""
+    """For each document, a hash of all its values; 0 if it has none."""
     codes = np.zeros(size, np.uint64)
     if table.single:
         codes[table.documents] = table.hashes | np.uint64(1)
@@ -101,5 +102,5 @@ def _path_codes(table: PathTable, size: int) -> Hashes:
 
 
 def query_codes(codes: Hashes, queries: Ints) -> Hashes:
-    """One hash for query and key. What has equal hashes is taken for equal, as in joins."""
+    """A hash of query and key. Equal hashes are treated as equal keys, as in joins."""
     return mix(codes + queries.astype(np.uint64) * GOLDEN)

@@ -1,4 +1,4 @@
-"""Which documents are the first of their key: one pass over documents in the order of arrival."""
+"""Finds the documents that are the first of their key, in one pass in arrival order."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def first_of_each(
     is_new: NDArray[np.bool_],
     passes: NDArray[np.bool_],
 ) -> Any:
-    """Sets `passes` for the new documents that pass. Documents between two starts have one query and key, those that
-    passed before first, then new ones as they arrived. `held` has the times of those that passed, in order: only the
-    nearest before and after a document decide."""
+    """Sets `passes` for the new documents that pass. Documents between two starts have the same query and key: first
+    those that passed before, then new ones in arrival order. `held` has the sorted times of those that passed. Only the
+    nearest ones before and after a document decide."""
     longest = 0
     for group in range(len(starts) - 1):
         longest = max(longest, starts[group + 1] - starts[group])

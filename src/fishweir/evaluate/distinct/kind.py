@@ -1,4 +1,5 @@
-"""`distinct` as a kind of group: it wraps the kinds that select documents, and passes on the first of each key."""
+"""`distinct` as a kind of group. It wraps the kinds that select documents and passes on the first document of each
+key."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ class DistinctKind(Kind):
 
 
 class FirstOfEach(Strategy):
-    """All groups of a segment together; the rules say how the documents of each are selected."""
+    """Evaluates all groups of a segment together. The rules choose how the documents of each group are selected."""
 
     name, kind = "first-of-each", "distinct"
 

@@ -1,7 +1,8 @@
-"""The stage of `distinct`: selects documents by its inner stages, keeps them as candidates, and passes on the firsts.
+"""The stage of `distinct`. It selects documents by its inner stages, keeps them as candidates, and passes on the
+firsts.
 
-In: batches of documents. Out: result rows of the documents that are the first of their key, by the order of arrival
-over all streams, and the state by which later micro-batches decide. What arrived together is taken stream by stream.
+In: batches of documents. Out: result rows of the documents that are the first of their key, in arrival order over all
+streams, and the state that later micro-batches need. Documents that arrived together are ordered by stream.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from fishweir.evaluate.witnesses.path_tables import Path
 
 @dataclass(frozen=True)
 class DistinctOperator:
-    """The groups of a segment, by their places, and what selects their documents, by kind."""
+    """The groups of a segment by place, and the operators that select their documents, with their kinds."""
 
     segment: str
     groups: Mapping[int, DistinctGroup]
@@ -77,7 +78,7 @@ class DistinctStage(Stage):
         return Seen(joined_candidates(found), no_firsts()) if found else None
 
     def probe(self, new: Sequence[Any], old: Sequence[Any], part: int, parts: int) -> Iterator[ResultRows | State]:
-        """A query and key belong to one part."""
+        """The results of one part. All documents with the same query and key belong to the same part."""
         candidates = joined_candidates([state.candidates for state in new])
         rows = np.repeat(np.arange(len(candidates)), np.diff(candidates.starts))
         codes = query_codes(candidates.codes[rows], candidates.queries)
@@ -91,7 +92,7 @@ class DistinctStage(Stage):
         yield Seen(no_candidates(), _firsts(candidates, rows, codes, passes))
 
     def needed(self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int]) -> NeededFirsts:
-        """A first is needed until no document within its interval can come, whichever stream of its query it is of."""
+        """A first is needed until no stream of its query can deliver another document within its interval."""
         reached, used = {}, dict[int, float]()
         for key, sources in self.classes.items():
             streams = [stream for source in sources for stream in watermarks.streams(source)]
@@ -101,7 +102,7 @@ class DistinctStage(Stage):
         return NeededFirsts(reached, used)
 
     def merged(self, states: Sequence[Any], needed: Any = None) -> Seen:
-        """Without `needed` they are of one micro-batch, whose candidates are not decided yet."""
+        """Without `needed`, the states belong to one micro-batch whose candidates are still undecided."""
         firsts = joined_firsts([state.firsts for state in states])
         if needed is None:
             return Seen(joined_candidates([state.candidates for state in states]), firsts)
@@ -110,7 +111,8 @@ class DistinctStage(Stage):
 
 @dataclass(frozen=True)
 class NeededFirsts:
-    """By class of queries, the time from which on a first that matters until then is needed. Candidates are not."""
+    """By class of queries, the time that the streams have reached. A first is needed if it matters until then or later.
+    Candidates are not needed."""
 
     reached: Mapping[int, float]
     used: Mapping[int, float]
@@ -153,7 +155,7 @@ def _candidates(group: DistinctGroup, matches: Matches, batch: Batch, codes: Any
 
 def _passing(found: Candidates, rows: Ints, codes: Any, before: Firsts) -> NDArray[np.bool_]:
     """For each pair of a row and a query, whether it is a result. A document that a query selects by several rows, such
-    as those of several alternatives, is one document."""
+    as those of several alternatives, counts as one document."""
     order = _arrival_order(found)
     keyed = found.keyed[rows].astype(bool)
     kept, place = np.unique(np.stack([codes.view(np.int64), order[rows]]), axis=1, return_inverse=True)
@@ -174,7 +176,7 @@ def _passing(found: Candidates, rows: Ints, codes: Any, before: Firsts) -> NDArr
 
 
 def _arrival_order(found: Candidates) -> Ints:
-    """The place of each row's document in the order of arrival. A clock that was set back changes no order within a
+    """The position of each row's document in arrival order. Setting the clock back does not change the order within a
     stream."""
     by_stream = np.lexsort((found.numbers, found.streams))
     arrivals: Times = found.arrivals.copy()
@@ -200,7 +202,7 @@ def _firsts(found: Candidates, rows: Ints, codes: Any, passes: NDArray[np.bool_]
 
 
 def _result_rows(found: Candidates, rows: Ints, queries: Ints) -> Iterator[ResultRows]:
-    """A row for each row of the candidates with queries left."""
+    """One result row for each candidate row that has queries left."""
     chosen, starts = np.unique(rows, return_index=True)
     if not len(chosen):
         return

@@ -1,8 +1,8 @@
-"""What is kept for `distinct`: which documents a micro-batch has selected, and which have passed so far.
+"""The state of `distinct`: the documents that a micro-batch has selected, and those that have passed so far.
 
 *Candidates* are the documents that queries select from a batch, with everything that a result row needs. The probe of
-the same micro-batch decides which of them pass; then they are not needed any more. It keeps *firsts* of those that
-passed: a code for query and key, and the time. They are sorted by code and looked up by binary search.
+the same micro-batch decides which of them pass. After that they are not needed any more. For those that passed, the
+probe keeps *firsts*: a code for query and key, and the time. Firsts are sorted by code and looked up by binary search.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Times = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Firsts:
-    """Documents that passed: for which query and key (`codes`, sorted), when, until when they matter, and the class of
-    queries, which says whose watermarks decide that."""
+    """Documents that passed: the query and key (`codes`, sorted), the time, the time until which they matter, and the
+    class of queries, which determines the watermarks that decide this."""
 
     codes: Hashes
     times: Times
@@ -38,7 +38,7 @@ class Firsts:
         return Firsts(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
     def of(self, codes: Hashes) -> Firsts:
-        """Those with one of some distinct codes."""
+        """The firsts with one of some distinct codes."""
         lo, hi = (np.searchsorted(self.codes, codes, side) for side in ("left", "right"))
         _, positions = expand(lo.astype(np.int64), hi.astype(np.int64))
         return self.take(positions)
@@ -53,8 +53,8 @@ def joined_firsts(some: Sequence[Firsts]) -> Firsts:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Rows: a document with the nodes that a group's queries show of it. `codes` are those of its key alone, with
-    `keyed` 0 for a document that has none; pairs `queries[starts[i]:starts[i + 1]]` are the queries of row i."""
+    """Each row is a document with the nodes that a group's queries output. `codes` are those of the key alone. `keyed`
+    is 0 for a document without a key. The queries of row i are `queries[starts[i]:starts[i + 1]]`."""
 
     streams: Ints
     numbers: Ints
@@ -91,7 +91,7 @@ def joined_candidates(some: Sequence[Candidates]) -> Candidates:
 
 @dataclass(frozen=True)
 class Seen:
-    """Both, of some documents."""
+    """The candidates and firsts of some documents."""
 
     candidates: Candidates
     firsts: Firsts
@@ -109,7 +109,7 @@ class Seen:
 
     @cached_property
     def ends_by_class(self) -> dict[int, Times]:
-        """By class, in order, until when firsts matter."""
+        """By class, the sorted times until which firsts matter."""
         classes = self.firsts.classes
         return {int(one): np.sort(self.firsts.ends[classes == one]) for one in np.unique(classes)}
 

@@ -1,1 +1,1 @@
-"""Indexes over constants: which of them does a value satisfy?"""
+"""Indexes over constants: they find the constants that a value satisfies."""

@@ -1,8 +1,8 @@
 """Atom groups: all distinct elementary conditions on a source's items, by signature.
 
-In: the atoms of many predicates; then the witnesses of a batch. Out: the atoms that hold, by document. Atoms
-of equal signature differ in their constants, which are sorted in the order of the group's index and
-numbered in that order, so a look-up gives ranges of atoms, and none is tried alone.
+In: the atoms of many predicates, and then the witnesses of a batch. Out: the atoms that hold, by document. Atoms with
+equal signatures differ only in their constants. The constants are sorted in the order of the group's index, and the
+atoms are numbered in that order, so a lookup returns ranges of atoms and no atom is tested individually.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 @dataclass(frozen=True)
 class AtomGroup:
-    """Constants of one signature, distinct and in the index's order; atoms are numbered from `first`."""
+    """The distinct constants of one signature, in the index's order. Atoms are numbered from `first`."""
 
     signature: AtomSignature
     first: int
@@ -39,7 +39,7 @@ class AtomGroup:
         return index_for(s.op, s.type, s.part, self.constants)
 
     def look_up(self, witnesses: Mapping[Path, PathTable]) -> tuple[Ints, Ints]:
-        """Documents and the atoms that hold there; a pair may occur twice."""
+        """Documents and the atoms that hold in them. A pair may occur twice."""
         values = witnesses.get(self.signature.path)
         if values is None:
             return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -51,7 +51,7 @@ class AtomGroup:
         return values.documents[rows], positions + self.first
 
     def _checked(self, values: PathTable, rows: Ints, positions: Ints) -> tuple[Ints, Ints]:
-        """The pairs that hold, of those that the index cannot be sure of."""
+        """The pairs that hold, after checking those for which the index is not exact."""
         assert self.unsure is not None, "else there is nothing to check"
         doubtful = np.flatnonzero(self.unsure[positions])
         if not len(doubtful):
@@ -70,7 +70,7 @@ class AtomGroup:
 def build_groups(
     columns: Mapping[AtomSignature, Sequence[Column]],
 ) -> tuple[tuple[AtomGroup, ...], dict[AtomSignature, list[Ints]]]:
-    """The groups, and for each given column the atoms of its constants."""
+    """The groups, and for each given column the atom numbers of its constants."""
     groups, numbers, first = [], {}, 0
     for signature, parts in columns.items():
         distinct, codes = _distinct(parts)
@@ -94,7 +94,7 @@ def _distinct(parts: Sequence[Column]) -> tuple[Column, list[Ints]]:
 
 
 def true_atoms(groups: Sequence[AtomGroup], witnesses: Mapping[Path, PathTable], documents: int) -> tuple[Ints, Ints]:
-    """The atoms that hold by document: offsets, and the atoms of each document in order."""
+    """The atoms that hold, by document: offsets, and the sorted atoms of each document."""
     atoms = sum(map(len, groups))
     found = [group.look_up(witnesses) for group in groups]
     if not found:

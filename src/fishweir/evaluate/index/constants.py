@@ -1,10 +1,10 @@
-"""Constant tables: which of a group's constants does a value satisfy? (NiagaraCQ 3.2.2 and 3.4)
+"""Constant tables: find the constants of a group that a value satisfies (NiagaraCQ 3.2.2 and 3.4).
 
-In: the constants of all queries of one signature. Out, for a batch of values, *slices* of the table:
-the queries a value fires are contiguous, so an answer is a few (from, to) pairs however many queries
-it names. This follows from the order: with sorted constants, `value > c` holds for a prefix,
-`value < c` for a suffix, `value = c` for a run. Two-sided ranges are stored in an interval tree whose
-nodes are sorted the same way. One look-up per value; no loop over queries.
+In: the constants of all queries with one signature. Out, for a batch of values: *slices* of the table. The queries that
+a value fires are contiguous, so an answer consists of a few (from, to) pairs, regardless of the number of queries. This
+follows from the sort order: `value > c` holds for a prefix of the sorted constants, `value < c` for a suffix, and
+`value = c` for a run of equal ones. Two-sided ranges are stored in an interval tree whose nodes are sorted in the same
+way. Each value takes one lookup, without a loop over queries.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 class Slices(NamedTuple):
-    """For row `row[i]` of the values the table's positions `lo[i]` to `hi[i]` hold."""
+    """The values in row `row[i]` satisfy the constants at positions `lo[i]` to `hi[i]` of the table."""
 
     row: Ints
     lo: Ints
@@ -42,7 +42,7 @@ def slices(row: Ints, lo: Ints, hi: Ints) -> Slices:
 
 @dataclass(frozen=True)
 class Everything:
-    """No constant: every value fires every query."""
+    """The index for queries without a constant: every value fires every query."""
 
     size: int
 
@@ -57,7 +57,7 @@ class Everything:
 
 @dataclass(frozen=True)
 class Equal:
-    """`= string`: distinct constants in the order of their hashes; texts are compared, so a collision does no harm."""
+    """`= string`: distinct constants, sorted by hash. The texts are compared too, so collisions are harmless."""
 
     hashes: NDArray[np.uint64]
     constants: pa.LargeStringArray
@@ -71,20 +71,21 @@ class Equal:
 
     @classmethod
     def build(cls, column: pa.LargeStringArray) -> Equal:
-        """`column` in the table's order."""
+        """Builds the index; `column` is in the table's order."""
         codes = column.dictionary_encode()
         starts = np.flatnonzero(np.diff(codes.indices.to_numpy(), prepend=-1))
         return cls(hash_texts(codes.dictionary), codes.dictionary, np.append(starts, len(column)).astype(np.int64))
 
     @cached_property
     def _directory(self) -> tuple[Ints, int]:
-        """Where the hashes with each first bits begin, and how many bits: about one hash has the same ones."""
+        """For each prefix of a hash, the first hash with that prefix, and the prefix length in bits. About one hash has
+        each prefix."""
         bits = len(self.hashes).bit_length()
         first = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits) if bits else np.zeros(1, np.uint64)
         return np.append(np.searchsorted(self.hashes, first), len(self.hashes)), bits
 
     def look_up(self, values: PathTable) -> Slices:
-        from fishweir.evaluate.index.word_kernels import find_equal  # late: it loads the kernels
+        from fishweir.evaluate.index.word_kernels import find_equal  # imported late because it loads the kernels
 
         known, given = (offsets_of(self.constants), bytes_of(self.constants)), values.texts
         rows, at = find_equal(self.hashes, *self._directory, *known, values.hashes, offsets_of(given), bytes_of(given))
@@ -123,7 +124,7 @@ class Sorted:
         return slices(both, np.concatenate([start, upto]), np.concatenate([below, end]))
 
     def _positions(self, values: PathTable) -> tuple[Ints, Ints, Ints]:
-        """Rows that can be compared, with the numbers of constants below and up to the value."""
+        """Comparable rows, with the numbers of constants less than the value, and less than or equal to it."""
         if isinstance(self.constants, np.ndarray):
             rows, given = in_order(values, self.part)
             below, upto = (np.searchsorted(self.constants, given, side) for side in ("left", "right"))
@@ -137,10 +138,10 @@ class Sorted:
 class Interval:
     """Two-sided ranges: an interval tree over the ranks of the endpoints.
 
-    A value's coordinate is 2i+1 on the i-th endpoint and 2i just below it, so strict and other bounds
-    become closed integer intervals [a, b]. An interval lives at the highest bit in which a and b
-    differ; the nodes of that level that a coordinate can reach share its higher bits, so within one
-    level the lists sorted by a (left half) and by b (right half) answer with one slice.
+    The coordinate of a value is 2i+1 if it equals the i-th endpoint and 2i if it lies just below it, so strict and
+    non-strict bounds both become closed integer intervals [a, b]. An interval is stored at the level of the highest bit
+    in which a and b differ. The nodes of a level that a coordinate can reach share its higher bits, so the list of a
+    level, sorted by a (left half) or by b (right half), answers with one slice.
     """
 
     endpoints: Floats
@@ -158,7 +159,7 @@ class Interval:
 
     @classmethod
     def build(cls, lo: Floats, hi: Floats, lo_op: str, hi_op: str, part: str = "value") -> tuple[Interval, Ints]:
-        """The tree, and the order: position in the table to index in the given constants."""
+        """The tree, and the order: an index into the given constants for each position in the table."""
         endpoints = np.unique(np.concatenate([lo, hi]))
         a, b = cls.coordinates(endpoints, lo, hi, lo_op, hi_op)
         possible = np.flatnonzero(a <= b)
@@ -192,7 +193,7 @@ class Interval:
 
 
 def in_order(values: PathTable, part: str) -> tuple[Ints, Floats]:
-    """The rows that have a number, in ascending order of it: look-ups in order touch a cache line once."""
+    """The rows with a number, and these numbers, in ascending order, so that lookups touch each cache line once."""
     if part == "value":
         return values.by_number, values.numbers[values.by_number]
     numbers = values.part(part)

@@ -1,8 +1,9 @@
-"""Indexes: which one serves a condition.
+"""Chooses the index for a condition.
 
-In: a condition's operator, type and part, and a column of constants. Out: the order in which the constants
-must be sorted, and the index over them in that order. All answer with slices (constants.Slices). The indexes of
-comparisons are here; those of conditions on texts are in the registry, which the built-in modules fill when imported.
+In: a condition's operator, type and part, and a column of constants. Out: the order in which the constants must be
+sorted, and the index over the sorted constants. All indexes answer with slices (constants.Slices). The indexes of
+comparisons are here. The indexes of conditions on texts are in the registry, which the built-in modules fill when they
+are imported.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ BUILT_IN = (links, patterns, similarity, words)
 
 
 def order_for(op: str, type: str, column: Column) -> Ints:
-    """The order of the constants in which the index of such a condition can be built."""
+    """The sort order of the constants that the index of such a condition requires."""
     condition = find_condition(op)
     if condition is not None:
         factory = find_index(condition)
@@ -51,12 +52,12 @@ def index_for(op: str, type: str, part: str, column: Column) -> Index:
 
 
 def is_exact(index: Index) -> bool:
-    """Whether what a look-up gives needs no further check: `contains` of several words is looked up by one."""
+    """Whether hits need no further check. `contains` with several words, for example, looks up only one of them."""
     return bool(getattr(index, "is_exact", True))
 
 
 def unsure(op: str, column: Column) -> NDArray[np.bool_] | None:
-    """The constants for which what a look-up gives must be checked; None where there are none."""
+    """The constants whose hits must be checked; None if there are none."""
     factory = _factory(op)
     if factory is None or factory.unsure is None:
         return None
@@ -65,13 +66,13 @@ def unsure(op: str, column: Column) -> NDArray[np.bool_] | None:
 
 
 def sieve_for(op: str) -> Sieve | None:
-    """The test that most pairs fail, where the condition has one."""
+    """The test that most pairs fail, if the condition has one."""
     factory = _factory(op)
     return None if factory is None else factory.sieve
 
 
 def texts_hold(condition: Condition, values: PathTable, rows: Ints, constants: Column) -> NDArray[np.bool_]:
-    """A condition on texts, on rows of a path, each with its constant."""
+    """Evaluates a condition on texts for rows of a path, each with its own constant."""
     factory = find_index(condition)
     if factory is not None and factory.holds is not None:
         return factory.holds(values, rows, constants)

@@ -1,9 +1,9 @@
-"""Links: which of many URLs and hosts a text references, extends or shares (RoSeS' link predicates).
+"""Links: find the URLs and hosts that a text references, extends or shares (RoSeS' link predicates).
 
-In: the URLs and hosts of all queries of one signature, in one spelling (texts.same_link). Out: slices of
-the table. A link leads to a constant by equality of one of a few *keys* of the link: itself, its host, what
-its path begins with, what its host ends with. So the keys of a batch's links are looked up in one table of
-equal strings (constants.Equal), however many constants there are, and the answer is exact.
+In: the normalized URLs and hosts (texts.same_link) of all queries with one signature. Out: slices of the table. A link
+matches a constant if one of a few *keys* of the link equals it: the link itself, its host, a prefix of its path, or a
+suffix of its host. The keys of a batch's links are therefore looked up in one table of equal strings (constants.Equal),
+regardless of the number of constants, and the answer is exact.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def _shared(link: str) -> set[str]:
 
 
 def _referenced(link: str) -> set[str]:
-    """A host as constant has no slash, so it equals no link with a path."""
+    """The link and its host. A host constant has no slash, so it equals no link with a path."""
     return {link, link.partition("/")[0]}
 
 
 def _extended(link: str) -> set[str]:
-    """All URLs that the link lies below, and all domains that its host belongs to."""
+    """All URLs above the link, and all domains that its host belongs to."""
     host, slash, _ = link.partition("/")
     above = {link[: cut.start()] for cut in _CUT.finditer(link, len(host) + 1)} if slash else set()
     domains = {host[dot.end() :] for dot in re.finditer(r"\.", host)}
@@ -49,7 +49,7 @@ LINK_KEYS: dict[str, Callable[[str], set[str]]] = {
 
 @dataclass(frozen=True)
 class Links:
-    """`references`, `extends`, `shares-link`: the constants in one spelling, by equality with a link's keys."""
+    """`references`, `extends`, `shares-link`: normalized constants, looked up by the keys of a link."""
 
     op: str
     constants: pa.LargeStringArray
@@ -60,7 +60,7 @@ class Links:
 
     @staticmethod
     def spelled(column: pa.LargeStringArray) -> pa.LargeStringArray:
-        """Each constant in the spelling in which links are compared."""
+        """The constants, normalized as links are for comparison."""
         coded = column.dictionary_encode()
         once = pa.array([same_link(text) for text in coded.dictionary.to_pylist()], pa.large_string())
         return once.take(coded.indices)
@@ -76,7 +76,7 @@ class Links:
 
 
 def _links(values: PathTable) -> list[list[str]]:
-    """The links of each value, once for all link conditions on a path."""
+    """The links of each value, computed once for all link conditions on a path."""
     return [links(text) if "://" in text else [] for text in values.texts.to_pylist()]
 
 

@@ -1,6 +1,6 @@
-"""Patterns, the loops: keys of a pattern, a hash table of them, and the trial of a pattern on a value.
+"""Compiled kernels for patterns: keys of a pattern, a hash table of keys, and matching a pattern against a value.
 
-In and out: texts as classes of characters (patterns.py), one array with the place where each begins.
+In and out: texts as character classes (patterns.py), in one array with the offset of each text.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from fishweir.evaluate.jit import kernel
 
 ANY_TEXT, ANY_ONE = -1, -2
 START, END = 0x1F0000, 0x1F0001
-"""Classes of the ends of a text; those of characters are less."""
+"""Classes of the two ends of a text. Classes of characters are smaller."""
 
 
 @kernel
 def whole_key(codes: Ints, start: int, end: int) -> int:
-    """A negative number for a whole text."""
+    """A negative number that identifies a whole text."""
     key = 0
     for at in range(start, end):
         key = (key * 1000003 + codes[at]) & 0x3FFFFFFFFFFF
@@ -26,7 +26,7 @@ def whole_key(codes: Ints, start: int, end: int) -> int:
 
 @kernel
 def literal_keys(codes: Ints, starts: Ints) -> tuple[Ints, Ints]:
-    """All keys that each pattern could be listed under, and the pattern of each."""
+    """All candidate keys of the patterns, and the pattern of each key."""
     keys, owner, count = np.empty(len(codes), np.int64), np.empty(len(codes), np.int64), 0
     for text in range(len(starts) - 1):
         start, end = starts[text], starts[text + 1]
@@ -51,7 +51,7 @@ def slot_of(key: int, mask: int) -> int:
 
 @kernel
 def hash_slots(keys: Ints) -> Ints:
-    """An open hash table of the places of the keys, at most half full."""
+    """An open-addressing hash table of key positions, at most half full."""
     size = 2
     while size < 2 * len(keys):
         size *= 2
@@ -66,7 +66,7 @@ def hash_slots(keys: Ints) -> Ints:
 
 @kernel
 def matches(pattern: Ints, text: Ints) -> bool:
-    """Wildcards greedily, going back to the last `%` where the rest does not fit."""
+    """Matches wildcards greedily, backtracking to the last `%` if the rest does not match."""
     p, t, back, resume = 0, 0, -1, 0
     while t < len(text):
         if p < len(pattern) and pattern[p] == ANY_TEXT:
@@ -96,7 +96,7 @@ def like_pairs(
     listed: Ints,
     without: Ints,
 ) -> tuple[Ints, Ints]:
-    """The (value, pattern) pairs that match: for each value the patterns under its keys, each tried once."""
+    """The matching (value, pattern) pairs. For each value, the patterns listed under its keys are tried once each."""
     found, which, count = np.empty(64, np.int64), np.empty(64, np.int64), 0
     tried = np.full(len(places) - 1, -1, np.int64)
     for value in range(len(starts) - 1):

@@ -1,10 +1,10 @@
-"""Patterns: which of many texts with wildcards a value matches (`like`, `ilike`, `substring`, `starts-with`).
+"""Patterns: find the patterns with wildcards that a value matches (`like`, `ilike`, `substring`, `starts-with`).
 
-In: the patterns of all queries of one signature. Out: slices of the table, exact. Characters are replaced by
-their class: two are in one class where the condition takes them for the same, so case plays no further role, and
-both ends of a text have a class of their own. Each pattern is listed under one *key* that every value matching
-it has: the whole text where it has no wildcard, else three characters in a row, the rarest among the patterns.
-A value's keys lead to the few patterns that are tried; those without a key (`%a%`) are tried on each value.
+In: the patterns of all queries with one signature. Out: slices of the table, exact. Characters are replaced by their
+class: two characters share a class if the condition treats them as equal, so case needs no further handling. The two
+ends of a text have classes of their own. Each pattern is listed under one *key* that every matching value has: the
+whole text if it has no wildcard, else three consecutive characters, the rarest among the patterns. A value's keys lead
+to the few patterns that are tried. Patterns without a key (`%a%`) are tried on every value.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from fishweir.evaluate.index.scan import distinct_constants, distinct_values
 from fishweir.evaluate.witnesses.path_tables import PathTable
 
 NO_KEY = np.int64(0)
-"""No character has class 0 but NUL, and three of those are listed with the patterns without a key."""
+"""Only NUL has class 0. Patterns with three NULs are listed with the patterns without a key."""
 
 
 @lru_cache(maxsize=1)
 def classes() -> NDArray[np.int32]:
-    """The class of every character: that of all which a pattern's letter matches, whatever the case."""
+    """The class of every character. Characters that a pattern's letter matches regardless of case share a class."""
     found = np.arange(0x110000, dtype=np.int32)
     several: dict[str, int] = {}
-    for code in range(0x1F000):  # no letter beyond has a case
+    for code in range(0x1F000):  # no letter beyond this has case
         char = chr(code)
         upper = char.lower()[0].upper()
         if upper != char:
@@ -42,8 +42,8 @@ def classes() -> NDArray[np.int32]:
 
 
 class Style(NamedTuple):
-    """What a constant stands for: whether case plays no role, whether `%` and `_` are wildcards, and whether any text
-    may be before and after it."""
+    """How a constant is interpreted: whether case is ignored, whether `%` and `_` are wildcards, and whether arbitrary
+    text may precede and follow it."""
 
     folded: bool = False
     wild: bool = False
@@ -52,14 +52,14 @@ class Style(NamedTuple):
 
 
 class Coded(NamedTuple):
-    """Texts as classes of characters, each between START and END."""
+    """Texts as character classes, each between START and END."""
 
     codes: Ints
     starts: Ints
 
 
 def _characters(texts: list[str], before: int = 1, after: int = 1) -> tuple[NDArray[np.uint32], Ints]:
-    """All characters in one array, with room before and after each text, and where each text begins."""
+    """All characters in one array, with room before and after each text, and the offset of each text."""
     lengths = np.array([len(text) + before + after for text in texts], dtype=np.int64)
     room, behind = "\0" * before, "\0" * after
     plain = np.frombuffer("".join(f"{room}{text}{behind}" for text in texts).encode("utf-32-le"), np.uint32)
@@ -87,7 +87,7 @@ def pattern_codes(patterns: list[str], style: Style) -> Coded:
 
 
 class Listed(NamedTuple):
-    """The distinct keys in a hash table; patterns `listed[lists[i]:lists[i+1]]` are under key i."""
+    """The distinct keys in a hash table. The patterns `listed[lists[i]:lists[i+1]]` are listed under key i."""
 
     patterns: Coded
     keys: Ints
@@ -99,7 +99,7 @@ class Listed(NamedTuple):
 
 @dataclass(frozen=True)
 class Patterns:
-    """Distinct patterns of one style, each under one key."""
+    """Distinct patterns of one style, each listed under one key."""
 
     constants: pa.LargeStringArray
     style: Style
@@ -134,7 +134,7 @@ class Patterns:
 
 
 def _plain_values(values: PathTable) -> tuple[Coded, Ints, Ints]:
-    """The distinct values as characters, and the rows that have each."""
+    """The distinct values as character codes, and the rows of each."""
     texts, order, ends = values.once(distinct_values)
     return to_codes(texts.to_pylist()), order, ends
 

@@ -1,8 +1,8 @@
-"""How conditions on texts are looked up: an index factory for each, by the condition's name.
+"""The registry of indexes for conditions on texts: one index factory per condition name.
 
-In: the constants of all queries of one signature. Out: an order for them, and in that order an index that answers with
-slices (constants.Slices). What a condition means is registered in `algebra/operators.py`; one that has no factory is
-tried on every distinct pair of a value and a constant (scan.py).
+In: the constants of all queries with one signature. Out: their sort order, and an index over the sorted constants that
+answers with slices (constants.Slices). The meaning of a condition is registered in `algebra/operators.py`. A condition
+without a factory is evaluated on every distinct pair of a value and a constant (scan.py).
 """
 
 from __future__ import annotations
@@ -36,28 +36,30 @@ class Index(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sieve:
-    """A cheap test that most pairs of a value and a constant fail: the value must have the key of the constant."""
+    """A cheap test that most pairs of a value and a constant fail: the value must have the constant's key."""
 
     keys: Callable[[Column], NDArray[np.uint64]]
-    """The key of each constant; they are kept with the constants."""
+    """The keys of the constants, stored together with the constants."""
     sift: Sift
-    """Rows of the values, each with a slice of keys: of all that pass, the place of the row and the position."""
+    """Takes rows of the values, each with a slice of keys. Returns the passing pairs: the place of the row, and the
+    position."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFactory:
-    """How the constants of one condition are indexed."""
+    """How the constants of a condition are indexed."""
 
     order: Callable[[Column], Ints]
-    """Their sort order; equal constants are adjacent."""
+    """The sort order of the constants. Equal constants are adjacent."""
     build: Callable[[Column], Index]
-    """The index of a column that is in that order. It must be cheap, or do its work at the first look-up."""
+    """The index over a column in that order. Building must be cheap, or be deferred to the first lookup."""
     unsure: Callable[[Column], Bools] | None = None
-    """The constants for which a hit must be checked; None where the index is exact."""
+    """The constants whose hits must be checked; None if the index is exact."""
     holds: Callable[[PathTable, Ints, Column], Bools] | None = None
-    """The condition on rows of the values, each with its constant; where there is none, its meaning on each pair."""
+    """Evaluates the condition on rows of the values, each with its own constant; if None, its meaning is applied to
+    each pair."""
     selectivities: Callable[[Column, PathStatistics], Floats] | None = None
-    """The share of values that satisfy each constant; the condition's own estimate where there is none."""
+    """The share of values that satisfy each constant; if None, the condition's own estimate is used."""
     sieve: Sieve | None = None
 
 
@@ -65,7 +67,7 @@ _FACTORIES: dict[str, IndexFactory] = {}
 
 
 def add_index(name: str, factory: IndexFactory) -> None:
-    """Registers how the condition of this name is looked up."""
+    """Registers the index factory of the condition with this name."""
     _FACTORIES[name] = factory
 
 

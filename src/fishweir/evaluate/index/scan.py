@@ -1,7 +1,7 @@
-"""Scan: a condition without an index, tried on each distinct pair of a value and a constant.
+"""Scan: evaluates a condition without an index on each distinct pair of a value and a constant.
 
-In: the condition's meaning and the constants of all queries of one signature. Out: slices of the table, exact. The
-cost is the product of both numbers, so other conditions are looked up first where a query has any.
+In: the condition's meaning and the constants of all queries with one signature. Out: slices of the table, exact. The
+cost is the product of the two counts, so the other conditions of a query are looked up first if it has any.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Meaning = Callable[[str, str], bool]
 
 @dataclass(frozen=True)
 class Scan:
-    """Constants in an order in which equal ones are side by side."""
+    """Constants in an order in which equal ones are adjacent."""
 
     meaning: Meaning
     constants: pa.LargeStringArray
@@ -42,7 +42,7 @@ class Scan:
 
 
 def distinct_values(values: PathTable) -> tuple[pa.LargeStringArray, Ints, Ints]:
-    """The distinct values, the rows by value, and where the rows of each value begin."""
+    """The distinct values, the rows sorted by value, and the offset of each value's rows."""
     codes = values.texts.dictionary_encode()
     rows = codes.indices.to_numpy().astype(np.int64)
     order = np.argsort(rows, kind="stable")
@@ -51,14 +51,14 @@ def distinct_values(values: PathTable) -> tuple[pa.LargeStringArray, Ints, Ints]
 
 
 def distinct_constants(column: pa.LargeStringArray) -> tuple[pa.LargeStringArray, Ints]:
-    """The distinct constants of a column in which equal ones are side by side, and where each begins."""
+    """The distinct constants of a column in which equal ones are adjacent, and the offset of each."""
     codes = column.dictionary_encode()
     starts = np.flatnonzero(np.diff(codes.indices.to_numpy(), prepend=-1))
     return codes.dictionary, np.append(starts, len(column)).astype(np.int64)
 
 
 def pairs_hold(meaning: Meaning, texts: pa.LargeStringArray, constants: pa.LargeStringArray) -> NDArray[np.bool_]:
-    """Text by text, each distinct pair once: what an index let through is little."""
+    """Evaluates a condition on each distinct pair once. An index leaves few pairs to check."""
     pairs = list(zip(texts.to_pylist(), constants.to_pylist(), strict=True))
     decided = {pair: meaning(*pair) for pair in set(pairs)}
     return np.fromiter((decided[pair] for pair in pairs), np.bool_, len(pairs))

@@ -1,10 +1,11 @@
-"""Similarity: which of many texts share enough words with a value, each by its own threshold.
+"""Similarity: find the texts that share enough words with a value, each by its own threshold.
 
-In: constants `share<tab>text`. Out: slices of the table, exact. Prefix filtering (as set similarity joins
-do it): a constant of n words asking for a Jaccard similarity t must have at least k = ceil(t n) words in
-common, so one of its n - k + 1 rarest is among them, and it is listed under these alone. For a value only the
-constants listed under its words are tried, each once: its words are marked, and a constant's marked words
-counted. Constants with t <= 0 are together at the end of the table: they are one slice for every value.
+In: constants `share<tab>text`. Out: slices of the table, exact. The index uses prefix filtering, as set similarity
+joins do. A constant of n words that requires a Jaccard similarity t must share at least k = ceil(t n) words with the
+value. One of its n - k + 1 rarest words is therefore among the shared ones, and it is listed under these words only.
+For each value, the constants listed under its words are candidates. Each is checked once, by marking the value's words
+and counting the marked words of the constant. Constants with t <= 0 are stored together at the end of the table, where
+they form one slice for every value.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.witnesses.path_tables import PathTable, hash_texts
 
 ASKS, ANY_WORDS, ANYTHING = 0, 1, 2
-"""What a constant needs: words in common, a value with words at least, nothing."""
+"""What a constant requires: words in common, a value with at least one word, or nothing."""
 
 
 class Inverted(NamedTuple):
-    """Constant i has the words `words[starts[i]:starts[i+1]]`, rarest first; word w lists
-    `listed[lists[w]:lists[w+1]]`. `vocabulary` leads from a text to `numbers`, its word's number."""
+    """Constant i has the words `words[starts[i]:starts[i+1]]`, rarest first. Word w lists
+    `listed[lists[w]:lists[w+1]]`. `vocabulary` finds the position of a text, and `numbers` the number of its word."""
 
     vocabulary: Equal
     numbers: Ints
@@ -55,13 +56,13 @@ def _kinds(shares: NDArray[np.float64], wanted: list[frozenset[str]]) -> Ints:
 
 @dataclass(frozen=True)
 class Similar:
-    """`similar`: distinct constants in an inverted index of their rarest words."""
+    """`similar`: distinct constants in an inverted index over their rarest words."""
 
     constants: pa.LargeStringArray
 
     @staticmethod
     def order(column: pa.LargeStringArray) -> Ints:
-        """Equal constants together, those that need no common word last."""
+        """Equal constants are adjacent. Those that require no common word come last."""
         codes = column.dictionary_encode()
         at = codes.indices.to_numpy()
         ranks = pc.rank(codes.dictionary, tiebreaker="dense").to_numpy()[at]
@@ -69,7 +70,7 @@ class Similar:
 
     @cached_property
     def _distinct(self) -> tuple[pa.LargeStringArray, Ints]:
-        """The distinct constants, and where in the table each begins."""
+        """The distinct constants, and the offset of each in the table."""
         return distinct_constants(self.constants)
 
     @cached_property
@@ -78,7 +79,7 @@ class Similar:
 
     @cached_property
     def _free(self) -> tuple[int, int]:
-        """Where the constants begin that need no common word, and those that need nothing."""
+        """The offsets of the constants that require no common word, and of those that require nothing."""
         free, anything = self._distinct[1][np.searchsorted(_kinds(*self._parts), (ANY_WORDS, ANYTHING))]
         return int(free), int(anything)
 
@@ -115,7 +116,8 @@ class Similar:
         )
 
     def _numbered(self, values: PathTable) -> tuple[Ints, Ints, Ints]:
-        """The numbers of the known words of each value, where each value's end, how many words it has in all."""
+        """The numbers of the known words of each value, the offsets of each value's words, and its total number of
+        words."""
         dictionary, present = values.word_numbers
         number = np.full(len(dictionary), -1, np.int64)
         index = self.inverted
@@ -124,11 +126,11 @@ class Similar:
         rows, at = np.divmod(present, max(len(dictionary), 1))
         keep = number[at] >= 0
         ends = np.searchsorted(rows[keep], np.arange(len(values) + 1)).astype(np.int64)
-        return number[at[keep]], ends, np.bincount(rows, minlength=len(values)) - 1  # `` is in every value
+        return number[at[keep]], ends, np.bincount(rows, minlength=len(values)) - 1  # every value has the empty word
 
 
 def least_common(shares: NDArray[np.float64], lengths: Ints) -> Ints:
-    """The least k with k / n >= share, as floating-point division has it; n + 1 where there is none."""
+    """The least k with k / n >= share in floating-point division; n + 1 if there is none."""
     least = np.zeros(len(lengths), np.int64)
     some = np.flatnonzero((lengths > 0) & (shares > 0) & (shares <= 1))
     n, share = lengths[some], shares[some]
@@ -150,7 +152,7 @@ def _similar_pairs(
     numbers: Ints,
     shares: NDArray[np.float64],
 ) -> tuple[Ints, Ints]:
-    """The (value, constant) pairs that are similar: candidates by list, each counted once per value."""
+    """The similar (value, constant) pairs. Candidates come from the lists, and each is counted once per value."""
     rows, found, count = np.empty(64, np.int64), np.empty(64, np.int64), 0
     tried, marked = np.full(len(shares), -1, np.int64), np.full(len(lists), -1, np.int64)
     for row in range(len(ends) - 1):

@@ -1,6 +1,6 @@
-"""Looking texts up by hash, and testing texts for words, compiled.
+"""Compiled kernels that look up texts by hash and test texts for words.
 
-Texts are offsets and bytes, as Arrow has them; each has a hash. Equal hashes are a hint only: the bytes decide.
+Texts are offsets and bytes, as in Arrow, and each has a hash. Equal hashes only indicate equality; the bytes decide.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MARKS = 1024
 
 @inlined
 def same_bytes(one: Bytes, first: int, other: Bytes, second: int, length: int) -> bool:
-    """Whether two texts of one length are equal."""
+    """Whether two texts of equal length are equal."""
     at = 0
     while at < length and one[first + at] == other[second + at]:
         at += 1
@@ -30,8 +30,8 @@ def same_bytes(one: Bytes, first: int, other: Bytes, second: int, length: int) -
 def find_equal(
     hashes: Hashes, directory: Ints, bits: int, places: Ints, texts: Bytes, sought: Hashes, starts: Ints, data: Bytes
 ) -> tuple[Ints, Ints]:
-    """For each sought text that is known: its row, and where it is among the known ones, which are in the order of
-    their hashes. `directory` has for the first `bits` of a hash where those hashes begin."""
+    """For each sought text that is known: its row, and its position among the known texts, which are sorted by hash.
+    `directory` maps the first `bits` of a hash to the offset of the hashes that begin with them."""
     rows, found = np.empty(len(sought), np.int64), np.empty(len(sought), np.int64)
     shift, count = np.uint64(64 - bits), 0
     for row in range(len(sought)):
@@ -51,9 +51,9 @@ def find_equal(
 
 @kernel
 def sift(rows: Ints, lo: Ints, hi: Ints, keys: Hashes, firsts: Ints, hashes: Hashes) -> tuple[Ints, Ints]:
-    """Of the positions of some slices, those whose key is among the hashes of the slice's row: slice and position. The
-    hashes of a row are those between two of `firsts`. Slices of one row that follow each other share a small table of
-    marks, which most keys that are not there miss."""
+    """The positions in some slices whose key is among the hashes of the slice's row, as pairs of slice and position.
+    The hashes of a row are those between two `firsts`. Consecutive slices of one row share a small table of marks,
+    which rejects most keys that the row does not have."""
     room, count, marked = 1024, 0, np.int64(-1)
     source, positions = np.empty(room, np.int64), np.empty(room, np.int64)
     marks, low = np.full(MARKS, -1), np.uint64(MARKS - 1)
@@ -92,8 +92,8 @@ def have_words(
     wanted_places: Ints,
     wanted_texts: Bytes,
 ) -> NDArray[np.bool_]:
-    """For each row of some values, whether it has all words that are wanted there, and any are. The first word of each
-    list is the empty one, which counts for nothing."""
+    """For each pair, whether the row's value has all wanted words and at least one word is wanted. The first word of
+    each list is the empty one, which is ignored."""
     found = np.zeros(len(rows), np.bool_)
     for pair in range(len(rows)):
         row, holds = rows[pair], wanted_firsts[pair] + 1 < wanted_firsts[pair + 1]

@@ -1,8 +1,8 @@
-"""Words: which values contain all words of a constant (`contains`), for many pairs at once.
+"""Words: test which values contain all words of a constant (`contains`), for many pairs at once.
 
-Each constant is looked up by one of its words; those of several words are checked after.
-Words are compared by hash first and byte by byte then, so the test is exact. Where many constants
-are left to check, a hash of each sifts out most of them before anything is made of the pairs.
+Each constant is looked up by one of its words. Constants of several words are checked afterwards. Words are compared by
+hash and then byte by byte, so the test is exact. If many constants remain to be checked, a hash of each rejects most of
+them before the pairs are materialized.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from fishweir.evaluate.witnesses.path_tables import PathTable, bytes_of, offsets
 
 @dataclass(frozen=True)
 class Words:
-    """`contains words`: each constant under its longest word, as the rarest.
+    """`contains words`: each constant is listed under its longest word, presumably its rarest.
 
-    Where all constants are single words (`exact`) that is all; otherwise the rest is checked after.
+    If all constants are single words (`exact`), that suffices; otherwise the remaining words are checked afterwards.
     """
 
     words: Equal
@@ -37,7 +37,7 @@ class Words:
 
     @classmethod
     def build(cls, column: pa.LargeStringArray) -> Words:
-        """`column` in the table's order."""
+        """Builds the index; `column` is in the table's order."""
         exact = all(len(words(text)) <= 1 for text in set(column.to_pylist()))
         return cls(Equal.build(cls.keys(column)), np.array([exact]))
 
@@ -47,7 +47,7 @@ class Words:
 
     @staticmethod
     def keys(column: pa.LargeStringArray) -> pa.LargeStringArray:
-        """The word each constant is looked up by."""
+        """The word that each constant is looked up by."""
         longest = {text: max(words(text), key=lambda w: (len(w), w), default=" ") for text in set(column.to_pylist())}
         return pa.array([longest[text] for text in column.to_pylist()], pa.large_string())
 
@@ -58,8 +58,8 @@ class Words:
 
 
 def contain(values: PathTable, rows: Ints, constants: pa.LargeStringArray) -> NDArray[np.bool_]:
-    """For each pair of a row and a constant: whether the row's value has all the constant's words."""
-    from fishweir.evaluate.index.word_kernels import have_words  # late: it loads the kernels
+    """For each pair of a row and a constant, whether the row's value has all words of the constant."""
+    from fishweir.evaluate.index.word_kernels import have_words  # imported late because it loads the kernels
 
     return have_words(rows, *values.once(_listed), *_listed(_table(constants)))
 
@@ -70,19 +70,20 @@ def _table(texts: pa.LargeStringArray) -> PathTable:
 
 
 def _listed(values: PathTable) -> tuple[Ints, NDArray[np.uint64], Ints, NDArray[np.uint8]]:
-    """Where the words of each value begin, their hashes, offsets and bytes."""
+    """The offset of each value's words, and the hashes, offsets and bytes of the words."""
     rows, texts, hashes = values.words
     return np.searchsorted(rows, np.arange(len(values) + 1)), hashes, offsets_of(texts), bytes_of(texts)
 
 
 def word_keys(constants: pa.LargeStringArray) -> NDArray[np.uint64]:
-    """A hash for each constant that a value must have among those of its words: that of one of the constant's."""
+    """For each constant, the hash of one of its words. A value that satisfies the constant must have this hash among
+    those of its words."""
     firsts, hashes, _, _ = _listed(_table(constants))
     return hashes[np.minimum(firsts[:-1] + 1, firsts[1:] - 1)]
 
 
 def sift_words(values: PathTable, rows: Ints, lo: Ints, hi: Ints, keys: NDArray[np.uint64]) -> tuple[Ints, Ints]:
-    """Of the positions of slices, those whose key the slice's row has among the hashes of its words."""
+    """The positions in slices whose key is among the word hashes of the slice's row."""
     from fishweir.evaluate.index.word_kernels import sift
 
     firsts, hashes, _, _ = values.once(_listed)
@@ -90,12 +91,13 @@ def sift_words(values: PathTable, rows: Ints, lo: Ints, hi: Ints, keys: NDArray[
 
 
 def several(column: pa.LargeStringArray) -> NDArray[np.bool_]:
-    """The constants of more than one word: the index looks up one of them."""
+    """The constants of more than one word, of which the index looks up only one."""
     return np.array([len(words(text)) > 1 for text in column.to_pylist()], dtype=np.bool_)
 
 
 def word_shares(column: pa.LargeStringArray, known: PathStatistics) -> Floats:
-    """Words are counted, and the rarest word of a constant decides; before any are, longer ones are taken as rarer."""
+    """The selectivity of each constant: the share of its rarest word by the word counts. Before words are counted,
+    longer words are assumed to be rarer."""
     counted = dict(known.words)
     total = max(known.worded, 1)
     unseen = min(counted.values(), default=1) / 2 if counted else 0.0

@@ -1,1 +1,1 @@
-"""Witnesses: what the documents of a batch hold at the paths that queries read."""
+"""Witnesses: the nodes of a batch of documents on the paths that queries read."""

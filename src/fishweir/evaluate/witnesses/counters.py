@@ -1,9 +1,11 @@
-"""What the walk of a stream's documents counted: counted on the workers, added up on the driver, shown to the user.
+"""Counters of the walk over a stream's documents. Workers count, the driver adds up, and users see the totals.
 
-`explain` shows how many nodes of how many documents reached a query's paths, `status` how much was walked. They count
-nodes; the statistics of values count the embeddings of a path's steps, and only where a condition reads the values.
+`explain` shows how many nodes in how many documents reached a query's paths. `status` shows how much was walked. These
+counters count nodes. The statistics of values count the embeddings of a path's steps, and only if a condition reads the
+values.
 
-A document may reach a hundred thousand paths, so they travel and are added as arrays, each under the hash of its text.
+A document may reach a hundred thousand paths, so counts are sent and added as arrays. Each path is identified by the
+hash of its text.
 """
 
 from __future__ import annotations
@@ -22,19 +24,19 @@ from fishweir.algebra.nodes import Step
 from fishweir.evaluate.witnesses.path_tables import Path, hash_texts
 
 Counts = NDArray[np.int64]
-"""Lines of (path, a count, another), the paths ascending: nodes that reached its end and documents that had one; or the
-elements and bytes below these nodes."""
+"""Rows of (path, count, count) with ascending paths. The counts are the nodes that reached the path's end and the
+documents that contain such a node, or the elements and bytes below these nodes."""
 
 
 def path_keys(paths: Iterable[Path]) -> list[int]:
-    """Paths as numbers, in every process the same; equal to the automaton are equal here."""
+    """Paths as numbers that are the same in every process. Paths that the automaton treats as equal have equal keys."""
     texts = ["".join(map(_shown, path)) for path in paths]
     return hash_texts(pa.array(texts, pa.large_string())).view(np.int64).tolist()
 
 
 @lru_cache(maxsize=64)
 def column_keys(paths: tuple[Path, ...]) -> list[int]:
-    """The same of the columns of tuples, which are few and come again with every batch."""
+    """The keys of the columns of tuples, cached because they are few and recur in every batch."""
     return path_keys(paths)
 
 
@@ -49,7 +51,7 @@ def to_counts(keys: ArrayLike, one: ArrayLike, other: ArrayLike) -> Counts:
 
 
 def added(one: Counts, other: Counts) -> Counts:
-    """The counts of both; mostly they are of the same paths."""
+    """The sums of two counts, which mostly cover the same paths."""
     if not len(one) or not len(other):
         return one if len(one) else other
     if np.array_equal(one[:, 0], other[:, 0]):
@@ -62,14 +64,14 @@ def added(one: Counts, other: Counts) -> Counts:
 
 @dataclass
 class StreamCounters:
-    """Of one stream. `elements` and `bytes` were in the documents, `skipped` of the elements in subtrees that no path
-    enters. The tokens of a pattern are what is below the nodes of its path."""
+    """The counters of one stream. `elements` and `bytes` are the totals over the documents. `skipped` is the number of
+    elements in subtrees that no path enters. The tokens of a pattern are everything below the nodes of its path."""
 
     documents: int = 0
     elements: int = 0
     skipped: int = 0
     paths: int = 0
-    """Distinct paths that its documents were walked for last."""
+    """The number of distinct paths in the last walk."""
     reached: Counts = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     below: Counts = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     bytes: int = 0
@@ -84,11 +86,11 @@ class StreamCounters:
         self.below = added(self.below, other.below)
 
     def of(self, path: Path) -> tuple[int, int]:
-        """How many nodes of how many documents reached a path."""
+        """The number of nodes that reached a path, and the number of documents that contain them."""
         return _line(self.reached, path)
 
     def below_nodes(self, path: Path) -> tuple[int, int]:
-        """How many elements are below the nodes of a path, and how many bytes the nodes have, all together."""
+        """The total number of elements below the nodes of a path, and the total bytes of these nodes."""
         return _line(self.below, path)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`explain` of a query's paths: how many nodes of how many documents reached each."""
+"""`explain` for a query's paths: the number of nodes and documents that reached each path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ Walked = Mapping[Source, StreamCounters]
 
 
 def explain_reached(source: Source, paths: Iterable[Path], walked: Walked) -> list[str]:
-    """A line per path, once documents have been walked; among them are those from before the query was there."""
+    """One line per path, once documents have been walked. The counts include documents from before the query was
+    registered."""
     counted = walked.get(source)
     if counted is None or not counted.documents:
         return []

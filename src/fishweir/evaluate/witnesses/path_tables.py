@@ -1,8 +1,8 @@
-"""Witnesses: for each path that some query uses, the nodes of a batch of documents on it.
+"""Path tables: for each path that some query uses, its witnesses in a batch of documents.
 
-In: the values of a batch. Out: one PathTable per path: row by row the document, the node ids from the
-pattern's root down, and the value. Those of documents come from the automaton (paths.py); the
-columns of tuples become path tables here, without any XML.
+In: the values of a batch. Out: one PathTable per path. Each row has the document, the node ids from the pattern's root
+down, and the value. For XML documents, the automaton produces the rows (shared_paths.py). The columns of tuples are
+turned into path tables here, without any XML.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ T = TypeVar("T")
 BASE = np.uint64(0x9E3779B97F4A7C15)
 
 Suspensions = Sequence[tuple[Ints, frozenset[Path]]]
-"""Documents with the paths that were not looked for in them."""
+"""Documents, each set with the paths that were suspended in it."""
 
 
 class PathTable:
-    """The witnesses of one path, in document order per document."""
+    """The witnesses of one path, in document order within each document."""
 
     def __init__(
         self,
@@ -43,7 +43,8 @@ class PathTable:
         numbers: Any = None,
         hashes: Any = None,
     ) -> None:
-        """`texts` may be what makes them: who compares numbers does not ask for them."""
+        """`texts` may be a function that creates the texts on first use, because numeric comparisons do not need
+        them."""
         self.documents, self.nodes, self._texts = documents, nodes, texts
         if numbers is not None:
             self.numbers = numbers
@@ -59,11 +60,11 @@ class PathTable:
 
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
-        """The values as numbers; NaN, which satisfies no comparison, where a value is none."""
+        """The values as numbers. Values that are not numbers are NaN, which satisfies no comparison."""
         return texts_to_numbers(self.texts)
 
     def part(self, part: str) -> NDArray[np.float64]:
-        """The values as numbers, or the part of the dates they spell; NaN where there is none."""
+        """The values as numbers, or the given part of the dates they contain; NaN if there is none."""
         if part == "value":
             return self.numbers
         if part not in self._parts:
@@ -77,21 +78,22 @@ class PathTable:
 
     @cached_property
     def words(self) -> tuple[Ints, pa.LargeStringArray, NDArray[np.uint64]]:
-        """The distinct words of each value: row, word, the word's hash; `` is in every value, so none is without."""
-        from fishweir.evaluate.witnesses.words import words_of  # late: it loads the kernels
+        """The distinct words of each value: row, word, and the word's hash. Every value includes the empty word, so
+        each row occurs."""
+        from fishweir.evaluate.witnesses.words import words_of  # imported late because it loads the kernels
 
         return words_of(self.texts)
 
     @cached_property
     def word_numbers(self) -> tuple[pa.LargeStringArray, Ints]:
-        """The distinct words of all values, and in order the numbers row * words + word that occur."""
+        """The distinct words of all values, and the occurring numbers row * words + word in ascending order."""
         rows, texts, _ = self.words
         coded = texts.dictionary_encode()
         keys = rows * len(coded.dictionary) + coded.indices.to_numpy()
         return coded.dictionary, np.sort(keys)
 
     def once(self, make: Callable[[PathTable], T]) -> T:
-        """What an index needs of the values, made at its first look-up and kept for all others."""
+        """Data that an index derives from the values, computed on the first lookup and cached for all others."""
         if make not in self._made:
             self._made[make] = make(self)
         return self._made[make]
@@ -102,7 +104,7 @@ class PathTable:
 
     @cached_property
     def first(self) -> PathTable:
-        """The first node of each document: what a column of documents is."""
+        """The first node of each document, which is the value of a column of a document."""
         if self.single:
             return self
         _, rows = np.unique(self.documents, return_index=True)
@@ -110,7 +112,7 @@ class PathTable:
 
     @cached_property
     def by_number(self) -> Ints:
-        """The rows that are numbers, in ascending order: look-ups in order touch each cache line once."""
+        """The rows with numeric values, in ascending order, so that lookups touch each cache line once."""
         order = np.argsort(self.numbers, kind="stable")
         return order[: len(order) - int(np.isnan(self.numbers).sum())]
 
@@ -120,16 +122,16 @@ class PathTable:
 
     @cached_property
     def single(self) -> bool:
-        """Each document has the path at most once, and they come in ascending order."""
+        """Whether each document has the path at most once, with documents in ascending order."""
         return bool((np.diff(self.documents) > 0).all())
 
     def key(self, depth: int) -> Ints:
-        """One number for (document, node at this depth); nodes above a split are negative."""
+        """A number that identifies (document, node at this depth). Nodes above a split are negative."""
         return node_keys(self.documents, self.nodes[:, depth])
 
 
 class FirstValues(Mapping[Path, PathTable]):
-    """Witnesses as columns: of each path the first node of a document."""
+    """Witnesses as columns: for each path, the first node of each document."""
 
     def __init__(self, witnesses: Mapping[Path, PathTable]) -> None:
         self.witnesses = witnesses
@@ -149,12 +151,12 @@ class FirstValues(Mapping[Path, PathTable]):
 
 
 def suspensions(witnesses: Mapping[Path, PathTable]) -> Suspensions:
-    """What was not looked for: of tuples, everything is there."""
+    """The suspended paths by documents. Tuples have none."""
     return getattr(witnesses, "suspensions", ())
 
 
 def not_sought(witnesses: Mapping[Path, PathTable], paths: Collection[Path]) -> Ints:
-    """The documents in which one of some paths was not looked for: that it has no value there says nothing."""
+    """The documents in which one of some paths was suspended, so that a missing value has no meaning."""
     hit = [documents for documents, suspended in suspensions(witnesses) if not suspended.isdisjoint(paths)]
     return np.concatenate([np.empty(0, np.int64), *hit])
 
@@ -164,15 +166,15 @@ def node_keys(documents: Ints, nodes: Ints) -> Ints:
 
 
 def hash_texts(texts: pa.Array) -> NDArray[np.uint64]:
-    """64-bit hashes, the same in every process: a polynomial over the UTF-8 bytes, then mixed.
+    """64-bit hashes that are the same in every process: a polynomial over the UTF-8 bytes, then mixed.
 
-    All strings at once: prefix sums over all bytes, and a difference for each string.
+    All strings are hashed at once, by prefix sums over all bytes and one difference per string.
     """
     offsets = offsets_of(texts)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(texts) else (0, 0)
     if first == last:
         return mix(np.zeros(len(texts), np.uint64))
-    if "numba" in sys.modules:  # who only registers does without, it takes a second to load
+    if "numba" in sys.modules:  # registration alone runs without numba, which takes a second to load
         from fishweir.evaluate.witnesses.text_kernels import polynomials
 
         return mix(polynomials(offsets[:-1], offsets[1:], np.frombuffer(texts.buffers()[2], np.uint8), BASE))
@@ -189,13 +191,13 @@ def offsets_of(texts: pa.Array) -> Ints:
 
 
 def bytes_of(texts: pa.Array) -> NDArray[np.uint8]:
-    """What the offsets of texts lead into."""
+    """The bytes that the offsets of texts refer to."""
     data = texts.buffers()[2] if len(texts) else None
     return np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Spreads the bits (splitmix64's finalizer)."""
+    """Mixes the bits (splitmix64's finalizer)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
@@ -209,7 +211,7 @@ def texts_to_numbers(texts: pa.Array) -> NDArray[np.float64]:
 
 
 def tuple_tables(name: str, columns: Mapping[str, pa.Array], paths: Iterable[Path]) -> dict[Path, PathTable]:
-    """The witnesses of a batch of tuples: a column is a child of the document element."""
+    """The witnesses of a batch of tuples. A column is a child of the document element."""
     positions = preorder_positions(list(columns.values()))
     elements = dict(zip(columns, positions, strict=True))
     found = {path: list(_tuple_parts(name, columns, elements, path)) for path in paths}
@@ -219,7 +221,7 @@ def tuple_tables(name: str, columns: Mapping[str, pa.Array], paths: Iterable[Pat
 def _tuple_parts(
     name: str, columns: Mapping[str, pa.Array], elements: Mapping[str, Ints], path: Path
 ) -> Iterator[PathTable]:
-    """The path's nodes: the document element, and each column by itself."""
+    """The nodes of a path: the document element, and one table for each matching column."""
     first, last = path[0], path[-1]
     at_root = first.accepts(name, "") and not first.is_attribute and first.position in (0, 1, LAST)
     if len(path) == 1 and at_root:
@@ -237,7 +239,8 @@ def _tuple_parts(
 
 
 def _at_position(table: PathTable, step: Step, elements: Mapping[str, Ints]) -> PathTable:
-    """Those of a column's nodes that are at a position: of its own name there is one, of any name they are counted."""
+    """The nodes of a column that are at a step's position. A column's own name occurs once; for `*`, all columns
+    count."""
     places = table.nodes[:, -1] if step.name == "*" else np.ones(len(table), np.int64)
     lasts = np.max(list(elements.values()), axis=0)[table.documents] if step.name == "*" else places
     rows = np.flatnonzero(places == (lasts if step.position == LAST else step.position))
@@ -245,7 +248,7 @@ def _at_position(table: PathTable, step: Step, elements: Mapping[str, Ints]) -> 
 
 
 def _tuple_text(columns: Mapping[str, pa.Array], spaced: bool) -> pa.Array:
-    """The columns' texts one after the other; as item_text, with a space between those that have any."""
+    """The concatenated texts of the columns. If `spaced`, non-empty texts are separated by spaces, as in item_text."""
     empty, space = (pa.scalar(text, pa.large_string()) for text in ("", " "))
     texts = [pc.fill_null(column_texts(column), empty) for column in columns.values()]
     if not spaced:
@@ -255,7 +258,7 @@ def _tuple_text(columns: Mapping[str, pa.Array], spaced: bool) -> pa.Array:
 
 
 def _together(parts: list[PathTable]) -> PathTable:
-    """Several tables as one, in document order."""
+    """Several tables merged into one, in document order."""
     documents, nodes = (np.concatenate([getattr(part, name) for part in parts]) for name in ("documents", "nodes"))
     order = np.lexsort((nodes[:, -1], documents))
     texts = pa.concat_arrays([part.texts for part in parts]).take(pa.array(order))
@@ -263,7 +266,7 @@ def _together(parts: list[PathTable]) -> PathTable:
 
 
 def preorder_positions(columns: list[pa.Array]) -> list[Ints]:
-    """The node id of each column's element in each row: NULLs leave no element."""
+    """The node id of each column's element in each row. A NULL has no element."""
     present = [column.is_valid().to_numpy(zero_copy_only=False) for column in columns]
     return list(np.cumsum(np.array(present, dtype=np.int64), axis=0)) if present else []
 
@@ -283,12 +286,12 @@ def column_table(column: pa.Array, positions: Ints) -> PathTable:
 
 
 def in_seconds(times: pa.Array) -> pa.Array:
-    """Times as numbers."""
+    """Times as numbers, in seconds."""
     return pc.divide(times.cast(pa.int64()).cast(pa.float64()), 1e6)
 
 
 def column_texts(column: pa.Array) -> pa.Array:
-    """The texts of a column as the algebra's to_text writes them."""
+    """The texts of a column, in the format of the algebra's to_text."""
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return column.cast(pa.large_string())
     if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):

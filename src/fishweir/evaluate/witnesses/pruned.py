@@ -1,8 +1,8 @@
-"""What is left of a document for those who look at some of its paths only: outputs are constructed from that.
+"""Prunes documents to the paths that an output needs.
 
-In: paths with what is needed at their ends, and bodies of documents that have been read before. Out: shorter bodies, in
-which the paths lead to the same nodes. What is neither on the way to such a node nor in one is cut out without being
-parsed (automaton/prune_kernels.py), so a return pattern that is left out saves the reading of its elements.
+In: paths with what is needed at their ends, and bodies of documents that have been read before. Out: shorter bodies in
+which the paths lead to the same nodes. Everything that is neither on the way to such a node nor inside one is cut out
+without being parsed (automaton/prune_kernels.py), so the elements of an omitted return pattern are not parsed.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from fishweir.evaluate.witnesses.automaton.prune_kernels import KEPT, LEVEL, STE
 from fishweir.evaluate.witnesses.path_tables import Path
 
 MOST_STEPS = 62
-"""A step is a bit of a word."""
+"""The maximum number of steps: each step is a bit of a word."""
 DEEPEST = 256
-"""As deep as libxml2 reads."""
+"""The maximum depth that libxml2 reads."""
 _OF_UTF8 = re.compile(rb"""<\?xml\s+version=["']1\.\d["'](\s+encoding=["'][uU][tT][fF]-8["'])?\s*\?>""")
 
 
 class Pruning:
-    """The paths of an output, as a tree of steps."""
+    """The paths of an output as a tree of steps."""
 
     def __init__(self, paths: Mapping[Path, int]) -> None:
-        """By path, KEPT where the nodes at its end are needed, WHOLE where all that is in them is."""
+        """`paths` maps a path to KEPT if the nodes at its end are needed, or to WHOLE if their content is needed
+        too."""
         self._numbers: dict[Path, int] = {(): 0}
         self._flags: dict[Path, int] = {}
         for path, flag in paths.items():
@@ -54,8 +55,8 @@ class Pruning:
         return 1 < len(self._numbers) <= MOST_STEPS
 
     def of(self, body: bytes, context: tuple[str, ...], wanted: Collection[int]) -> tuple[bytes, dict[int, int]] | None:
-        """What is left of a body below some names, and by number of an element the one that it has there; None where
-        the body has to be taken as it is. Elements that are asked for are at the ends of paths."""
+        """The pruned body below the names of `context`, and for each number of a wanted element its number in the
+        pruned body; None if the body must be used unchanged. Wanted elements are at the ends of paths."""
         start = self._starts.get(context)
         if start is None:
             start = self._starts[context] = self._above(context)
@@ -80,7 +81,7 @@ class Pruning:
         return above | everything & deep
 
     def _stack(self, size: int) -> tuple[Ints, NDArray[np.uint8]]:
-        """Room of this thread."""
+        """Buffers of the current thread."""
         if not hasattr(self._room, "stack"):
             self._room.stack = np.zeros((DEEPEST + 2, LEVEL), np.int64)
         if len(getattr(self._room, "into", ())) < size:
@@ -89,14 +90,14 @@ class Pruning:
 
 
 def is_simple(body: bytes) -> bool:
-    """Whether a body that can be read is UTF-8."""
+    """Whether a readable body is UTF-8."""
     if body[:1] != b"<" or body[1:2] == b"\0":
         return False
     return body[:5] != b"<?xml" or _OF_UTF8.match(body) is not None
 
 
 def _to_elements(path: Path, flag: int) -> tuple[Path, int]:
-    """The elements that a path leads to, and what is needed of them; attributes are in their tags."""
+    """The elements that a path leads to, and what is needed of them. An attribute is part of its element's tag."""
     last = path[-1]
     if last.is_attribute:
         return path[:-1], WHOLE if last.is_deep else KEPT
@@ -104,7 +105,7 @@ def _to_elements(path: Path, flag: int) -> tuple[Path, int]:
 
 
 def can_be_pruned(path: Path) -> bool:
-    """Whether a path leads to elements by the names of their tags, and to attributes only at its end."""
+    """Whether a path leads to elements by their tag names, with an attribute only at its end."""
     elements = path[:-1] if path[-1].is_attribute and len(path) > 1 else path
     return all(step.axis in ("child", "descendant") and not step.position for step in elements)
 

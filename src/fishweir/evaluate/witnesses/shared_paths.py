@@ -1,13 +1,13 @@
-"""The paths of some sources in one automaton, and the witnesses it finds in a batch of documents.
+"""Combines the paths of some sources in one automaton, and finds their witnesses in a batch of documents.
 
-In: the paths of segments, which come and go, and parsed documents one by one. Out: a PathTable per path
-that was found. A document is walked once, whatever the number of queries; what is shared is the
-automaton's (automaton/). A path with descendant steps has one row per embedding of its steps.
+In: the paths of segments, which are added and removed, and parsed documents one by one. Out: a PathTable for each path
+that was found. A document is walked once, regardless of the number of queries. The automaton (automaton/) does the
+sharing. A path with descendant steps has one row per embedding of its steps.
 
-Under overload a walk takes *turns* (turns.py): `start(turns)` suspends paths for so many documents in a row, then other
-paths for the next. Within documents it may switch from element to element. A subtree that only suspended paths need is
-skipped. `not_sought(witnesses, paths)` are documents in which one of some paths was suspended: that there is no value
-says nothing, so whoever tests for absence asks first.
+Under overload, a walk takes *turns* (turns.py). `start(turns)` suspends paths for a number of consecutive documents,
+then other paths for the next ones. Within documents, it may switch from element to element. A subtree that only
+suspended paths need is skipped. `not_sought(witnesses, paths)` returns the documents in which one of some paths was
+suspended. A missing value has no meaning there, so tests for absence must check this first.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from fishweir.evaluate.witnesses.siblings import Siblings
 from fishweir.evaluate.witnesses.turns import EVERYTHING, ElementTurns, Turns
 
 ITEM: Path = (ANY_ROOT,)
-"""The whole item: it needs no walk, only its text."""
+"""The whole item. It requires no walk, only its text."""
 ITEM_ID = -1
 
 NOT_READ = pa.scalar("", pa.large_string())
 
 PathUses = Mapping[Path, bool]
-"""Paths with whether their values are read."""
+"""Paths. The value tells whether the path's values are read."""
 
 
 class SharedPaths:
-    """The automaton of some sources; new segments add their paths, gone ones take theirs out.
+    """The automaton of some sources. New segments add their paths, and removed segments release theirs.
 
-    `keys` are the names that counters have for ids.
-    `held_since` has another number whenever a segment's paths are added again: what was made of their ids is void then.
+    `keys` maps ids to the keys used in counters. `held_since` gets a new number whenever a segment's paths are added
+    again, which invalidates everything derived from their ids.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class SharedPaths:
         self._times = 0
 
     def hold(self, wanted: Mapping[str, PathUses]) -> None:
-        """Brings the automaton to the paths of some segments, by their ids."""
+        """Updates the automaton to the paths of exactly these segments. `wanted` is keyed by segment id."""
         new = {segment: paths for segment, paths in wanted.items() if segment not in self._held}
         gone = [segment for segment in self._held if segment not in wanted]
         for segment, paths in new.items():
@@ -88,11 +88,11 @@ class SharedPaths:
         return DocumentWalk(self, turns)
 
     def view(self, suspended: Collection[Path]) -> View | None:
-        """What the automaton is without some paths; the item itself, and paths that it does not have, cost no walk."""
+        """The automaton without some paths. The item itself and unknown paths require no walk."""
         return self.automaton.view([id for path in suspended if (id := self.ids.get(path, ITEM_ID)) != ITEM_ID])
 
     def unsought(self, suspended: Collection[Path]) -> frozenset[Path]:
-        """Those of the suspended paths that are not found in passing either."""
+        """The suspended paths that are not found as a by-product of other paths."""
         view = self.view(suspended)
         known = [(path, id) for path in suspended if (id := self.ids.get(path, ITEM_ID)) != ITEM_ID]
         return frozenset(path for path, id in known if view and not view.seeks(self.automaton.paths[id]))
@@ -112,14 +112,14 @@ class DocumentWalk:
 
     @property
     def takes_items(self) -> bool:
-        """Whether the text of whole items is collected, which only trees give."""
+        """Whether the text of whole items is collected, which requires parsed trees."""
         return self._items is not None
 
     def add(self, document: int, content: Element | bytes, context: tuple[str, ...] = (), number: int = 0) -> None:
-        """Walks a document, a tree or bytes that are ordinary; `context` are the names of the elements above it before
-        a split, `number` its number in the stream, which says whose turn it is."""
+        """Walks a document, given as a tree or as ordinary bytes. `context` has the names of the elements above it
+        before a split. `number` is its number in the stream, which determines its turn."""
         if isinstance(self._turns, ElementTurns):
-            for documents in self._by_turn:  # any of its elements may have any turn
+            for documents in self._by_turn:  # any of its elements may take any turn
                 documents.append(document)
             self.walk.add(document, content, context, number=-1 if context else number)
         else:
@@ -130,7 +130,8 @@ class DocumentWalk:
             self._items.append(item_text(parse_document(content) if isinstance(content, bytes) else content))
 
     def add_all(self, documents: Sequence[int], data: NDArray[np.uint8], bounds: Ints) -> None:
-        """Walks ordinary documents, the bytes between two bounds each, none of them of a split, for all paths."""
+        """Walks ordinary documents for all paths. Each document is the bytes between two bounds. None comes from a
+        split."""
         self._by_turn[0].extend(documents)
         self.walk.add_all(documents, data, bounds)
 
@@ -146,9 +147,8 @@ class DocumentWalk:
 
 
 class FoundTables(Mapping[Path, PathTable]):
-    """The path tables of a batch, each made when it is first asked for; paths without a node are not there.
-    `suspensions`: documents with the paths that were not looked for in them; `left_out`: how many elements were left
-    out of documents as a whole."""
+    """The path tables of a batch, each created on first access. Paths without nodes are missing. `suspensions` lists
+    documents with the paths suspended in them. `left_out` is the number of elements that were left out entirely."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class FoundTables(Mapping[Path, PathTable]):
         return frozenset(self.batch.reached.paths.tolist())
 
     def counters(self) -> StreamCounters:
-        """What the walk counted; the item itself is reached by every document."""
+        """The counters of the walk. Every document reaches the item itself."""
         reached, size = self.batch.reached, len(self._documents)
         keys, nodes, documents = [self._keys[id] for id in reached.paths.tolist()], reached.nodes, reached.documents
         if size and ITEM in self._ids:

@@ -1,8 +1,8 @@
-"""Places among siblings: which of the children of one element that pass a step's test a node is.
+"""Positions among siblings: the rank of a node among those children of its parent that pass a step's test.
 
-In: the rows of a batch, the step's node of the trie, nodes. Out: which of them are at the position. The children of one
-element that pass the test all end at the step's node of the trie, so its rows are all that is needed. Shared: for each
-node of the trie the places are worked out once, by one sort of parents; nothing loops over elements.
+In: the rows of a batch, the step's trie node, and nodes. Out: which of the nodes are at the position. The children of
+one element that pass the test all end at the step's trie node, so only its rows are needed. Shared: positions are
+computed once per trie node, by one sort by parent, without a loop over elements.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from fishweir.evaluate.witnesses.path_tables import node_keys
 
 
 class Siblings:
-    """The elements of a batch by their parents."""
+    """The elements of a batch by parent."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._known: dict[int, tuple[Ints, Ints, NDArray[np.bool_]]] = {}
 
     def at_position(self, node: int, position: int, documents: Ints, nodes: Ints) -> NDArray[np.bool_]:
-        """Whether nodes that end at a node of the trie are at a position; what stood above a split is alone."""
+        """Whether nodes that end at a trie node are at a position. A node above a split counts as its parent's only
+        child."""
         keys, places, lasts = self._places(node)
         at = np.searchsorted(keys, node_keys(documents, nodes))
         alone = nodes < 0
@@ -33,7 +34,8 @@ class Siblings:
         return np.where(alone, position == 1, places[at] == position)
 
     def _places(self, node: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-        """In order of their keys, for each element its place among its siblings, from 1, and whether it is the last."""
+        """Sorted keys of elements, and for each element its position among its siblings, from 1, and whether it is the
+        last."""
         if node not in self._known:
             rows = self._rows.of(node)
             keys = node_keys(self._rows.documents[rows], self._rows.positions[rows])

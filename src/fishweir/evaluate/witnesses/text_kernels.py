@@ -1,4 +1,4 @@
-"""Hashes and words of texts, compiled."""
+"""Compiled kernels for hashes and words of texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Letters = NDArray[np.int32]
 
 @kernel
 def polynomials(starts: Ints, ends: Ints, data: Bytes, base: np.uint64) -> Hashes:
-    """Of each text the sum of its bytes, each plus one, times the powers of a base."""
+    """For each text, the sum of its bytes, each plus one, multiplied by powers of a base."""
     found = np.zeros(len(starts), np.uint64)
     for text in range(len(starts)):
         power, sum = np.uint64(1), np.uint64(0)
@@ -41,7 +41,7 @@ def are_ascii(starts: Ints, ends: Ints, data: Bytes) -> NDArray[np.bool_]:
 
 @inlined
 def character(data: Bytes, at: int) -> tuple[Any, int]:
-    """The code point that begins at a byte of UTF-8, and its length."""
+    """The code point that starts at a byte of UTF-8, and its length in bytes."""
     first = np.int64(data[at])
     if first < 0x80:
         return first, 1
@@ -55,7 +55,7 @@ def character(data: Bytes, at: int) -> tuple[Any, int]:
 
 @kernel
 def are_known(starts: Ints, ends: Ints, data: Bytes, letters: Letters) -> NDArray[np.bool_]:
-    """Whether `letters` says of all characters of a text what they are in a word."""
+    """Whether `letters` covers all characters of each text."""
     found = np.ones(len(starts), np.bool_)
     for text in range(len(starts)):
         at = starts[text]
@@ -72,15 +72,15 @@ def are_known(starts: Ints, ends: Ints, data: Bytes, letters: Letters) -> NDArra
 def distinct_words(
     rows: Ints, starts: Ints, ends: Ints, data: Bytes, letters: Letters, base: np.uint64
 ) -> tuple[Ints, Ints, Bytes, Hashes]:
-    """The distinct words of texts, the empty one first: of each its row and its polynomial; all of them one after the
-    other, and where each begins. `letters` has for each character what it is in a word, 0 for none; that takes no more
-    bytes than the character."""
+    """The distinct words of each text, with the empty word first. Returns the row of each word, the offsets of the
+    words, their concatenated bytes, and their polynomials. `letters` maps each character to its form in a word, or to 0
+    if it is not part of words. That form takes no more bytes than the character."""
     room, longest = len(rows), 0
     for text in range(len(rows)):
         length = ends[text] - starts[text]
         room, longest = room + (length + 1) // 2, max(longest, length)
     slots = 4
-    while slots < longest + 2:  # at least twice as many as there are words
+    while slots < longest + 2:  # at least twice the number of words
         slots *= 2
     table, owner = np.zeros(slots, np.int64), np.full(slots, -1)
     found_rows, offsets = np.empty(room, np.int64), np.zeros(room + 1, np.int64)

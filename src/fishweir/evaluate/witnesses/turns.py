@@ -1,11 +1,11 @@
-"""Turns: which paths are suspended, document by document or element by element.
+"""Turns: which paths are suspended, by document or by element.
 
-In: how many documents in a row a set of paths is suspended for, one set after the other. Out: for the number of a
-document in its stream, whose turn it is. When all have had their turn, the first begins again. It is the switching
-between shed queries by counters (utility-driven shedding, section 6.3): <60, 10, 20> topmost elements. Such an element
-is a document here, or one of many elements of a document (`ElementTurns`). The counter is the number of the document,
-or of the element in it, not one of the walk, so a repeated micro-batch, or one cut otherwise into tasks, suspends the
-same paths in the same places.
+In: sets of paths, each with the number of consecutive documents it is suspended for. Out: the turn of a document, by
+its number in the stream. After the last turn, the first one starts again. This implements the switching between shed
+queries by counters (utility-driven shedding, section 6.3): <60, 10, 20> topmost elements. A topmost element is a
+document here, or one of many elements of a document (`ElementTurns`). The counter is the number of the document, or of
+the element in it, and not a counter of the walk. A repeated micro-batch, or one divided differently into tasks,
+therefore suspends the same paths in the same places.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from fishweir.evaluate.jit import lean_kernel
 from fishweir.evaluate.witnesses.path_tables import Path
 
 WHOLE_RANGE = 1 << 32
-"""Turns of elements are ranges of a 32-bit number that is made of the numbers of a document and an element."""
+"""Turns of elements are ranges of a 32-bit number that is computed from the numbers of the document and the element."""
 
 
 @dataclass(frozen=True)
 class Turns:
-    """Turn i: `suspended[i]` are the paths that are not looked for in `counts[i]` documents."""
+    """In turn i, the paths `suspended[i]` are not evaluated in `counts[i]` documents."""
 
     counts: tuple[int, ...]
     suspended: tuple[frozenset[Path], ...]
@@ -36,14 +36,14 @@ class Turns:
         return tuple(accumulate(self.counts))
 
     def at(self, number: int) -> int:
-        """Whose turn the document with this number is."""
+        """The turn of the document with this number."""
         return bisect_right(self._ends, number % self._ends[-1])
 
 
 @dataclass(frozen=True)
 class ElementTurns:
-    """Turns within documents: at each element at the path `unit`, a list of names, the walk switches. Turn i is taken
-    by elements below `ends[i]` of the range; those beyond the last one are left out as a whole."""
+    """Turns within documents. The walk switches at each element on the path `unit`, a list of names. Turn i applies to
+    elements below `ends[i]` in the range. Elements beyond the last turn are left out entirely."""
 
     unit: tuple[str, ...]
     ends: tuple[int, ...]
@@ -51,12 +51,12 @@ class ElementTurns:
 
 
 EVERYTHING = Turns((1,), (frozenset(),))
-"""Nothing is suspended."""
+"""A single turn in which nothing is suspended."""
 
 
 @lean_kernel
 def turn_at(number: int, node: int, ends: Any) -> int:
-    """Whose turn an element of a document is, by their numbers; `len(ends)` where it is left out."""
+    """The turn of an element of a document, by their numbers; `len(ends)` if the element is left out."""
     mixed = (number * 0x9E3779B1 + node * 0x85EBCA77) & 0xFFFFFFFF
     mixed = ((mixed ^ (mixed >> 15)) * 0x2C1B3C6D) & 0xFFFFFFFF
     mixed = ((mixed ^ (mixed >> 12)) * 0x297A2D39) & 0xFFFFFFFF

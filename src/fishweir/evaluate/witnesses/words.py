@@ -1,4 +1,4 @@
-"""Words of texts, for all texts of a batch: by a kernel, and where characters are odd as `algebra.texts` says."""
+"""The words of all texts of a batch. A kernel finds them; texts with odd characters are left to `algebra.texts`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from fishweir.evaluate.witnesses.text_kernels import are_ascii, are_known, disti
 Words = tuple[Ints, pa.LargeStringArray, NDArray[np.uint64]]
 
 ODD = -1
-"""A character that is left to Python: in lower case it is several characters, longer in UTF-8, or another one at the
-end of a word."""
+"""Marks a character that is left to Python: its lower case consists of several characters, is longer in UTF-8, or
+differs at the end of a word."""
 PLANES = 0x20000
-"""Characters from here on are left to Python."""
+"""Characters from this code point on are left to Python."""
 
 
 def words_of(texts: pa.LargeStringArray) -> Words:
-    """The distinct words of each text: row, word, the word's hash, by row; `` is in every text, so none is without."""
+    """The distinct words of each text, by row: row, word, and the word's hash. Every text includes the empty word, so
+    each row occurs."""
     offsets, data = offsets_of(texts), bytes_of(texts)
     if not len(data):
         return _one_by_one(texts, np.arange(len(texts)))
@@ -41,7 +42,7 @@ def words_of(texts: pa.LargeStringArray) -> Words:
 
 @lru_cache(maxsize=2)
 def letters_below(end: int) -> NDArray[np.int32]:
-    """What each character is in a word: its lower case, 0 if it is in none, or ODD."""
+    """The form of each character in a word: its lower case, 0 if it is not part of words, or ODD."""
     return np.array([_letter(chr(code)) for code in range(end)], np.int32)
 
 
