@@ -1,1 +1,1 @@
-"""Selections: queries of one document (n = 1), by constant tables, regions, twigs and filter plans."""
+"""Selections: queries over one document (n = 1), evaluated by constant tables, regions, twigs and filter plans."""

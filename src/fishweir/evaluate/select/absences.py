@@ -1,9 +1,9 @@
-"""Absences: nodes below which a pattern must not match, checked on whole arrays.
+"""Absences: checks on whole arrays that a pattern does not match below a node.
 
-In: what must be absent, the path tables of a batch, and candidates, each a node of a document with the constants of its
-query. Out: which candidates have it after all. The pattern is bound once for the batch, as any other; candidates join
-its bindings on (document, node), which is a sorted look-up, and its conditions are checked on the joined pairs. Where
-its paths were not looked for, the pattern counts as there: nobody knows that it is absent.
+In: the absent pattern, the path tables of a batch, and candidates: nodes of documents with the constants of their
+queries. Out: the candidates below which the pattern does match. The pattern is bound once per batch, like any other
+pattern. The candidates are joined with its bindings on (document, node) by a sorted lookup, and its conditions are
+checked on the joined pairs. If its paths were suspended, the pattern counts as present, because its absence is unknown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def lies_below(
     nodes: Ints,
     constants: Sequence[Column],
 ) -> NDArray[np.bool_]:
-    """For each (document, node, constants of the absence): whether the pattern matches below the node."""
+    """For each (document, node, constants of the absence), whether the pattern matches below the node."""
     template = absence.template
     found = np.isin(documents, not_sought(witnesses, _paths(absence)))
     values = witnesses.get(template.path(template.leaves[0]))
@@ -56,7 +56,7 @@ def lies_below(
 
 
 def _paths(absence: AbsentTemplate) -> list[Path]:
-    """All paths of an absence; an absence inside it would turn around what is not known."""
+    """All paths of an absence. They include those of nested absences, which would invert an unknown result."""
     own = [absence.template.path(node) for node in range(len(absence.template.nodes))]
     return own + [path for inner in absence.template.absent for path in _paths(inner)]
 

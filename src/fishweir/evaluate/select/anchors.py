@@ -1,9 +1,9 @@
-"""Grouping: which condition of a template its queries are grouped by (NiagaraCQ 3.2 and 3.4).
+"""Grouping: chooses the condition by which the queries of a template are grouped (NiagaraCQ 3.2 and 3.4).
 
-In: a template, its queries' constants, the statistics. Out: the *anchor*, the most selective
-conjunct; its expression signature is the group. All other conditions are checked after the look-up.
-Queries registered earlier are never regrouped. Where several conditions of many queries look for words in the same
-way, each query has its own rarest word as its anchor.
+In: a template, the constants of its queries, and the statistics. Out: the *anchor*, which is the most selective
+conjunct. Its expression signature identifies the group. All other conditions are checked after the lookup. Queries
+registered earlier are never regrouped. If several conditions of many queries search for words in the same way, the
+anchor of each query is its own rarest word.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from fishweir.evaluate.select.selectivity import LEAST, of_condition
 from fishweir.evaluate.statistics import EVERY_OPERATOR, PathStatistics, Statistics, path_key
 
 MANY = 1_000
-"""From so many queries of a template on, each may have an anchor of its own."""
+"""Number of queries of a template from which each query may have its own anchor."""
 LOWER, UPPER = (">", ">="), ("<", "<=")
 _NOTHING = PathStatistics()
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The conjunct that is looked up: no condition, one, or a lower and an upper bound."""
+    """The conjunct that is looked up: no condition, one condition, or a lower and an upper bound."""
 
     node: int
     conditions: tuple[int, ...]
 
     def signature(self, template: Template) -> str:
-        """The group's expression signature; without a condition all documents with the path are one."""
+        """The group's expression signature. Without a condition, all documents with the path form one group."""
         if not self.conditions:
             return f"exists {dotted(template.path(self.node))} in {template.source}"
         return template.signature(*(template.constants[i] for i in self.conditions))
 
 
 def choose_anchor(template: Template, columns: list[Column], statistics: Statistics) -> Anchor:
-    """The most selective conjunct by statistics, by operator where there are none."""
+    """The most selective conjunct by the statistics, or by operator if there are none. Ties go to the first."""
     candidates = list(anchors(template))
     if not candidates:
         return Anchor(template.leaves[0], ())
@@ -53,7 +53,7 @@ def choose_anchor(template: Template, columns: list[Column], statistics: Statist
 
 
 def split_by_anchor(template: Template, columns: list[Column], statistics: Statistics) -> list[tuple[Anchor, Ints]]:
-    """The anchors of many queries of one template, each with its queries by their places."""
+    """The anchors of many queries of one template, each with the places of its queries."""
     size, best = len(columns[0]) if columns else 0, choose_anchor(template, columns, statistics)
     if size < MANY:
         return [(best, np.arange(size))]
@@ -66,7 +66,7 @@ def split_by_anchor(template: Template, columns: list[Column], statistics: Stati
 
 
 def _looks_alike(anchor: Anchor, other: Anchor, template: Template) -> bool:
-    """Whether both look for words by the same condition."""
+    """Whether both anchors search for words by the same condition."""
     ops = [tuple(template.constants[i].op for i in one.conditions) for one in (anchor, other)]
     condition = find_condition(ops[0][0]) if len(ops[0]) == 1 else None
     return ops[0] == ops[1] and condition is not None and condition.constant == "words"
@@ -75,8 +75,8 @@ def _looks_alike(anchor: Anchor, other: Anchor, template: Template) -> bool:
 def _shares(
     template: Template, rivals: Sequence[Anchor], columns: list[Column], statistics: Statistics
 ) -> NDArray[np.float64]:
-    """By anchor and query the share of values with its words: counted, and as far as nothing is, words that many
-    queries look for are taken for common ones."""
+    """By anchor and query, the share of values with the query's words. Where no words have been counted, words that
+    many queries search for are assumed to be common."""
     slots = [template.constants[rival.conditions[0]].slot for rival in rivals]
     asked = pa.concat_arrays([columns[slot] for slot in slots]).dictionary_encode().indices.to_numpy()
     often = np.bincount(asked)[asked].reshape(len(rivals), -1) / len(asked)
@@ -90,14 +90,14 @@ def _shares(
 
 
 def _rank(anchor: Anchor, template: Template, columns: list[Column], statistics: Statistics) -> tuple[bool, float]:
-    """What has no index comes last: all its pairs would be tried."""
+    """Sort key of an anchor. Conditions without an index come last, because all their pairs would be evaluated."""
     conditions = [find_condition(template.constants[i].op) for i in anchor.conditions]
     tried = any(condition is not None and find_index(condition) is None for condition in conditions)
     return tried, selectivity(anchor, template, columns, statistics)
 
 
 def anchors(template: Template) -> list[Anchor]:
-    """One per condition; a lower and an upper bound on the same number are one two-sided range."""
+    """One anchor per condition. A lower and an upper bound on the same number form one two-sided range."""
     found: list[Anchor] = []
     for i, condition in enumerate(template.constants):
         if condition.op == "exists":
@@ -116,7 +116,7 @@ def _partner(i: int, lower: ConstantCondition, template: Template) -> int | None
 
 
 def selectivity(anchor: Anchor, template: Template, columns: list[Column], statistics: Statistics) -> float:
-    """The share of values that fire an average query of the group; ties go to the first."""
+    """The share of values that fire an average query of the group."""
     known = _NOTHING
     if statistics:
         known = statistics.get(path_key(template.source, dotted(template.path(anchor.node))), _NOTHING)

@@ -1,8 +1,8 @@
-"""Bindings: how a pattern matches the documents of a batch.
+"""Bindings: match a pattern against the documents of a batch.
 
-In: a template and the path tables of a batch. Out: one row per way to lay the pattern's nodes over a document, as a
-join of the path tables on the deepest node they have in common. Shared: nothing loops over documents; where a path
-comes at most once in each document, as all columns of tuples do, the join is one look-up of document numbers.
+In: a template and the path tables of a batch. Out: one row for each way to map the pattern's nodes to a document. It is
+computed as a join of the path tables on their deepest common node. Shared: nothing loops over documents. If a path
+occurs at most once in each document, as all columns of tuples do, the join is one lookup of document numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ARROW_COMPARE = {
 
 
 class Bindings:
-    """A growing relation: node ids per pattern node, and where each condition finds its value."""
+    """A growing relation: the node ids of each pattern node, and the row where each condition finds its value."""
 
     def __init__(self, documents: Ints, anchor_rows: Ints) -> None:
         self.documents, self.anchor_rows = documents, anchor_rows
@@ -46,7 +46,7 @@ class Bindings:
 
 
 def bind(template: Template, anchor: int, witnesses: Mapping[Path, PathTable], anchor_rows: Ints) -> Bindings | None:
-    """The pattern's bindings that begin at the given rows of the anchor's path."""
+    """The pattern's bindings that start at the given rows of the anchor's path."""
     values = witnesses[template.path(anchor)]
     anchor_rows = _apart(template, anchor, values, anchor_rows)
     bindings = Bindings(values.documents[anchor_rows], anchor_rows)
@@ -69,28 +69,28 @@ def bind(template: Template, anchor: int, witnesses: Mapping[Path, PathTable], a
 
 
 def bound_nodes(template: Template) -> tuple[int, ...]:
-    """The nodes that are looked for: leaves, whose chains cover the pattern, and what conditions compare."""
+    """The nodes to bind: the leaves, whose chains cover the pattern, and the nodes that conditions compare."""
     compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
     return tuple(dict.fromkeys((*template.leaves, *sorted(compared))))
 
 
 def _apart(template: Template, node: int, table: PathTable, rows: Ints, depth: int = 0) -> Ints:
-    """Of rows that differ only in nodes that nothing refers to, and above `depth`, the first one.
+    """The first of all rows that differ only in unreferenced nodes and in nodes above `depth`.
 
-    Below a descendant step a node has a row for each way it was reached.
+    Below a descendant step, a node has a row for each way in which it was reached.
     """
     chain = template.chain(node)
     if not any(template.nodes[i].step.is_deep for i in chain[1:]):
         return rows
     kept = [d for d, n in enumerate(chain) if d >= depth and (n in template.referred or n == node)]
     columns = [table.documents[rows], *(table.nodes[rows][:, kept] + (1 << 20)).T]
-    if template.nodes[node].step.is_attribute:  # several may stand on one element
+    if template.nodes[node].step.is_attribute:  # an element may have several
         columns.append(table.texts.dictionary_encode().indices.to_numpy()[rows])
     return rows[np.unique(number_rows(*columns), return_index=True)[1]]
 
 
 def _join(template: Template, bindings: Bindings, node: int, other: PathTable) -> Bindings:
-    """Extends the bindings by a path, agreeing on the deepest pattern node both have."""
+    """Joins the bindings with a path on their deepest common pattern node."""
     chain = template.chain(node)
     known = (d for d, ancestor in enumerate(chain) if ancestor in bindings.nodes)
     depth = 0 if template.columns else max(known)
@@ -112,7 +112,7 @@ def _join(template: Template, bindings: Bindings, node: int, other: PathTable) -
 
 
 def compare(left: Column, op: Operator, right: Column) -> NDArray[np.bool_]:
-    """`left op right` row by row; NaN satisfies nothing, not even `!=`."""
+    """`left op right` for each row. NaN satisfies no comparison, not even `!=`."""
     if isinstance(left, np.ndarray):
         return COMPARE[op](left, right) & ~np.isnan(left) & ~np.isnan(right)
     return ARROW_COMPARE[op](left, right).to_numpy(zero_copy_only=False)

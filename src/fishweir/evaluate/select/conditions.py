@@ -1,6 +1,7 @@
-"""Conditions on rows of a path, each row with a constant of its own: all at once.
+"""Evaluates conditions on rows of a path, each row with its own constant, on whole arrays.
 
-In: a condition, the values at its path, rows of it and as many constants. Out: for each row whether it holds.
+In: a condition, the values at its path, rows of that path, and one constant per row. Out: for each row, whether the
+condition holds.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fishweir.evaluate.witnesses.path_tables import Path, PathTable, not_sought
 def holds(
     condition: ConstantCondition | NegatedCondition, values: PathTable, rows: Ints, constants: Column
 ) -> NDArray[np.bool_]:
-    """A condition on rows of a path, each with its constant."""
+    """Whether a condition holds on rows of a path, each with its own constant."""
     on_texts = find_condition(condition.op)
     if on_texts is not None:
         return texts_hold(on_texts, values, rows, constants)
@@ -35,8 +36,8 @@ def holds(
 def somewhere(
     condition: NegatedCondition, witnesses: Mapping[Path, PathTable], documents: Ints, constants: Column
 ) -> NDArray[np.bool_]:
-    """For each (document, constant): whether any node at the path satisfies the condition, or may if that was not
-    looked for."""
+    """For each (document, constant), whether some node at the path satisfies the condition. True if the path was
+    suspended, because the result is unknown."""
     found = np.isin(documents, not_sought(witnesses, [condition.path]))
     values = witnesses.get(condition.path)
     if values is None:

@@ -1,9 +1,8 @@
-"""A table: the queries of one template behind one anchor, ordered for look-up.
+"""Constant tables: the queries of one template with one anchor, sorted for lookup.
 
-In: the query numbers and constant columns of one template. Out: an index over the anchor's constants
-(constants.py), `members` (query number at each position of the index) and the other constants in
-reach of a position, for the conditions that are checked after. Immutable; written to and mapped from
-a segment file.
+In: the query numbers and constant columns of one template. Out: an index over the anchor's constants (constants.py),
+`members` (the query number at each position of the index), and the other constants by position, for the conditions that
+are checked after the lookup. Immutable; written to a segment file and mapped from it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from fishweir.evaluate.witnesses.path_tables import Path
 
 @dataclass(frozen=True)
 class Table:
-    """`numbers` and `columns` have one row per query; `rows` leads from positions to rows."""
+    """`numbers` and `columns` have one row per query. `rows` maps positions to rows."""
 
     kind: ClassVar[str] = "selections"
 
@@ -40,7 +39,8 @@ class Table:
     columns: tuple[Column, ...]
     rows: Ints | None
     built: Index | None = None
-    """Small tables are mostly twigs, which need no index: it is made when it is first looked up."""
+    """The index, if it was built in advance. Small tables are mostly twigs and need none, so theirs is built on the
+    first lookup."""
 
     @cached_property
     def index(self) -> Index:
@@ -50,14 +50,15 @@ class Table:
 
     @property
     def residual(self) -> tuple[int, ...]:
-        """Constant conditions left to check after the look-up; words are looked up by one of them."""
+        """The constant conditions that remain to be checked after the lookup. A condition of several words is looked up
+        by one of them, so it remains too."""
         looked_up = self.anchor.conditions if is_exact(self.index) else ()
         return tuple(i for i in range(len(self.template.constants)) if i not in looked_up)
 
     @cached_property
     def sieve(self) -> tuple[ConstantCondition, Sift, NDArray[np.uint64]] | None:
-        """A condition left to check that most candidates fail, its test, and the key of its constant at each position;
-        None where no condition has such a test."""
+        """A remaining condition that most candidates fail, its test, and the key of its constant at each position; None
+        if no condition has such a test."""
         for i in self.residual:
             condition = self.template.constants[i]
             found = sieve_for(condition.op) if i not in self.anchor.conditions else None
@@ -94,7 +95,8 @@ class Table:
 
     @property
     def anchor_constants(self) -> set[tuple[Constant, ...]]:
-        """The different outputs of the group's split: equal constants share one; no condition is one, too."""
+        """The distinct outputs of the group's split. Equal constants share one output. A table without a condition has
+        one."""
         if isinstance(self.index, Equal):
             return {(constant,) for constant in self.index.constants.to_pylist()}
         picked = [self.columns[self.template.constants[i].slot] for i in self.anchor.conditions]
@@ -109,7 +111,7 @@ class Table:
 
 
 def template_paths(template: Template) -> dict[Path, bool]:
-    """The paths a template is matched by, and whether their values are read."""
+    """The paths that a template is matched by, and whether their values are read."""
     compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
     paths = {template.path(i): i in compared for i in dict.fromkeys((*template.leaves, *compared))}
     paths |= {condition.path: True for condition in template.negated}
@@ -120,7 +122,8 @@ def template_paths(template: Template) -> dict[Path, bool]:
 
 
 def build_table(template: Template, anchor: Anchor, numbers: Ints, columns: Sequence[Column]) -> Table:
-    """Sorts the queries by the anchor's constants; `numbers` and `columns` are in registration order."""
+    """Builds a table with the queries sorted by the anchor's constants; `numbers` and `columns` are in registration
+    order."""
     if len(numbers) == 1 and len(anchor.conditions) < 2:
         return Table(template, anchor, numbers, tuple(columns), None)
     ordered = _order(template, anchor, columns, len(numbers))
@@ -130,7 +133,7 @@ def build_table(template: Template, anchor: Anchor, numbers: Ints, columns: Sequ
 
 
 def merge_tables(tables: Sequence[Table], dead: Ints) -> Table | None:
-    """One table of several with the same template and anchor, without the dead queries."""
+    """Several tables with the same template and anchor merged into one, without the dead queries."""
     first = tables[0]
     numbers = np.concatenate([table.numbers for table in tables])
     keep = np.flatnonzero(~np.isin(numbers, dead))
@@ -166,12 +169,13 @@ def _index(template: Template, anchor: Anchor, columns: Sequence[Column], size: 
     raise AssertionError(picked)
 
 
-# In and out of a segment file: the arrays by name, the rest in its header.
+# Serialization to segment files: arrays by name, everything else in the header.
 
 INDEX_ARRAYS: dict[type, tuple[str, ...]] = {
     Equal: ("hashes", "constants", "starts"), Interval: ("endpoints", "levels", "starts", "by_a", "by_b"),
 }  # fmt: skip
-"""All other indexes are their constants, or are made of them at the first look-up."""
+"""Arrays stored for each index. All other indexes consist of their constants, or are built from them on the first
+lookup."""
 
 
 def table_arrays(table: Table) -> dict[str, Any]:

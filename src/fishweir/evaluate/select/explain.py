@@ -1,4 +1,4 @@
-"""`explain` of selections: the group of a query, how it is looked up, and what is left to check."""
+"""`explain` for selections: the group of a query, its lookup, and the conditions that remain to be checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fishweir.evaluate.witnesses.path_tables import Path
 
 
 def explain_selection(number: int, template: Template, constants: Sequence[Constant], about: Explained) -> list[str]:
-    """Group, signature, size, what is shared, and the conjuncts left over."""
+    """The group, its signature and size, what is shared, and the remaining conjuncts."""
     lines = [f"  reads     {template.source}", f"  shape     {template}"]
     placed = [(p, table) for p in about.bundles for table in p.groups if isinstance(table, Table)]
     found = next(((p, t) for p, t in placed if t.template == template and number in t.numbers), None)
@@ -48,7 +48,7 @@ def describe_filters(bundles: Sequence[Placed]) -> list[str]:
 
 
 def _planned(placed: Placed) -> tuple[FilterTable, str]:
-    """A source's filters as its strategy has planned them, and what that is called."""
+    """A source's filters as planned by its strategy, and the name of the plan."""
     asked = asked_strategy(placed.bundle)
     table = placed.groups[0] if asked is None else asked.operator(placed).table
     assert isinstance(table, FilterTable)
@@ -56,7 +56,8 @@ def _planned(placed: Placed) -> tuple[FilterTable, str]:
 
 
 def _paths(source: Source, own: dict[Path, bool], about: Explained) -> list[str]:
-    """How many distinct paths there are over the source, how many of them the query reads, and what reached them."""
+    """The number of distinct paths over the source, how many of them the query reads, and the nodes that reached
+    them."""
     shared = {path for group in about.groups for path in group.paths([source])}
     first = f"  paths     {len(set(own))} of the {len(shared)} that queries of {source} read"
     return [first, *explain_reached(source, own, about.walked)]
@@ -71,7 +72,7 @@ def _group(found: Table, tables: Sequence[Table], constants: Sequence[Constant],
 
 
 def _box(found: Table, placed: Placed, constants: Sequence[Constant], about: Explained) -> list[str]:
-    """The box of one conjunction of a query, among the boxes it is looked up with."""
+    """The box of one conjunction of a query, among the boxes that it is looked up with."""
     pool = _pooled(placed)
     pools = [p for p in map(_pooled, _regional(about.bundles)) if p.signature == pool.signature]
     template, picked = found.template, sides(found.template)
@@ -108,7 +109,7 @@ def _pooled(placed: Placed) -> RegionSet:
 
 
 def _left_over(template: Template, conditions: Sequence[int], constants: Sequence[Constant]) -> str:
-    """What is checked after the look-up."""
+    """The conditions that are checked after the lookup."""
     left: list[ConstantCondition | NegatedCondition] = [template.constants[i] for i in conditions]
     checks = [_condition(template, c, constants) for c in (*left, *template.negated)]
     checks += [template.shown_join(join) for join in template.joins]

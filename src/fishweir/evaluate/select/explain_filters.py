@@ -1,4 +1,4 @@
-"""`explain` of a feed's filter: its path through its source's plan, and the queries that share it."""
+"""`explain` for a feed's filter: its path through the plan of its source, and the queries that share it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fishweir.evaluate.select.filters import FilterTable
 
 
 def explain_plan(table: FilterTable, title: str) -> list[str]:
-    """The plan of a source's filters: its four levels counted."""
+    """The plan of a source's filters: the sizes of its four levels, and its cost."""
     atoms, disjunctions = table.layout.units.atoms, len(table.layout.units) - table.layout.units.atoms
     conjunctions = int(np.count_nonzero(np.diff(table.layout.end_offsets)))
     shared = len(table.layout) - 1 - conjunctions + int(table.layout.end_offsets[1] > 0)
@@ -34,7 +34,7 @@ def _members(table: FilterTable) -> str:
 def explain_filter(
     table: FilterTable, number: int, predicate: Predicate, constants: list[Constant], title: str
 ) -> list[str]:
-    """A query's way down from `true`: what each edge checks and how many queries lie below it."""
+    """The path of a query down from `true`: the checks of each edge, and the number of queries below it."""
     below = queries_below(table)
     way = [node_of(table, number, predicate, constants)]
     while way[-1]:
@@ -48,7 +48,7 @@ def explain_filter(
 
 
 def node_of(table: FilterTable, number: int, predicate: Predicate, constants: list[Constant]) -> int:
-    """Where a predicate of a query ends; a query may have several."""
+    """The node at which a predicate of a query ends. A query may have several."""
     wanted = {frozenset(literal.shown(constants) for literal in clause) for clause in predicate.clauses}
     nodes = table.nodes_of(number)
     for node in nodes:
@@ -58,7 +58,7 @@ def node_of(table: FilterTable, number: int, predicate: Predicate, constants: li
 
 
 def queries_below(table: FilterTable) -> list[int]:
-    """By node, how often queries end there or further down."""
+    """By node, the number of query ends at the node or below it."""
     counts = np.diff(table.layout.end_offsets).tolist()
     parents = table.layout.parents.tolist()
     for node in range(len(counts) - 1, 0, -1):

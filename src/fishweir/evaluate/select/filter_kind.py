@@ -1,4 +1,4 @@
-"""Filters: the predicates of one source are one group, factorized into one plan (filters.py, filter_plan.py)."""
+"""Filters: all predicates of a source form one group, factorized into one plan (filters.py, filter_plan.py)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Filters(Kind):
         return [build_filters(source, some, statistics) for source, some in by_source.items()]
 
     def merge(self, groups: Sequence[FilterTable], dropped: Ints, statistics: Statistics) -> list[Group]:
-        """A source's filters are planned anew if they come from several groups or some are dropped."""
+        """Replans a source's filters if they come from several groups or if some are dropped."""
         by_source: dict[Source, list[FilterTable]] = defaultdict(list)
         for group in groups:
             by_source[group.source].append(group)
@@ -65,7 +65,7 @@ class Filters(Kind):
 
 @dataclass(frozen=True)
 class FilterOperator:
-    """One source's plan in one segment."""
+    """The plan of one source in one segment."""
 
     placed: Placed
 
@@ -95,7 +95,7 @@ class FilterOperator:
 
 
 class FactorizedFilters(Strategy):
-    """VCA with VCB (RoSeS 4.3 and 5): one plan a source, each shared conjunction evaluated once."""
+    """VCA with VCB (RoSeS 4.3 and 5): one plan per source, in which each shared conjunction is evaluated once."""
 
     name, kind = "vcb", "filters"
 

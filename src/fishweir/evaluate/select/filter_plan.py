@@ -1,9 +1,9 @@
-"""Planning the filters of one source by VCA with VCB (RoSeS 4.3 and 5).
+"""Plans the filters of one source by VCA with VCB (RoSeS 4.3 and 5).
 
-In: the predicates of many queries with their constants, or tables that become one, and the statistics. Out: a
-FilterTable. Sides of other kinds of queries (matches.py) are planned among the queries; below, "queries" are both. Each
-source has plans of its own: a query that comes or goes changes no other's. A plan whose
-estimated cost has drifted away from what it was chosen by is made anew, if that pays.
+In: the predicates of many queries with their constants, or tables to merge, and the statistics. Out: a FilterTable.
+Sides of other kinds (matches.py) are planned together with the queries; below, "queries" refers to both. Each source
+has its own plans, so adding or removing a query does not affect other sources. A plan is rebuilt if its estimated cost
+has drifted from the estimate it was chosen by, and if the new plan is sufficiently cheaper.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Conjunction = frozenset[Literals]
 """A predicate over numbered atoms."""
 
 DRIFTED = 1.5
-"""A plan is reconsidered when its estimated cost is off by this factor, up or down."""
+"""A plan is reconsidered when its estimated cost is off by this factor in either direction."""
 FLAT_FROM = 256
-"""So many new queries at once are evaluated by the naive plan, until they are merged or planned anew."""
+"""More new queries than this at once are evaluated by the naive plan until they are merged or replanned."""
 PAYS = 0.9
-"""A new plan replaces it if it costs at most this share of it."""
+"""A new plan replaces the old one if it costs at most this fraction of it."""
 
 
 def build_filters(source: Source, queries: Iterable[QueryRow], statistics: Statistics) -> FilterTable:
@@ -60,7 +60,7 @@ def build_filters(source: Source, queries: Iterable[QueryRow], statistics: Stati
 
 
 def _conjunctions(template: Predicate, atoms: list[list[int]], count: int) -> list[Conjunction]:
-    """The predicate of each query: a template with the atoms of its constants."""
+    """The predicate of each query: the template with the atoms of the query's constants."""
     if not template.clauses:
         return [frozenset()] * count
     signs = [literal.positive for literal in template.literals]
@@ -73,7 +73,7 @@ def _conjunctions(template: Predicate, atoms: list[list[int]], count: int) -> li
 
 
 def merge_filters(tables: Sequence[FilterTable], dead: Ints, statistics: Statistics) -> FilterTable | None:
-    """One plan of several of the same source, without the dead queries and what only they asked for."""
+    """Several plans of one source merged into one, without the dead queries and the atoms that only they use."""
     gone = set(dead.tolist())
     columns: dict[AtomSignature, list[Column]] = {}
     living: list[tuple[int, Conjunction, int]] = []
@@ -103,7 +103,7 @@ def merge_filters(tables: Sequence[FilterTable], dead: Ints, statistics: Statist
 def _renamed(
     used: Sequence[tuple[FilterTable, Ints]], numbered: dict[AtomSignature, list[Ints]]
 ) -> list[dict[int, int]]:
-    """For each table its atoms' new numbers: the columns were given in the order of tables and groups."""
+    """For each table, the new numbers of its atoms. The columns were given in the order of tables and groups."""
     taken = dict.fromkeys(numbered, 0)
     found = []
     for table, atoms in used:
@@ -116,7 +116,7 @@ def _renamed(
 
 
 def ended(table: FilterTable) -> Iterator[tuple[list[int], Conjunction]]:
-    """The queries that end at each node, with its conjunction."""
+    """For each node at which queries end, these queries and the node's conjunction."""
     layout = table.layout
     above: list[frozenset[int]] = [frozenset()] * len(layout)
     parents, offsets, checks = layout.parents.tolist(), layout.check_offsets.tolist(), layout.checks.tolist()
@@ -137,7 +137,8 @@ def _planned(
     statistics: Statistics,
     flat: bool = False,
 ) -> FilterTable:
-    """Factorized, or `flat`: then nothing has been counted for it, so that it is factorized as soon as something is."""
+    """Creates a factorized plan, or a `flat` one. A flat plan records no counted values, so it is factorized as soon as
+    statistics exist."""
     atoms = sum(map(len, groups))
     disjunctions: dict[Literals, int] = {}
     predicates = [
@@ -168,7 +169,7 @@ def atom_chances(source: Source, groups: Sequence[AtomGroup], statistics: Statis
 
 
 def seen(source: Source, groups: Sequence[AtomGroup], statistics: Statistics) -> int:
-    """The number of values behind the statistics of the atoms' paths."""
+    """The number of values counted on the atoms' paths."""
     return sum(_known(source, group, statistics).count for group in groups)
 
 

@@ -1,9 +1,9 @@
-"""The filters of one source: atoms, clauses, conjunctions and queries as one plan (RoSeS 4.3).
+"""The filters of one source: atoms, clauses, conjunctions and queries in one plan (RoSeS 4.3).
 
-In: the witnesses of a batch. Out: Matches, one row per document with the queries it satisfies, and the sides that other
-kinds of queries read. The four levels: atom groups find what holds, disjunctions follow from it, conjunctions are
-shared by the filter plan that VCA with VCB chose (filter_plan.py), and queries and sides with equal conjunctions end at
-one node. Immutable; written to and mapped from a segment file.
+In: the witnesses of a batch. Out: Matches, with one row per document and the queries it satisfies, and the sides that
+other kinds of queries read. The plan has four levels. Atom groups find the atoms that hold. Disjunctions are derived
+from them. Conjunctions are shared by the filter plan that VCA with VCB chose (filter_plan.py). Queries and sides with
+equal conjunctions end at one node. Immutable; written to a segment file and mapped from it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ ROOT_PATH: Path = (ANY_ROOT,)
 
 @dataclass(frozen=True)
 class FilterTable:
-    """Queries and sides by the node they end at, sides first; `chances` are the atoms' selectivities by which the plan
-    was chosen, `seen` the number of the source's items counted at that time."""
+    """Queries and sides by the node at which they end, sides first. `chances` are the atom selectivities for which the
+    plan was chosen. `seen` is the number of values counted at that time."""
 
     kind: ClassVar[str] = "filters"
 
@@ -57,14 +57,14 @@ class FilterTable:
 
     @cached_property
     def first_queries(self) -> Ints:
-        """By node, the position where its sides end and its queries begin."""
+        """By node, the position at which its sides end and its queries begin."""
         sides = np.append(0, np.cumsum(np.asarray(self.members) < 0))
         starts, ends = self.layout.end_offsets[:-1], self.layout.end_offsets[1:]
         return (starts + sides[ends] - sides[starts]).astype(np.int64)
 
     @property
     def own_paths(self) -> dict[Path, bool]:
-        """The paths read, and whether for their values; every document has a row for its root."""
+        """The paths read, and whether their values are read. Every document has a row for its root."""
         return _paths(group.signature for group in self.groups)
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
@@ -84,12 +84,12 @@ class FilterTable:
         return np.flatnonzero(self.members == number)
 
     def nodes_of(self, number: int) -> list[int]:
-        """Where a query's predicates end."""
+        """The nodes at which a query's predicates end."""
         found = np.searchsorted(self.layout.end_offsets, self.positions_of(number), "right") - 1
         return found.tolist()
 
     def cost(self, chances: NDArray[np.float64]) -> float:
-        """The cost of the plan per item of the source, if the atoms had these selectivities."""
+        """The cost of the plan per item of the source, for the given atom selectivities."""
         return self.layout.cost(self.layout.units.chances(chances))
 
 
@@ -105,7 +105,8 @@ def _paths(signatures: Iterable[AtomSignature]) -> dict[Path, bool]:
 
 
 def with_ends(layout: Layout, members: Ints) -> Layout:
-    """A layout whose ends are places in a list, and the list: at each node sides first, then queries."""
+    """Replaces the ends of a layout, which are indexes into `members`, by the members: at each node sides first, then
+    queries."""
     ends = np.asarray(members, np.int64)[layout.ends]
     if (ends < 0).any():
         nodes = np.repeat(np.arange(len(layout)), np.diff(layout.end_offsets))
@@ -114,7 +115,7 @@ def with_ends(layout: Layout, members: Ints) -> Layout:
 
 
 def match_filters(table: FilterTable, witnesses: Mapping[Path, PathTable]) -> Matches | None:
-    """The matches of a source's filters, or None where nothing fires."""
+    """The matches of a source's filters, or None if nothing fires."""
     roots = witnesses.get(ROOT_PATH)
     if roots is None or not len(roots):
         return None
@@ -140,33 +141,33 @@ def match_filters(table: FilterTable, witnesses: Mapping[Path, PathTable]) -> Ma
 
 
 def _unknown(table: FilterTable, suspended: frozenset[Path]) -> NDArray[np.bool_]:
-    """The nodes whose conjunctions have a negated atom of a path that is not looked for: no value proves nothing."""
+    """The nodes whose conjunctions have a negated atom on a suspended path, where a missing value has no meaning."""
     layout, units = table.layout, table.layout.units
     hidden = [np.full(len(group), group.signature.path in suspended) for group in table.groups]
     atoms = np.concatenate([np.zeros(0, np.bool_), *hidden])
     unknown = _any(atoms[units.literals >> 1] & (units.literals & 1 == 1), units.offsets)
     nodes = _any(np.append(np.zeros(units.atoms, np.bool_), unknown)[layout.checks], layout.check_offsets)
     above = np.maximum(layout.parents, 0)
-    while above.any():  # what is not known at a node is not known below it
+    while above.any():  # unknown at a node implies unknown below it
         nodes |= nodes[above]
         above = np.maximum(layout.parents[above], 0)
     return nodes
 
 
 def _any(flags: NDArray[np.bool_], offsets: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether a flag is set between two offsets."""
+    """For each range between two offsets, whether a flag is set in it."""
     before = np.append(0, np.cumsum(flags))
     return before[offsets[1:]] != before[offsets[:-1]]
 
 
 def _of_sides(table: FilterTable, documents: Ints, ended: Ints) -> SideMatches:
-    """The sides that end at some nodes, each with the document that reached it."""
+    """The sides that end at the given nodes, each with the document that reached the node."""
     source, positions = expand(table.layout.end_offsets[ended].astype(np.int64), table.first_queries[ended])
     return SideMatches(documents[source], to_sides(np.asarray(table.members)[positions]))
 
 
 def _of_queries(table: FilterTable, documents: Ints, counts: Ints, ended: Ints) -> Matches:
-    """The queries that end at some nodes: for each document as many as its count."""
+    """The queries that end at the given nodes. `counts` is the number of nodes of each document."""
     bounds = np.append(0, np.cumsum(counts))
     lo, hi = table.first_queries[ended], table.layout.end_offsets[ended + 1].astype(np.int64)
     zeros, none = np.zeros(len(documents) + 1, np.int64), np.empty(0, np.int64)
@@ -178,7 +179,7 @@ def _of_queries(table: FilterTable, documents: Ints, counts: Ints, ended: Ints) 
     return Matches(documents, root, zeros, none, members, table.members[positions])
 
 
-# In and out of a segment file.
+# Serialization to segment files.
 
 
 def filter_arrays(table: FilterTable) -> dict[str, Any]:

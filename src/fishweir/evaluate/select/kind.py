@@ -1,7 +1,7 @@
-"""Selections: groups are constant tables, each the queries of one template behind one anchor (constant_tables.py).
+"""Selections: groups are constant tables, each with the queries of one template and one anchor (constant_tables.py).
 
-Strategies decide how the tables of a segment are looked up (strategies.py): behind their anchors, as regions, or as
-twigs. Their operators are objects with `segment`, `source`, `matches` and `planned_by`.
+Strategies (strategies.py) decide how the tables of a segment are evaluated: by their anchors, as regions, or as twigs.
+Their operators are objects with `segment`, `source`, `matches` and `planned_by`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Selections(Kind):
     name = "selections"
 
     def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]:
-        """One table per template and anchor, chosen by the current statistics."""
+        """One table per template and anchor. The current statistics choose the anchors."""
         grouped = by_template(rows).items()
         return [table for template, columns in grouped for table in _tables(template, *columns, statistics)]
 
@@ -43,7 +43,7 @@ class Selections(Kind):
         return many_paths(rows, asked)
 
     def merge(self, groups: Sequence[Table], dropped: Ints, statistics: Statistics) -> list[Group]:
-        """Each query stays in its first group."""
+        """Merges tables with the same template and anchor. Each query stays in its first group."""
         grouped: dict[tuple[Template, Anchor], list[Table]] = defaultdict(list)
         for table in groups:
             grouped[table.template, table.anchor].append(table)
@@ -84,7 +84,7 @@ def _tables(
 
 
 class SelectionStage(Stage):
-    """Operators by source: a batch is matched only by those of its own sources."""
+    """Operators by source. A batch is matched only by the operators of its own sources."""
 
     def __init__(self, operators: Sequence[SelectionOperator]) -> None:
         self.by_source: dict[Source, list[SelectionOperator]] = defaultdict(list)

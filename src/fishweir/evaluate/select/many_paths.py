@@ -1,8 +1,8 @@
-"""Many paths in a segment file: the tables of queries that are one path each, written in columns.
+"""Many paths in a segment file: queries that consist of one path each, written in columns.
 
-In: queries with their paths as constants (algebra/path_queries.py), as they are registered. Out: arrays with a row for
-each query; whoever reads the segment makes a table of each path. Writing them takes a fraction of what it takes to
-build and write the tables. They are twigs (twigs.py), so paths that many queries share are not among them: those are
+In: queries with their paths as constants (algebra/path_queries.py), as registered. Out: arrays with one row per query.
+Readers of the segment build a table for each path. Writing the arrays takes a fraction of the time of building and
+writing the tables. All these queries are twigs (twigs.py). Paths that many queries share are excluded, because they are
 better looked up by their constants.
 """
 
@@ -28,7 +28,7 @@ from fishweir.evaluate.select.twigs import FEWEST, LARGEST
 
 @dataclass(frozen=True)
 class ManyPaths:
-    """The queries over one source, those of a path side by side."""
+    """The queries over one source, with queries of the same path adjacent."""
 
     kind: ClassVar[str] = "selections"
 
@@ -43,7 +43,7 @@ class ManyPaths:
 
     @property
     def groups(self) -> int:
-        """A table for each path."""
+        """One table per path."""
         return len(set(self.paths))
 
     def bundle(self, place: int) -> Bundle:
@@ -62,8 +62,8 @@ class ManyPaths:
 
 
 def many_paths(rows: Iterable[PathRow], asked: Sequence[Strategy]) -> tuple[list[ManyPaths], list[QueryRow]]:
-    """The queries of each source that are written in columns, and the others as rows with templates of their own. If
-    strategies are asked for by name, all of them are rows."""
+    """The queries of each source that are written in columns, and the remaining ones as rows with their own templates.
+    If strategies are requested by name, all queries become rows."""
     found: dict[Source, dict[str, list[tuple[int, Sequence[Constant]]]]] = {}
     for number, source, (path, *constants) in rows:
         found.setdefault(source, {}).setdefault(str(path), []).append((number, constants))
@@ -83,14 +83,14 @@ def many_paths(rows: Iterable[PathRow], asked: Sequence[Strategy]) -> tuple[list
 
 
 def path_rows(source: Source, path: str, queries: Sequence[tuple[int, Sequence[Constant]]]) -> Iterator[QueryRow]:
-    """The queries of a path with the template that it stands for."""
+    """The queries of a path, with the path's template."""
     (normal,) = to_normals(path_shape(source, path))
     ordered = constants_in_order(normal)
     return ((number, normal.template, ordered(tuple(own))) for number, own in queries)
 
 
 def read_paths(source: Source, arrays: Mapping[str, Any]) -> Iterator[list[QueryRow]]:
-    """For each path its queries, in the order of the places that the tables have in the segment."""
+    """The queries of each path, in the order of the tables' places in the segment."""
     numbers: Ints = arrays["numbers"]
     by_path: dict[str, list[tuple[int, Sequence[Constant]]]] = {}
     columns = numbers.tolist(), arrays["paths"].to_pylist(), arrays["constants"].to_pylist()

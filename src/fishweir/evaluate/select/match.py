@@ -1,9 +1,9 @@
-"""Matching: one table against the witnesses of a batch of documents.
+"""Matches one table against the witnesses of a batch of documents.
 
-In: a table and the path tables of a batch. Out: Matches, one row per binding of the output nodes,
-with the queries it satisfies as slices of the table, or as an explicit list where conditions were
-left to check. Nothing here loops over queries, documents or pairs: a look-up gives slices, joins on
-common ancestors are sorted look-ups, and the rest is checked on whole arrays.
+In: a table and the path tables of a batch. Out: Matches, with one row per binding of the output nodes. The queries that
+it satisfies are slices of the table, or a list if conditions remained to be checked. Nothing here loops over queries,
+documents or pairs: a lookup returns slices, joins on common ancestors are sorted lookups, and the remaining conditions
+are checked on whole arrays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 
 def match_table(table: Table, witnesses: Mapping[Path, PathTable]) -> Matches | None:
-    """The matches of a table's queries, or None where nothing fires."""
+    """The matches of a table's queries, or None if nothing fires."""
     values = witnesses.get(table.template.path(table.anchor.node))
     if values is None:
         return None
@@ -41,7 +41,7 @@ def match_table(table: Table, witnesses: Mapping[Path, PathTable]) -> Matches | 
 
 
 def _with_slices(table: Table, bindings: Bindings, hits: Slices) -> Matches:
-    """Nothing left to check: a binding's queries are the slices of its anchor's value."""
+    """Matches without remaining conditions: the queries of a binding are the slices of its anchor's value."""
     documents, nodes = bindings.documents, outputs(table.template, bindings)
     rows, group = distinct(documents, nodes, bindings.anchor_rows)
     documents, nodes, anchors = documents[rows], nodes[rows], bindings.anchor_rows[rows]
@@ -60,7 +60,8 @@ def _with_slices(table: Table, bindings: Bindings, hits: Slices) -> Matches:
 def _with_residual(
     table: Table, witnesses: Mapping[Path, PathTable], bindings: Bindings, hits: Slices
 ) -> Matches | None:
-    """Candidates (binding, position) from the slices, then each remaining condition on all of them."""
+    """Matches with remaining conditions: candidates (binding, position) from the slices, then each condition on all of
+    them."""
     order = np.argsort(hits.row, kind="stable")
     starts = np.searchsorted(hits.row[order], bindings.anchor_rows, "left")
     ends = np.searchsorted(hits.row[order], bindings.anchor_rows, "right")
@@ -90,7 +91,7 @@ def _with_residual(
 def _candidates(
     table: Table, witnesses: Mapping[Path, PathTable], bindings: Bindings, rows: Ints, lo: Ints, hi: Ints
 ) -> tuple[Ints, Ints]:
-    """The pairs of a binding and a position that slices give, without most of those that a condition rules out."""
+    """The pairs of a binding and a position from the slices, without most of those that a condition rules out."""
     if table.sieve is None:
         source, positions = expand(lo, hi)
     else:
@@ -101,8 +102,8 @@ def _candidates(
 
 
 def with_members(documents: Ints, nodes: Ints, group: Ints, rows: Ints, members: Ints) -> Matches:
-    """One row per distinct output with the sorted list of its queries."""
-    keys = np.sort((group[rows] << 32) | members)  # one sort of numbers; query numbers stay below 2**31
+    """One row per distinct output, with the sorted list of its queries."""
+    keys = np.sort((group[rows] << 32) | members)  # a single sort of numbers; query numbers stay below 2**31
     keys = keys[np.append(True, keys[1:] != keys[:-1])]
     groups, members = keys >> 32, keys & 0xFFFFFFFF
     found, starts = np.unique(groups, return_index=True)
@@ -115,8 +116,8 @@ def with_members(documents: Ints, nodes: Ints, group: Ints, rows: Ints, members:
 
 
 def outputs(template: Template, bindings: Bindings) -> Ints:
-    """The output nodes; an element above a split is represented by the document element. A variable that an alternative
-    does not bind has none."""
+    """The output nodes. An element above a split is represented by the document element. A variable that an alternative
+    does not bind is ABSENT."""
     size = len(bindings.documents)
     columns = [
         np.maximum(bindings.nodes[node], 0) if node != ABSENT else np.full(size, ABSENT) for node in template.outputs
@@ -125,8 +126,8 @@ def outputs(template: Template, bindings: Bindings) -> Ints:
 
 
 def distinct(documents: Ints, nodes: Ints, *more: Ints) -> tuple[Ints, Ints]:
-    """First rows of the distinct (document, nodes, more), and for each row kept the number of its
-    distinct (document, nodes); without `more` all rows are kept."""
+    """The first rows of the distinct (document, nodes, more), and for each of them the number of its distinct
+    (document, nodes). Without `more`, all rows are kept."""
     group = number_rows(documents, *nodes.T)
     if not more:
         return np.arange(len(group)), group

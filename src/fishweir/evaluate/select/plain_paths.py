@@ -1,9 +1,10 @@
-"""Plain paths: queries that ask for the nodes of a path and nothing else, answered by the states of the walk.
+"""Plain paths: queries that select the nodes of a path and nothing else, answered by the states of the walk.
 
-In: tables of such queries; a batch as the automaton found it. Out: Matches that name sets. Which of the queries a node
-satisfies follows from its state alone, so the queries of a state are one set, made when a state first occurs, and a
-node is one row with the name of its set, however many queries that are. A node has several rows in the walk if its
-attributes are asked for, or stands for what was above a split: its set is then the union of theirs.
+In: tables of such queries, and a batch as the automaton found it. Out: Matches that refer to named sets. The state of a
+node determines the queries that it satisfies. The queries of a state therefore form one set, created when the state
+first occurs, and a node takes one row with the name of its set, regardless of the number of queries. A node has several
+rows in the walk if queries select its attributes, or if it represents elements above a split. Its set is then the union
+of theirs.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from fishweir.evaluate.witnesses.automaton.rows import Rows
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 
 MOST = 100_000
-"""Sets after which all are forgotten."""
+"""Number of cached sets after which the cache is cleared."""
 
 
 def is_plain(table: Table) -> bool:
-    """Of those that are twigs: whether the output is the end of the only path, and nothing is compared."""
+    """For a twig, whether the output is the end of its only path and nothing is compared."""
     template = table.template
     return not template.constants and list(template.outputs) == list(template.leaves)
 
 
 class PlainPaths:
-    """Queries by the node of the trie that their path ends at."""
+    """Queries by the trie node at which their path ends."""
 
     def __init__(self, tables: Sequence[Table], shared: SharedPaths) -> None:
         paths, automaton = [table.template.path(table.template.outputs[0]) for table in tables], shared.automaton
@@ -43,7 +44,7 @@ class PlainPaths:
     def match(self, rows: Rows) -> Matches | None:
         if not len(rows):
             return None
-        positions = np.maximum(rows.positions, 0)  # an attribute, and what stood above a split, count as the element
+        positions = np.maximum(rows.positions, 0)  # attributes, and elements above a split, count as the element
         differ = (np.diff(rows.documents) != 0) | (np.diff(positions) != 0)
         firsts = np.flatnonzero(np.append(True, differ))
         kinds, examples = _kinds(rows.state, firsts)
@@ -56,7 +57,7 @@ class PlainPaths:
         return Matches(documents, nodes, none, none[:0], none, none[:0], sets=tuple(sets), set_of=kinds[held])
 
     def _set(self, nodes: Ints) -> QuerySet:
-        """The queries whose paths end at one of some nodes."""
+        """The queries whose paths end at one of the given nodes."""
         key = nodes.tobytes()
         if key not in self._sets:
             if len(self._sets) >= MOST:
@@ -67,8 +68,8 @@ class PlainPaths:
 
 
 def _kinds(states: Ints, firsts: Ints) -> tuple[Ints, list[Ints]]:
-    """Groups of rows that begin at `firsts`: those with the same states are one kind. The kind of each group, and the
-    states of each kind."""
+    """Classifies the groups of rows that begin at `firsts`: groups with the same states are of one kind. Returns the
+    kind of each group, and the states of each kind."""
     sizes = np.diff(np.append(firsts, len(states)))
     kinds, examples = np.empty(len(firsts), np.int64), list[Ints]()
     for size in np.unique(sizes).tolist():

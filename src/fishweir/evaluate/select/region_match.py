@@ -1,12 +1,12 @@
-"""Matching a pool: a batch of documents joined with the regions of all its queries.
+"""Matches a pool: joins a batch of documents with the regions of all queries of the pool.
 
-In: a pool and the path tables of a batch. Out: Matches with lists of queries, several where the pairs are many.
-First the pattern is bound (once for all tables of the pool), then the bindings' values are joined with the regions
-(boxes/), then the conditions of a query that are not part of its region are checked on the remaining pairs: the
-refinement of Spatial Join CQ 5.1, table by table on whole arrays.
+In: a pool and the path tables of a batch. Out: Matches with lists of queries, in several blocks if there are many
+pairs. First the pattern is bound, once for all tables of the pool. Then the values of the bindings are joined with the
+regions (boxes/). Finally, the conditions of a query that are not part of its region are checked on the remaining pairs.
+This is the refinement of Spatial Join CQ 5.1, done per table on whole arrays.
 
-A tuple may satisfy a tenth of 100,000 queries, so the pairs of a batch are never all in memory: a block has about
-`PAIRS`, and no binding's row is split.
+A tuple may satisfy a tenth of 100,000 queries, so the pairs of a batch are never all in memory. A block has about
+`PAIRS` pairs, and the row of a binding is never split.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 PAIRS = 1 << 20
 FIRST = 1024
-"""Bindings of the first block; the size of the next ones follows from its result."""
+"""Number of bindings in the first block. Its result determines the size of the next ones."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Bindings of a set of regions: documents, output nodes, by place the path table and the row in it (see
-    RegionSet.values), and which bindings have the same output; None where none have."""
+    """The bindings of a set of regions: documents, output nodes, the path table and its row by place (see
+    RegionSet.values), and the groups of bindings with the same output; None if there are no such groups."""
 
     documents: Ints
     nodes: Ints
@@ -74,7 +74,7 @@ def match_regions(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Itera
 
 
 def _whole_groups(group: Ints, done: Ints) -> Ints:
-    """The finished rows whose whole group is finished: an output is emitted with all its queries at once."""
+    """The finished rows whose whole group is finished. An output is emitted together with all its queries."""
     if len(done) == len(group):
         return np.arange(len(done))
     missing = np.ones(len(group), np.bool_)
@@ -85,7 +85,8 @@ def _whole_groups(group: Ints, done: Ints) -> Ints:
 def _matches(
     pool: RegionSet, bound: Bound, witnesses: Mapping[Path, PathTable], bindings: Ints, whole: Ints, pairs: Pairs
 ) -> Matches | None:
-    """Row i of the pairs is of `bindings[i]`; rows that are not `whole` are left for the next block."""
+    """The matches of a block. Row i of the pairs belongs to `bindings[i]`. Rows that are not `whole` are left to the
+    next block."""
     if len(whole) < len(pairs):
         keep = np.zeros(len(pairs), np.bool_)
         keep[whole] = True
@@ -108,13 +109,13 @@ def _matches(
 
 @kernel
 def name_queries(positions: NDArray[np.int32], queries: NDArray[np.int32]) -> None:
-    """The query at each position, in its place: an index of 32 bits is widened first where NumPy does this."""
+    """Replaces positions by their queries, in place. NumPy would first widen the 32-bit index."""
     for i in range(len(positions)):
         positions[i] = queries[positions[i]]
 
 
 def _refined(pool: RegionSet, bound: Bound, witnesses: Mapping[Path, PathTable], bindings: Ints, pairs: Pairs) -> Pairs:
-    """The conditions of queries that are not part of their regions, for the tables that have any."""
+    """Checks the conditions of queries that are not part of their regions, for the tables that have any."""
     if not pool.refined or not len(pairs.numbers):
         return pairs
     rows, keep = np.repeat(bindings, np.diff(pairs.offsets)), np.ones(len(pairs.numbers), np.bool_)
@@ -127,7 +128,7 @@ def _refined(pool: RegionSet, bound: Bound, witnesses: Mapping[Path, PathTable],
 
 
 def _by_table(pool: RegionSet, pairs: Pairs) -> tuple[Ints, Ints]:
-    """The pairs in the order of their tables, and where each table begins."""
+    """The pairs ordered by table, and the offset of each table."""
     if len(pool.tables) == 1:
         return np.arange(len(pairs.numbers)), np.array([0, len(pairs.numbers)])
     kind = np.uint16 if len(pool.tables) < 1 << 16 else np.uint32
@@ -139,7 +140,7 @@ def _by_table(pool: RegionSet, pairs: Pairs) -> tuple[Ints, Ints]:
 def _satisfied(
     pool: RegionSet, i: int, bound: Bound, witnesses: Mapping[Path, PathTable], rows: Ints, positions: Ints
 ) -> NDArray[np.bool_]:
-    """For pairs (binding, query of table i): whether all remaining conditions hold."""
+    """For pairs (binding, query of table i), whether all remaining conditions hold."""
     table, template = pool.tables[i], pool.tables[i].template
     pair = np.arange(len(rows))
     if pool.flat:
@@ -165,7 +166,7 @@ def _satisfied(
 
 
 def _compared(pool: RegionSet, template: Template, join: NodeCondition, bound: Bound, rows: Ints) -> NDArray[np.bool_]:
-    """`x > y` within a binding."""
+    """Evaluates a comparison such as `x > y` within bindings."""
     columns = []
     for node in (join.left, join.right):
         place = pool.place(template, node)
@@ -177,7 +178,7 @@ def _compared(pool: RegionSet, template: Template, join: NodeCondition, bound: B
 
 
 def _bind_pattern(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Bound | None:
-    """All bindings of the one template of a pool."""
+    """All bindings of the single template of a pool."""
     template = pool.tables[0].template
     start = template.constants[sides(template)[0]].node
     values = witnesses.get(template.path(start))
@@ -199,8 +200,8 @@ def _bind_pattern(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Bound
 
 
 def _bind_flat(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Bound | None:
-    """Each document with all of the pool's paths, -1 where it has none. Where a document has a path several times it
-    has a binding for each choice."""
+    """Each document with all paths of the pool, -1 for a missing path. If a document has a path several times, it has
+    one binding per combination."""
     tables = [witnesses.get(path) for path in pool.paths]
     there = [table for table in tables if table is not None and len(table)]
     if not there:
@@ -230,7 +231,7 @@ def _bind_flat(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Bound | 
 
 
 def _rows_of(table: PathTable, documents: Ints, alone: bool) -> Ints | None:
-    """The row of each document in a table that has each at most once."""
+    """The row of each document in a table that has each document at most once."""
     if alone and len(table) == len(documents):
         return None
     row = np.searchsorted(table.documents, documents)

@@ -1,23 +1,24 @@
-"""Region sets: which tables of a segment are evaluated together as boxes, and by which kernel.
+"""Region sets: decides which tables of a segment are evaluated together as boxes, and by which kernel.
 
-In: the tables of a segment, the statistics. Out: sets of regions. A table behind one anchor enumerates all queries that
-the anchor lets through and checks their other conditions one pair at a time; a set of regions compares a tuple with
-all its queries on all attributes at once (regions.py, boxes/).
+In: the tables of a segment, and the statistics. Out: sets of regions. A table with one anchor enumerates all queries
+that the anchor lets through and checks their other conditions pair by pair. A set of regions compares a tuple with all
+its queries on all attributes at once (regions.py, boxes/).
 
-The rule. A table can be among regions if it has sides of regions on at least two attributes. Flat templates of one
-source (tuples, and items without nesting) go into one set, whatever attributes and operators they have, since a region
-is free to have no condition on an attribute; any other template is a set of its own. Among the tables that qualify,
+The rule: a table qualifies if it has sides of regions on at least two attributes. Flat templates of one source (tuples,
+and items without nesting) go into one set, regardless of their attributes and operators, since a region may leave an
+attribute unconstrained. Any other template forms its own set. Among the qualifying tables,
 
-- a table of `SMALL` queries or more stays behind its anchor if that lets through fewer than `FEW` queries a value, as
+- a table of `SMALL` queries or more keeps its anchor if the anchor lets through fewer than `FEW` queries per value, as
   equality with one of many constants does;
-- the others are regions if they are `SMALL` queries together and that costs less: `NS_PER_TABLE` a table and
-  `NS_PER_CANDIDATE` for each query that its anchor lets through, against `NS_PER_ATTRIBUTE` and what the grid of
-  bitmaps, which is the more expensive kernel where few queries match, takes for their number.
+- the others become regions if they have `SMALL` queries together and regions cost less: the anchors cost
+  `NS_PER_TABLE` per table and `NS_PER_CANDIDATE` for each query let through, the regions cost `NS_PER_ATTRIBUTE` per
+  attribute plus the time of the grid of bitmaps for their number. The grid is the more expensive kernel if few
+  queries match.
 
-How many an anchor lets through is estimated from the statistics; where there are none, equality from the number of
-different constants, the rest by operator. The kernel is then chosen by `boxes/choose.py`, with tuples drawn from the
-sampled values of each path, or from the constants if some path has no sample. The choice is made again whenever the
-segment is written, which changes how queries are evaluated but not which group they are in.
+The number of queries that an anchor lets through is estimated from the statistics. Without statistics, equality is
+estimated from the number of distinct constants, and other conditions by operator. `boxes/choose.py` then chooses the
+kernel, with tuples drawn from the sampled values of each path, or from the constants if some path has no sample. The
+choice is repeated whenever the segment is written. It affects how queries are evaluated, but not their groups.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ NS_PER_ATTRIBUTE = 150.0
 
 
 RegionChoice = tuple[tuple[int, ...], str]
-"""Tables by their places in the segment, and the kernel."""
+"""The places of the tables in the segment, and the kernel."""
 
 
 def choose_regions(
     tables: Mapping[int, Table], statistics: Statistics, kernel: str | None = None
 ) -> list[RegionChoice]:
-    """The pools that pay; with a given kernel, all that are possible, evaluated by it."""
+    """The pools that are worthwhile; with a given kernel, all possible pools, evaluated by that kernel."""
     grouped: dict[Hashable, list[int]] = defaultdict(list)
     for place, table in tables.items():
         if attribute_count(table.template) > 1:
@@ -83,7 +84,7 @@ def _paying(tables: Mapping[int, Table], places: Sequence[int], statistics: Stat
 
 
 def candidates(table: Table, statistics: Statistics) -> float:
-    """How many queries the anchor of a table lets through for one value."""
+    """The number of queries that the anchor of a table lets through for one value."""
     template, anchor = table.template, table.anchor
     if not anchor.conditions:
         return float(table.size)
@@ -94,7 +95,7 @@ def candidates(table: Table, statistics: Statistics) -> float:
 
 
 def kernel_detail(pool: RegionSet, statistics: Statistics) -> str:
-    """Further information from the kernel, for a batch of sampled tuples; empty for most kernels."""
+    """Details reported by the kernel for a batch of sampled tuples; empty for most kernels."""
     if not isinstance(pool.index, Detailed):
         return ""
     values = sampled(pool, statistics)

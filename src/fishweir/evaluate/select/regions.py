@@ -1,15 +1,15 @@
-"""A pool of tables as one set of query regions (Spatial Join CQ 4.1): what is looked up for all of them at once.
+"""Combines a pool of tables into one set of query regions (Spatial Join CQ 4.1) that are looked up together.
 
-In: tables of one source, whose templates may condition different attributes. Out: `RegionSet`: the attributes, the
-regions of all queries over them, and the kernel that joins a batch of bindings with the regions (boxes/). A query has
-no condition on an attribute that its own template does not mention. A position is a query of a table, the tables one
-after the other.
+In: tables of one source, whose templates may constrain different attributes. Out: a `RegionSet` with the attributes,
+the regions of all queries over them, and the kernel that joins a batch of bindings with the regions (boxes/). A query
+does not constrain attributes that its own template does not mention. A position identifies a query of a table, with the
+tables concatenated.
 
-A side of a region is `< <= = >= >` with a constant on a number, on a part of a date, or on a string by its
-order-preserving code; several on one attribute intersect. All other conditions are checked on the pairs that the
-regions let through (region_match.py). A value that is absent or not a number is NaN and satisfies no side. Shared:
-everything is built when first used, once per process, from the columns of the tables; a segment keeps it as long as it
-is cached.
+A side of a region is `< <= = >= >` with a constant, on a number, on a part of a date, or on a string by its
+order-preserving code. Several sides on one attribute intersect. All other conditions are checked on the pairs that the
+regions let through (region_match.py). A value that is missing or not a number is NaN and satisfies no side. Shared:
+everything is built from the columns of the tables on first use, once per process, and is kept while the segment is
+cached.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def is_side(condition: ConstantCondition) -> bool:
 
 
 def is_flat(template: Template) -> bool:
-    """Conditions on the document element and what is right below it, each path once: all tuples, most items.
+    """Whether all conditions are on the document element and its children, with each path once: all tuples, most items.
 
     Such templates are bound together: each path is joined if it is present, and the document is the only output.
     """
@@ -63,7 +63,7 @@ def sides(template: Template) -> tuple[int, ...]:
 
 
 def attribute_count(template: Template) -> int:
-    """How many axes a region of a template has; none where absences are checked, which need its bindings."""
+    """The number of axes of a template's regions; 0 if it has absences, because checking them requires its bindings."""
     if template.absent:
         return 0
     picked = (template.constants[i] for i in sides(template))
@@ -71,13 +71,13 @@ def attribute_count(template: Template) -> int:
 
 
 def required(template: Template) -> set[int]:
-    """Nodes that must be present although no side of a region is on them."""
+    """Nodes that must be present although no side of a region refers to them."""
     return set(bound_nodes(template)) - {template.constants[i].node for i in sides(template)} - {0}
 
 
 @dataclass(frozen=True)
 class RegionSet:
-    """The tables of a pool; `indexes` are their places in the segment, `strategy` a key of KERNELS."""
+    """The tables of a pool. `indexes` are their places in the segment. `strategy` is a key of KERNELS."""
 
     tables: tuple[Table, ...]
     indexes: tuple[int, ...]
@@ -113,7 +113,7 @@ class RegionSet:
 
     @cached_property
     def starts(self) -> Ints:
-        """The first position of each table, and at the end the number of queries."""
+        """The first position of each table, followed by the number of queries."""
         return np.cumsum([0, *(table.size for table in self.tables)])
 
     @cached_property
@@ -131,7 +131,7 @@ class RegionSet:
 
     @cached_property
     def numbers(self) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-        """The query at each position; 32 bits are enough and half the traffic."""
+        """The query at each position; 32 bits suffice and halve the memory traffic."""
         return np.concatenate([table.numbers for table in self.tables]).astype(np.int32)
 
     @cached_property
@@ -176,8 +176,8 @@ class RegionSet:
         return KERNELS[self.strategy](self.boxes)
 
     def values(self, tables: Sequence[PathTable | None], at: Sequence[Ints | None], size: int) -> Floats:
-        """The value of each binding on each attribute; `at` has by place the row of its path table, -1 where it is
-        absent, or None where row i is binding i's."""
+        """The value of each binding on each attribute. `at` has, by place, the row of each binding in the path table,
+        -1 if it is missing, or None if row i belongs to binding i."""
         found = np.full((size, len(self.attributes)), np.nan)
         for attribute, axis in self.attributes.items():
             table, rows = tables[attribute.place], at[attribute.place]
@@ -192,14 +192,14 @@ class RegionSet:
 
     @property
     def signature(self) -> str:
-        """As a group has one: `box over x, y in R`."""
+        """The signature, like that of a group: `box over x, y in R`."""
         paths = [(dotted(self.paths[a.place]), a.part) for a in self.attributes]
         shown = sorted({path if part == "value" else f"{part}({path})" for path, part in paths})
         return f"box over {', '.join(shown)} in {self.source}"
 
 
 def cut(low: Keys, high: Keys, op: str, keys: Keys) -> None:
-    """Intersects ranges with `op constant`, in place; a missing value lies above all ends."""
+    """Intersects ranges with `op constant`, in place. A missing value lies above all bounds."""
     np.maximum(low, LEAST, out=low)
     np.minimum(high, MOST, out=high)
     if op in (">", ">=", "="):

@@ -1,9 +1,9 @@
 """Relaxed selections: queries without some of their conditions, for documents in which these are not checked.
 
 In: tables, and paths whose conditions were given up under overload (utility-driven shedding, section 2: a shed query
-may lack a selection pattern; it then selects more). Out: what each table's queries match without conditions at these
-paths, and without the nodes that only these conditions look for. It is evaluated beside the tables as they are: whoever
-asks takes of either what belongs to the document.
+may lack a selection pattern; it then selects more). Out: the matches of each table's queries without the conditions on
+these paths, and without the nodes that only these conditions refer to. They are evaluated in addition to the unchanged
+tables. The caller chooses which of the two results applies to a document.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ NOT_COUNTED: Statistics = {}
 
 
 def relaxed_template(template: Template, paths: Collection[Path]) -> tuple[Template, list[int]] | None:
-    """A template without the conditions at some paths, and the slots that are left; None where it has none there, or
-    cannot do without."""
+    """A template without the conditions on some paths, and the remaining slots; None if it has no such conditions, or
+    cannot be evaluated without them."""
     nodes = range(len(template.nodes))
     gone = {i for i in nodes if template.path(i) in paths}
     if not any(c.node in gone for c in template.constants) or template.negated or template.absent or template.joins:
@@ -51,7 +51,7 @@ def relaxed_template(template: Template, paths: Collection[Path]) -> tuple[Templ
 
 
 def relaxed_table(table: Table, paths: Collection[Path]) -> Table | None:
-    """The queries of a table without their conditions at some paths."""
+    """The queries of a table without their conditions on some paths."""
     found = relaxed_template(table.template, paths)
     if found is None:
         return None
@@ -61,7 +61,7 @@ def relaxed_table(table: Table, paths: Collection[Path]) -> Table | None:
 
 
 class Relaxed:
-    """The tables of an operator without conditions at some paths, made once."""
+    """The tables of an operator without the conditions on some paths, built once."""
 
     def __init__(self, placed: Placed, tables: Collection[Table], paths: Collection[Path]) -> None:
         made = ((place, relaxed_table(one, paths)) for place, one in zip(placed.bundle.groups, tables, strict=True))
@@ -76,7 +76,7 @@ class Relaxed:
         return found
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Template, Matches]]:
-        """By group matches with their queries as lists: slices would be those of other tables."""
+        """Matches by group, with queries as lists, because slices would refer to other tables."""
         for place, table in self.tables:
             found = match_table(table, witnesses)
             if found is not None:

@@ -1,4 +1,4 @@
-"""The rules for groups over one document, in their order; plan/rules.py has the reasons."""
+"""The rules for groups over one document, in order; plan/rules.py explains them."""
 
 from __future__ import annotations
 

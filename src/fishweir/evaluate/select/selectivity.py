@@ -1,8 +1,8 @@
-"""Selectivities of atoms: the share of a source's values that satisfy each constant of a group.
+"""Selectivities of atoms: the share of a source's values that satisfies each constant of a group.
 
-In: the constants of one signature and the statistics of the path's values. Out: one number per constant.
-Equality is 1 by the distinct values, order is read off the sample, and conditions on texts are estimated by their
-index; where nothing is known the operator decides.
+In: the constants of one signature and the statistics of the path's values. Out: one number per constant. The
+selectivity of equality is 1 divided by the number of distinct values. That of order comparisons is taken from the
+sample. Conditions on texts are estimated by their index. Without statistics, the operator decides.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def selectivities(signature: AtomSignature, column: Column, known: PathStatistic
 
 
 def of_condition(condition: Condition, column: Column, known: PathStatistics) -> Floats:
-    """By the estimate of its index, which may read the statistics; else by its own."""
+    """The estimate of the condition's index, which may use the statistics; otherwise the condition's own estimate."""
     factory = find_index(condition)
     if factory is None or factory.selectivities is None:
         return np.full(len(column), condition.selectivity)
@@ -54,7 +54,7 @@ def _of_numbers(signature: AtomSignature, column: Floats, known: PathStatistics)
 
 
 def _share(op: str, ordered: NDArray[np.generic], constants: NDArray[np.generic]) -> Floats:
-    """The share of sorted values for which `value op constant`."""
+    """The share of sorted values for which `value op constant` holds."""
     below, upto = np.searchsorted(ordered, constants, "left"), np.searchsorted(ordered, constants, "right")
     size = len(ordered)
     hits = {">": size - upto, ">=": size - below, "<": below, "<=": upto, "=": upto - below}

@@ -1,4 +1,4 @@
-"""How constant tables are looked up: as regions, as twigs, or each behind its anchor."""
+"""Strategies for constant tables: as regions, as twigs, or each by its anchor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fishweir.evaluate.witnesses.shared_paths import FoundTables, SharedPaths
 
 
 class SelectionOperator(Protocol):
-    """Evaluates tables, or filters, of one source in one segment."""
+    """Evaluates tables or filters of one source in one segment."""
 
     @property
     def segment(self) -> str: ...
@@ -32,18 +32,18 @@ class SelectionOperator(Protocol):
     def source(self) -> Source: ...
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
-        """Matches with the place of the group that their slices refer to."""
+        """Matches, each with the place of the group that its slices refer to."""
 
     def planned_by(self) -> Iterator[Path]:
-        """The paths whose values its plan depends on."""
+        """The paths whose values the plan depends on."""
 
     def worded(self) -> Iterator[Path]:
-        """Those of them whose words count."""
+        """The subset of these paths whose words are counted."""
 
 
 @dataclass(frozen=True)
 class TableOperator:
-    """What operators over tables share."""
+    """Common base of the operators over tables."""
 
     placed: Placed
 
@@ -67,7 +67,7 @@ class TableOperator:
 
 
 class LookUp(TableOperator):
-    """Each table by itself: one look-up of its anchor's constants per value."""
+    """Evaluates each table separately, with one lookup among its anchor's constants per value."""
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
         columns = FirstValues(witnesses)
@@ -78,14 +78,14 @@ class LookUp(TableOperator):
 
 
 class Regions(TableOperator):
-    """All tables at once: a batch of bindings joined with the regions of their queries."""
+    """Evaluates all tables together, by joining a batch of bindings with the regions of their queries."""
 
     @cached_property
     def pooled(self) -> RegionSet:
         return RegionSet(self.tables, self.placed.bundle.groups, self.placed.bundle.parameter)
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
-        """Results are lists of queries, so any of the groups will do."""
+        """Results are lists of queries, so they can be attributed to any of the groups."""
         found = FirstValues(witnesses) if self.tables[0].template.columns else witnesses
         for matches in match_regions(self.pooled, found):
             yield self.placed.first, matches
@@ -93,8 +93,8 @@ class Regions(TableOperator):
 
 @dataclass(frozen=True)
 class TwigProgram(TableOperator):
-    """All tables as one program over the rows of the walk, but plain paths by its states; where nothing was walked,
-    each by itself."""
+    """Evaluates all tables as one program over the rows of the walk, except that plain paths are evaluated by its
+    states. Without a walk, each table is evaluated separately."""
 
     _made: dict[int, tuple[SharedPaths, int, PlainPaths | None, Twigs | None]] = field(default_factory=dict)
 
@@ -109,7 +109,7 @@ class TwigProgram(TableOperator):
                 yield self.placed.first, matches
 
     def _twigs(self, shared: SharedPaths) -> tuple[PlainPaths | None, Twigs | None]:
-        """Rebuilt when the segment's paths have been added to the automaton again."""
+        """The program. It is rebuilt when the segment's paths have been added to the automaton again."""
         since = shared.held_since[self.segment]
         made = self._made.get(id(shared))
         if made is None or made[0] is not shared or made[1] != since:
@@ -121,7 +121,7 @@ class TwigProgram(TableOperator):
         return made[2], made[3]
 
     def planned_by(self) -> Iterator[Path]:
-        """Twigs find out by themselves what is rare in a batch."""
+        """Empty, because twigs determine themselves what is rare in a batch."""
         return iter(())
 
 
@@ -150,7 +150,8 @@ class ByTwigs(Strategy):
 
 
 class ByRegions(Strategy):
-    """The bundle's parameter is the kernel (boxes/): the one requested, else the one estimated to be faster."""
+    """Evaluates tables as regions. The bundle's parameter is the kernel (boxes/): the requested one, or the one
+    estimated to be faster."""
 
     kind = "selections"
 

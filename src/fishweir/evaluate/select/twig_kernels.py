@@ -1,8 +1,10 @@
-"""Twigs, the loops: each pattern evaluated on the rows of a batch, from its rarest node up and then down to its output.
+"""Compiled kernels for twigs: evaluate each pattern on the rows of a batch, from its rarest node up and then down to
+its output.
 
-In: a program (twigs.py) and the rows of a batch as arrays. Out: pairs (query, row of its output node). Sets of rows
-are joined one step at a time, so an output node is found once, however many ways lead to it. The rarest node, by the
-rows that end there or have its constant, is found for each batch; where it has none the query is done with.
+In: a program (twigs.py) and the rows of a batch as arrays. Out: pairs (query, row of its output node). Sets of rows are
+joined step by step, so an output node is found once, regardless of the number of paths to it. The rarest node is
+determined for each batch, by the number of rows that end at it or have its constant. If there are no such rows, the
+query has no result.
 """
 
 from __future__ import annotations
@@ -24,13 +26,14 @@ TRIE_NODE, FIRST_STATE, END_STATE, COUNT = range(4)
 FIRST_NODE, END_NODE, FIRST_ROW, END_ROW = range(4)
 ROOM = 1 << 16
 TRIAL = 8
-"""Finding out whether a row ends at a place takes as long as going over this many rows."""
+"""Testing whether a row ends at a place costs as much as scanning this many rows."""
 
 
 class Program(NamedTuple):
-    """`nodes` of all queries, one after the other: the place, the numbers of parent, first child and next sibling (-1
-    for none), whether the step is deep, and between which tests its own lie. `tests`: operator and code of the
-    constant, -1 where that is in `numbers`. `queries`: topmost node to look at, end of its nodes, output node."""
+    """`nodes` are the concatenated nodes of all queries: the place, the numbers of the parent, first child and next
+    sibling (-1 for none), whether the step is deep, and the range of its tests. `tests` has the operator and the code
+    of the constant, -1 if the constant is in `numbers`. `queries` has the topmost node to check, the end of its nodes,
+    and the output node."""
 
     nodes: Ints
     tests: Ints
@@ -39,10 +42,10 @@ class Program(NamedTuple):
 
 
 class TwigInput(NamedTuple):
-    """`rows` of the batch: state, row above, row after its subtree, code of its text. `places` of the program: the
-    trie node, between which entries of `place_states` its states lie, how many rows they have. `states`: between which
-    entries its `trie_nodes` (sorted) and its `state_rows` (sorted) lie. Rows with code c are those of `text_rows`
-    from `text_starts[c]` on."""
+    """`rows` of the batch have the state, the row above, the row after the subtree, and the code of the text. `places`
+    of the program have the trie node, the range of its states in `place_states`, and the number of their rows. `states`
+    have the ranges of their `trie_nodes` (sorted) and of their `state_rows` (sorted). The rows with code c start at
+    `text_starts[c]` in `text_rows`."""
 
     rows: Ints
     numbers: NDArray[np.float64]
@@ -56,8 +59,8 @@ class TwigInput(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Room for one query: the last mark of each row, two sets of rows, the way to the output (as long as there are
-    steps up and down), and the nodes that are being tried."""
+    """Buffers for one query: the last mark of each row, two sets of rows, the path to the output (with room for the
+    steps up and down), and the nodes being tried."""
 
     seen: Ints
     sets: Ints
@@ -67,7 +70,7 @@ class Work(NamedTuple):
 
 @inlined
 def first_at_least(values: Ints, lo: int, hi: int, wanted: int) -> int:
-    """The first place in a sorted part of an array that is not less."""
+    """The first index in a sorted range of an array whose value is not less than `wanted`."""
     while lo < hi:
         middle = (lo + hi) >> 1
         if values[middle] < wanted:
@@ -79,7 +82,7 @@ def first_at_least(values: Ints, lo: int, hi: int, wanted: int) -> int:
 
 @inlined
 def ends_at(found: TwigInput, row: int, place: int) -> bool:
-    """Whether a row ends the trie node at a place."""
+    """Whether a row ends at the trie node of a place."""
     state = found.rows[row, STATE]
     node, hi = found.places[place, TRIE_NODE], found.states[state, END_NODE]
     at = first_at_least(found.trie_nodes, found.states[state, FIRST_NODE], hi, node)
@@ -88,7 +91,7 @@ def ends_at(found: TwigInput, row: int, place: int) -> bool:
 
 @inlined
 def tests_hold(program: Program, found: TwigInput, row: int, node: int) -> bool:
-    """The conditions with constants of a node."""
+    """Whether the conditions with constants of a node hold."""
     holds = True
     for i in range(program.nodes[node, FIRST_TEST], program.nodes[node, END_TEST]):
         op, text = program.tests[i, OPERATOR], program.tests[i, TEXT]
@@ -112,7 +115,8 @@ def tests_hold(program: Program, found: TwigInput, row: int, node: int) -> bool:
 
 @lean_kernel
 def next_below(program: Program, found: TwigInput, node: int, above: int, row: int) -> int:
-    """The next row after `row` that ends at a node and is a child of (or below) another; -1 where there is none."""
+    """The next row after `row` that ends at a node and is a child (or descendant) of the row `above`; -1 if there is
+    none."""
     place, deep, end = program.nodes[node, PLACE], program.nodes[node, DEEP], found.rows[above, AFTER]
     row = row + 1 if row == above or deep else found.rows[row, AFTER]
     first, last = found.places[place, FIRST_STATE], found.places[place, END_STATE]
@@ -135,7 +139,7 @@ def next_below(program: Program, found: TwigInput, node: int, above: int, row: i
 
 @lean_kernel
 def branches_fit(program: Program, found: TwigInput, row: int, node: int, known: int, stack: Ints) -> bool:
-    """Whether all below a node lies below a row, a child that is known to hold left aside."""
+    """Whether everything below a node matches below a row, except a child that is known to match."""
     branch = program.nodes[node, CHILD]
     while branch >= 0:
         depth = -1 if branch == known else 0
@@ -146,7 +150,7 @@ def branches_fit(program: Program, found: TwigInput, row: int, node: int, known:
             if at < 0:
                 if depth == 0:
                     return False
-                depth -= 1  # the node above has to try its next row
+                depth -= 1  # the node above must try its next row
                 continue
             stack[depth, 2] = at
             if not tests_hold(program, found, at, tried):
@@ -167,7 +171,7 @@ def branches_fit(program: Program, found: TwigInput, row: int, node: int, known:
 
 @inlined
 def fits(program: Program, found: TwigInput, row: int, node: int, known: int, stack: Ints) -> bool:
-    """Whether a row satisfies a node and all below it; `stack` has room for the nodes of a query."""
+    """Whether a row satisfies a node and everything below it; `stack` has room for the nodes of a query."""
     return tests_hold(program, found, row, node) and (
         program.nodes[node, CHILD] < 0 or branches_fit(program, found, row, node, known, stack)
     )
@@ -175,7 +179,8 @@ def fits(program: Program, found: TwigInput, row: int, node: int, known: int, st
 
 @lean_kernel
 def rarest(program: Program, found: TwigInput, query: int) -> tuple[int, int, int]:
-    """The node with the least rows to look at, the code of its text (-1: all that end there), and their number."""
+    """The node with the fewest rows to check, the code of its text (-1 for all rows that end there), and their
+    number."""
     best, code, least = -1, -1, 1 << 60
     for node in range(program.queries[query, TOP], program.queries[query, END]):
         count = found.places[program.nodes[node, PLACE], COUNT]
@@ -192,7 +197,7 @@ def rarest(program: Program, found: TwigInput, query: int) -> tuple[int, int, in
 
 @lean_kernel
 def first_rows(program: Program, found: TwigInput, node: int, code: int, work: Work) -> int:
-    """Puts down the rows that fit a node, among those with a text or those that end there; how many."""
+    """Stores the rows that match a node, among those with a text or those that end there. Returns their number."""
     place, size = program.nodes[node, PLACE], 0
     first, end = found.places[place, FIRST_STATE], found.places[place, END_STATE]
     if code >= 0:
@@ -214,7 +219,7 @@ def first_rows(program: Program, found: TwigInput, node: int, code: int, work: W
 def rows_above(
     program: Program, found: TwigInput, node: int, lo: int, hi: int, start: int, work: Work, mark: int
 ) -> int:
-    """Puts down, from `start` on, the rows that fit the parent of a node and have a row of lo..hi below them."""
+    """Stores, from `start` on, the rows that match the parent of a node and have one of the rows lo..hi below them."""
     parent, deep, size = program.nodes[node, PARENT], program.nodes[node, DEEP], start
     place = program.nodes[parent, PLACE]
     for i in range(lo, hi):
@@ -234,7 +239,7 @@ def rows_above(
 def rows_below(
     program: Program, found: TwigInput, node: int, lo: int, hi: int, start: int, work: Work, mark: int
 ) -> int:
-    """Puts down, from `start` on, the rows that fit a node and are below a row of lo..hi."""
+    """Stores, from `start` on, the rows that match a node and are below one of the rows lo..hi."""
     size = start
     for i in range(lo, hi):
         above = row = work.sets[i]
@@ -250,7 +255,8 @@ def rows_below(
 
 @lean_kernel
 def run_some(program: Program, found: TwigInput, query: int, work: Work, pairs: Ints) -> tuple[int, int]:
-    """Runs queries from one on as long as there is room for the rows of one more; the next one, and how many pairs."""
+    """Runs queries, starting at `query`, while there is room for the rows of one more. Returns the next query and the
+    number of pairs."""
     rows = len(found.rows)
     count, mark = 0, query * len(work.way)
     while query < len(program.queries) and count + rows <= len(pairs):
@@ -259,7 +265,7 @@ def run_some(program: Program, found: TwigInput, query: int, work: Work, pairs: 
         if least > 0:
             hi = first_rows(program, found, node, code, work)
         while node != top and hi > lo:
-            start = rows - lo  # the other half: sets change places
+            start = rows - lo  # the other half: the sets swap places
             lo, hi = start, rows_above(program, found, node, lo, hi, start, work, mark)
             node, mark = program.nodes[node, PARENT], mark + 1
         steps, node = 0, program.queries[query, OUTPUT]
@@ -292,7 +298,7 @@ def run_twigs(program: Program, found: TwigInput) -> Ints:
 
 @kernel
 def group_pairs(pairs: Ints, group_of: Ints, groups: int) -> tuple[Ints, Ints]:
-    """Where the queries of each group of rows begin, and the queries; pairs come in the order of queries."""
+    """The offset of the queries of each group of rows, and the queries. Pairs are ordered by query."""
     starts = np.zeros(groups + 1, np.int64)
     last = np.full(groups, -1, np.int64)
     kept = np.empty(len(pairs), np.bool_)

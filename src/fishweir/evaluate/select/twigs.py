@@ -1,14 +1,15 @@
-"""Twigs: many small tables, each with a tree pattern of its own, matched together.
+"""Twigs: many small tables, each with its own tree pattern, matched together.
 
-In: tables whose patterns differ, so that there is little to share in a table and one look-up each would be most of
-the work; a batch as the automaton found it. Out: Matches with lists of queries. The paths of all are one automaton
-already; here each query is a small tree of that automaton's nodes, all queries are one program of arrays, and a kernel
-runs them over the rows of the batch (twig_kernels.py): from the rows of a query's rarest node upwards, then down to
-its output. What is shared: rows, texts as codes and numbers are made once for all queries.
-It is the selection after the structure match that YFilter calls selection postponed, driven by the values.
+In: tables with different patterns, and a batch as the automaton found it. Such tables share little, and separate
+lookups would dominate the cost. Out: Matches with lists of queries. The paths of all tables already form one automaton.
+Here, each query is a small tree of that automaton's nodes, and all queries form one program of arrays. A kernel runs
+the program over the rows of the batch (twig_kernels.py), from the rows of a query's rarest node upwards, then down to
+its output. Shared: rows, text codes and numbers are computed once for all queries. This corresponds to what YFilter
+calls selection postponed, the selection after the structure match, but it is driven by the values.
 
-The rule: a table is a twig if it has at most `LARGEST` queries, one output and conditions that compare with constants,
-and if there are `FEWEST` such tables in a segment. Larger tables have an index over their constants, which is better.
+The rule: a table is a twig if it has at most `LARGEST` queries, one output and only comparisons with constants,
+provided that the segment has at least `FEWEST` such tables. Larger tables have an index over their constants, which is
+faster.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ def _is_simple(condition: ConstantCondition) -> bool:
 
 @dataclass(frozen=True)
 class Twigs:
-    """The program of some tables, with their places in the segment; `numbers` are the queries, `trie_nodes` the places
-    of the program in the automaton, `texts` those that it compares with, `numeric` the places whose values are
-    read as numbers."""
+    """The program of some tables, with their places in the segment. `numbers` are the queries, `trie_nodes` the
+    automaton's nodes by place of the program, `texts` the constants it compares with, and `numeric` the places whose
+    values are read as numbers."""
 
     indexes: tuple[int, ...]
     program: Program
@@ -73,7 +74,7 @@ class Twigs:
         pairs = run_twigs(self.program, self._found(rows))
         if not len(pairs):
             return None
-        positions = np.maximum(rows.positions, 0)  # an attribute, and what stood above a split, count as the element
+        positions = np.maximum(rows.positions, 0)  # attributes, and elements above a split, count as the element
         differ = (np.diff(rows.documents) != 0) | (np.diff(positions) != 0)
         firsts = np.flatnonzero(np.append(True, differ))
         starts, queries = group_pairs(pairs, np.append(0, np.cumsum(differ)), len(firsts))
@@ -106,7 +107,7 @@ class Twigs:
 
     @staticmethod
     def _numbers(rows: Rows, states: Sequence[Ints]) -> NDArray[np.float64]:
-        """The values of the rows that a condition on numbers can read, by the states they can be in."""
+        """The values of the rows that a numeric condition can read, selected by their possible states."""
         wanted = np.zeros(rows.states, np.bool_)
         for some in states:
             wanted[some] = True
@@ -118,7 +119,7 @@ class Twigs:
 
 
 def build_twigs(tables: Sequence[tuple[int, Table]], shared: SharedPaths) -> Twigs:
-    """The program of some tables, given with their places, whose paths the automaton holds."""
+    """The program of some tables, given with their places. The automaton holds their paths."""
     return _Builder(shared).build(tables)
 
 
@@ -182,7 +183,7 @@ class _Builder:
 
 
 def _top(template: Template, children: Sequence[Sequence[int]]) -> int:
-    """The topmost node that has to be looked at: all above are there where it is."""
+    """The topmost node that must be checked. Its presence implies that of all nodes above it."""
     looked_at = {*template.outputs, *(condition.node for condition in template.constants)}
     node = 0
     while node not in looked_at and len(children[node]) == 1:

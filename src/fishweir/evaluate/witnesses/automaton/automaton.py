@@ -1,9 +1,9 @@
-"""The shared path automaton of a stream: every distinct path once, each document walked once.
+"""The shared path automaton of a stream: it holds every distinct path once and walks each document once.
 
-In: patterns, added and removed at any time between batches, and batches of parsed documents. Out: a Batch. What is
-shared: equal patterns are one path id, equal prefixes one trie node, equal places in documents one state; a step costs
-one look-up however many paths there are (YFilter's shared NFA, run as a lazily built DFA). It stands for the XPath
-Evaluator of MMQJP section 3. For each document some paths may be suspended (views.py).
+In: patterns, which can be added and removed between batches, and batches of parsed documents. Out: a Batch. Shared:
+equal patterns have one path id, equal prefixes one trie node, and equal positions in documents one state. A step costs
+one lookup, regardless of the number of paths (YFilter's shared NFA, run as a lazily built DFA). The automaton
+corresponds to the XPath Evaluator of MMQJP section 3. Some paths may be suspended per document (views.py).
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from fishweir.evaluate.witnesses.automaton.views import View, view_without
 from fishweir.evaluate.witnesses.automaton.walk import Walk
 
 NAMES = 1_000_000
-"""Different names after which all are forgotten: documents may bring new ones for ever."""
+"""Number of distinct names after which all names are dropped, because documents may keep introducing new ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """The size of the automaton and its counters. `entered` is by state, in the order in which they occurred."""
+    """The size of the automaton and its counters. `entered` is by state, in the order in which the states first
+    occurred."""
 
     paths: int
     trie_nodes: int
@@ -61,7 +62,8 @@ class PathAutomaton:
         self._documents = self._elements = self._skipped = 0
 
     def add(self, pattern: Pattern, values: bool = False) -> int:
-        """The id of a pattern, the same for equal ones; `values`: the texts of its nodes are read."""
+        """Adds a pattern and returns its id, which is the same for equal patterns. `values`: the texts of its nodes are
+        read."""
         path = self._ids.get(pattern)
         if path is None:
             path = self._ids[pattern] = self._next
@@ -75,7 +77,7 @@ class PathAutomaton:
         return path
 
     def remove(self, path: int, values: bool = False) -> None:
-        """Undoes one `add` with the same `values`; the last one takes the path out."""
+        """Undoes one `add` with the same `values`. The last call removes the path."""
         uses = self._uses[path]
         if values:
             uses[1] -= 1
@@ -121,7 +123,7 @@ class PathAutomaton:
         self.trie.release(compiled.uses)
 
     def _value(self, node: int, change: int) -> None:
-        """Counts the readers of the values at a trie node."""
+        """Updates the number of readers of the values at a trie node."""
         valued = self.states.valued
         if change > 0 and node not in valued:
             self.states.newly_valued.add(node)
@@ -130,7 +132,7 @@ class PathAutomaton:
             del valued[node]
 
     def start(self) -> Walk:
-        """A walk, to which documents are added one by one; `finish` makes it a batch."""
+        """Starts a walk, to which documents are added one by one. `finish` turns it into a batch."""
         if len(self.steps.names.names) > NAMES:
             self.states.clear()
             self.steps = Steps(self.states)
@@ -143,7 +145,7 @@ class PathAutomaton:
         return Walk(self.steps)
 
     def view(self, suspended: Collection[int]) -> View | None:
-        """What documents are walked with while some paths are suspended, for the walk that was started last."""
+        """The view for walking documents while some paths are suspended, for the walk that was started last."""
         wanted = frozenset(suspended)
         if wanted and wanted not in self._views:
             self._views[wanted] = view_without(self.trie, self.paths, wanted)
@@ -159,7 +161,7 @@ class PathAutomaton:
         return Batch(rows, self.paths, self._path_at[rows.nodes], self._anchors, walk)
 
     def run(self, documents: Iterable[Element | bytes], contexts: Iterable[tuple[str, ...]] | None = None) -> Batch:
-        """The batch of some documents, trees or ordinary bytes, numbered from 0."""
+        """The batch of some documents, given as trees or ordinary bytes, numbered from 0."""
         walk = self.start()
         if contexts is None:
             for i, root in enumerate(documents):
@@ -174,7 +176,7 @@ class PathAutomaton:
         return self._uses[path][1] > 0
 
     def tokens(self, path: int) -> int:
-        """How many nodes have reached a path's end since it was added, predicates aside."""
+        """The number of nodes that have reached a path's end since it was added, ignoring predicates."""
         return self.states.tokens(self.paths[path].trunk.last) - self._since.get(path, 0)
 
     def counters(self) -> Counters:

@@ -1,8 +1,8 @@
-"""What the automaton found in a batch of documents, factorized: rows by state, paths by state.
+"""The result of the automaton for a batch of documents, factorized: rows by state, paths by state.
 
-In: the rows and the automaton's paths. Out, as one likes: per path the nodes or the chains; or all at
-once as (state -> rows, state -> paths), in which a state that five thousand paths accept is one entry;
-or expanded to pairs. A batch is read before paths are added to the automaton or removed from it.
+In: the rows and the automaton's paths. Out: the nodes or the chains of a path; or everything as (state -> rows, state
+-> paths), in which a state that five thousand paths accept is one entry; or everything expanded to pairs. A batch must
+be read before paths are added to the automaton or removed from it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from fishweir.evaluate.witnesses.automaton.walk import Walk
 
 @dataclass(frozen=True)
 class Witnesses:
-    """Line i: document, the node bound to each step (the last column is the result), the batch's row.
+    """Row i has the document, the node bound to each step (the last column is the result), and the batch's row.
 
-    A node is its element's position, of a second attribute of one local name with its place (`ATTRIBUTE`);
-    `Batch.node_id` names attributes, `Batch.texts` gives values.
+    A node is given by the position of its element. The second and further attributes with the same local name also
+    encode their rank (`ATTRIBUTE`). `Batch.node_id` names attributes, `Batch.texts` returns values.
     """
 
     documents: Ints
@@ -41,7 +41,8 @@ class Witnesses:
 
 @dataclass(frozen=True)
 class Factorized:
-    """The paths without predicates: `rows` of state s lie between `row_offsets`, `paths` likewise."""
+    """The paths without predicates. The `rows` of state s lie between its `row_offsets`, its `paths` between its
+    `path_offsets`."""
 
     row_offsets: Ints
     rows: Ints
@@ -61,8 +62,8 @@ class Factorized:
 
 
 class Batch:
-    """`path_at`: the path without predicates that ends at each node of the rows' states, or -1. `elements` were in
-    the documents, `skipped` of them in subtrees that no path enters."""
+    """`path_at` has the path without predicates that ends at each node of the rows' states, or -1. `elements` is the
+    number of elements in the documents. `skipped` is the number of those in subtrees that no path enters."""
 
     def __init__(
         self,
@@ -85,12 +86,13 @@ class Batch:
 
     @cached_property
     def reached(self) -> Reached:
-        """How many nodes and documents each path without predicates has here; those without any are not there."""
+        """The numbers of nodes and documents of each path without predicates that has nodes in the batch."""
         return count_reached(self.factorized, self.rows.documents)
 
     @cached_property
     def below(self) -> tuple[Ints, Ints]:
-        """Of the paths without predicates that have nodes here, in order: the elements and the bytes below these."""
+        """For the paths without predicates that have nodes in the batch, in order: the elements and bytes below these
+        nodes."""
         accepted = np.flatnonzero(self._path_at >= 0)
         states = np.repeat(np.arange(self.rows.states), np.diff(self.rows.node_starts))[accepted]
         paths, line = np.unique(self._path_at[accepted], return_inverse=True)
@@ -99,12 +101,12 @@ class Batch:
 
     @cached_property
     def conditional(self) -> dict[int, Ints]:
-        """The rows of each path with predicates that has any."""
+        """The rows of each path with predicates that has rows."""
         found = {path: end_rows(self.rows, self._paths[path].trunk) for path in self._candidates()}
         return {path: rows for path, rows in found.items() if len(rows)}
 
     def _candidates(self) -> list[int]:
-        """The paths with predicates whose anchors are here: the others need no look."""
+        """The paths with predicates whose anchors occur in the batch. The others cannot match."""
         found: dict[int, None] = {}
         texts = self.rows.by_text
         for node in self.rows.present(self._anchors.keys()):
@@ -115,12 +117,12 @@ class Batch:
         return list(found)
 
     def matched(self) -> Ints:
-        """The ids of all paths that match somewhere in the batch, sorted."""
+        """The sorted ids of all paths that match somewhere in the batch."""
         plain = self.factorized.paths
         return np.unique(np.concatenate([plain.astype(np.int64), np.array([*self.conditional], np.int64)]))
 
     def expand(self) -> tuple[Ints, Ints]:
-        """All pairs (row, path), those of paths with predicates last."""
+        """All pairs (row, path). Pairs of paths with predicates come last."""
         rows, paths = self.factorized.expand()
         conditional = self.conditional
         lengths = [len(found) for found in conditional.values()]
@@ -133,16 +135,16 @@ class Batch:
         return Witnesses(self.rows.documents[rows], self.rows.positions[rows][:, None], rows)
 
     def chains(self, path: int) -> Witnesses:
-        """One line per embedding of a path's steps, in document order of the last node."""
+        """One row per embedding of a path's steps, in document order of the last node."""
         chains = embeddings(self.rows, self._paths[path].trunk)
         last = chains[:, -1]
         return Witnesses(self.rows.documents[last], self.rows.positions[chains], last)
 
     def texts(self, found: Witnesses) -> list[str]:
-        """The values of the last nodes, of a path that was added with `values`."""
+        """The values of the last nodes of a path that was added with `values`."""
         return self.rows.texts_of(found.rows)
 
     def node_id(self, row: int) -> str:
-        """A row's node as results show it: `17`, `17@id`."""
+        """The node of a row as shown in results: `17`, `17@id`."""
         name, position = self.rows.name_of(row), int(self.rows.positions[row])
         return f"{position}" if name is None else attribute_id(position % ATTRIBUTE, name, position // ATTRIBUTE)

@@ -1,7 +1,7 @@
-"""Characters, texts, values and names of XML, checked: part of the check (check_kernels.py), compiled.
+"""Compiled checks of the characters, texts, values and names of XML, used by check_kernels.py.
 
-Each function takes the place where something begins and gives the place behind it, or REFUSED where it is not certain
-that XML allows it.
+Each function takes the index where a construct begins. It returns the index after the construct, or REFUSED if it is
+not certain that XML allows it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ LONGEST_NAME = 1000
 REFUSED = -1
 
 STARTS, FOLLOWS, _PLAIN, URI = 1, 2, 4, 8
-"""What a byte may be: begin a name, go on with one, stand in text and values without a further look, be in a URI."""
+"""Properties of a byte: it may start a name, continue a name, occur in text and values without further checks, occur in
+a URI."""
 
 
 def _kinds() -> Any:
@@ -53,7 +54,7 @@ _CONTROLS = ONES * np.uint64(32)
 
 @inlined
 def _plain_until(data: Any, i: int, stop: int) -> int:
-    """The place of the next byte that needs a further look, or one before it."""
+    """The index of the next byte that needs a further check, or an earlier index."""
     while i + 8 <= stop:
         word = word_at(data, i)
         found = ((word - _CONTROLS) & ~word & TOPS) | (word & TOPS) | zero_bytes(word ^ _LESSES)
@@ -67,7 +68,7 @@ def _plain_until(data: Any, i: int, stop: int) -> int:
 
 @lean_kernel
 def after_character(data: Any, i: int, stop: int) -> int:
-    """The place behind a character beyond ASCII that XML allows."""
+    """The index after a non-ASCII character that XML allows."""
     first = data[i]
     size = 2 if first >> 5 == 6 else 3 if first >> 4 == 14 else 4 if first >> 3 == 30 else 0
     if size == 0 or i + size > stop:
@@ -108,7 +109,7 @@ def after_reference(data: Any, i: int, stop: int) -> int:
 
 @lean_kernel
 def after_text(data: Any, i: int, stop: int) -> int:
-    """The place of the `<` that ends a text."""
+    """The index of the `<` that ends a text."""
     while i < stop:
         i = _plain_until(data, i, stop)
         if i >= stop:
@@ -135,7 +136,7 @@ def after_text(data: Any, i: int, stop: int) -> int:
 
 @lean_kernel
 def after_value(data: Any, i: int, stop: int, quote: int) -> int:
-    """The place of the quote that ends a value."""
+    """The index of the quote that ends a value."""
     while i < stop:
         i = _plain_until(data, i, stop)
         if i >= stop:
@@ -158,7 +159,8 @@ def after_value(data: Any, i: int, stop: int, quote: int) -> int:
 
 @lean_kernel
 def after_section(data: Any, i: int, stop: int, one: int, two: int, comment: bool) -> int:
-    """The place behind `one two >`, all characters before it checked; in a comment, two dashes only end it."""
+    """The index after `one two >`, with all characters before it checked. In a comment, two dashes are only allowed at
+    its end."""
     while i + 2 < stop:
         byte = data[i]
         if byte == one and data[i + 1] == two:
@@ -179,7 +181,7 @@ def after_section(data: Any, i: int, stop: int, one: int, two: int, comment: boo
 
 @inlined
 def after_part(data: Any, i: int, stop: int) -> int:
-    """The place behind a name without a colon."""
+    """The index after a name without a colon."""
     if i >= stop or not KINDS[data[i]] & STARTS:
         return REFUSED
     first = i
@@ -190,7 +192,7 @@ def after_part(data: Any, i: int, stop: int) -> int:
 
 @lean_kernel
 def after_name(data: Any, i: int, stop: int, name: Any) -> int:
-    """The place behind a name; name[0] is the place of its colon, or where it begins."""
+    """The index after a name. Sets name[0] to the index of its colon, or of its start if it has none."""
     name[0] = i
     i = after_part(data, i, stop)
     if i >= 0 and i < stop and data[i] == COLON:

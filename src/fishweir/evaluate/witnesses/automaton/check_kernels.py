@@ -1,10 +1,11 @@
-"""The check, compiled: which documents are ordinary.
+"""Compiled kernels that check which documents are ordinary.
 
-An ordinary document is UTF-8, well formed with its namespaces, and has neither a DTD nor references other than the five
-names and those to characters. Of such a document libxml2 and the walk (walk_kernels.py) say the same, so the walk
-reads it as it is. The check says yes only where that is certain; whatever else there is, well formed or not, is left to
-libxml2, which also gives the reason that a document is set aside for. So what is rare is not checked here: names beyond
-ASCII, namespaces that are not plainly URIs, depth close to libxml2's limit, documents close to its longest text.
+An ordinary document is UTF-8, well-formed including its namespaces, and has neither a DTD nor references other than the
+five predefined entities and character references. libxml2 and the walk (walk_kernels.py) read such a document in the
+same way, so the walk can process its bytes directly. The check accepts a document only if this is certain. All other
+documents, well-formed or not, are left to libxml2, which also provides the reason when a document is set aside. Rare
+cases are therefore not handled here: non-ASCII names, namespaces that are not plain URIs, depths close to libxml2's
+limit, and documents close to its maximum text length.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ DEEPEST, LONGEST, MOST_ATTRIBUTES, MOST_DECLARATIONS = 250, 8_000_000, 64, 250
 
 @lean_kernel
 def _after_instruction(data: Any, i: int, stop: int) -> int:
-    """The place behind a processing instruction, from its target on; none is called xml."""
+    """The index after a processing instruction, from its target on. The target must not be xml."""
     first, i = i, after_part(data, i, stop)
     if i < 0 or i >= stop or not (data[i] == QUESTION or is_space(data[i])):
         return REFUSED
@@ -72,7 +73,7 @@ def _after_instruction(data: Any, i: int, stop: int) -> int:
 
 @lean_kernel
 def _after_other(data: Any, i: int, stop: int, inside: bool) -> int:
-    """The place behind a comment, a processing instruction or, inside of an element, a CDATA section."""
+    """The index after a comment, a processing instruction or, inside an element, a CDATA section."""
     if data[i + 1] == QUESTION:
         return _after_instruction(data, i + 2, stop)
     if i + 4 < stop and data[i + 2] == DASH and data[i + 3] == DASH:
@@ -100,7 +101,7 @@ def _is_declared(data: Any, first: int, last: int, declared: Any, count: int) ->
 
 @lean_kernel
 def _is_plain_uri(data: Any, first: int, last: int) -> bool:
-    """Whether it is a URI beyond doubt: `scheme:rest`, `http://host/rest#rest`, a name."""
+    """Whether the bytes are certainly a URI: `scheme:rest`, `http://host/rest#rest`, or a name."""
     i = first
     if i >= last or not KINDS[data[i]] & STARTS or data[i] == 95:
         return False
@@ -132,15 +133,17 @@ def _is_plain_uri(data: Any, first: int, last: int) -> bool:
 
 @lean_kernel
 def _is_reserved(data: Any, first: int, last: int) -> bool:
-    """http://www.w3.org/XML/1998/namespace and http://www.w3.org/2000/xmlns/, or close enough to it."""
+    """Whether the URI is http://www.w3.org/XML/1998/namespace or http://www.w3.org/2000/xmlns/, or resembles one of
+    them."""
     xml = last - first == 36 and data[first + 18] == 88 and data[first + 19] == 77
     return xml or (last - first == 29 and data[last - 1] == SLASH and data[last - 6] == 120)
 
 
 @lean_kernel
 def _after_attributes(data: Any, i: int, stop: int, declared: Any, declarations: int, found: Any, name: Any) -> int:
-    """The place of the `>` or `/>` that ends a start tag, from behind its name on. name[1] is then the number of
-    declarations in force, name[2] that of attributes. Prefixes are looked at when all declarations are known."""
+    """The index of the `>` or `/>` that ends a start tag, starting after its name. Sets name[1] to the number of
+    declarations in force and name[2] to the number of attributes. Prefixes are checked once all declarations are
+    known."""
     count = 0
     while True:
         spaced = i
@@ -193,13 +196,14 @@ def _after_attributes(data: Any, i: int, stop: int, declared: Any, declarations:
 
 @lean_kernel
 def _prefixes_hold(data: Any, declared: Any, declarations: int, found: Any, count: int) -> bool:
-    """Whether the prefixes of attributes are declared, and surely no two are one name by two prefixes."""
+    """Whether the prefixes of all attributes are declared, and certainly no two attributes have the same name by
+    different prefixes."""
     for k in range(count):
         key, key_end, colon = found[k, 0], found[k, 1], found[k, 2]
         if colon == key:
             continue
         if _is_xml(data, key, colon):
-            if key_end - colon == 3:  # xml:id, which libxml2 looks at more closely
+            if key_end - colon == 3:  # xml:id, to which libxml2 applies further checks
                 return False
         elif not _is_declared(data, key, colon, declared, declarations):
             return False
@@ -212,7 +216,7 @@ def _prefixes_hold(data: Any, declared: Any, declarations: int, found: Any, coun
 
 @lean_kernel
 def _after_declaration(data: Any, i: int, stop: int) -> int:
-    """The place behind `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>`, or as much of it as there is."""
+    """The index after `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>`, of which parts may be missing."""
     step = 0
     while True:
         spaced = i
@@ -346,7 +350,7 @@ def _is_ordinary(data: Any, i: int, stop: int, stack: Any, declared: Any, found:
 
 @lean_kernel
 def check_documents(data: Any, bounds: Any, stack: Any, declared: Any, found: Any, ordinary: Any) -> None:
-    """Sets for each document, the bytes between two bounds, whether it is ordinary."""
+    """Sets `ordinary` for each document. A document is the bytes between two bounds."""
     name = stack[0]
     for document in range(len(bounds) - 1):
         ordinary[document] = _is_ordinary(data, bounds[document], bounds[document + 1], stack, declared, found, name)

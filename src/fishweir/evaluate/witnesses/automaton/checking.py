@@ -1,7 +1,7 @@
-"""Which documents are ordinary, so that the walk reads their bytes as they are.
+"""Determines which documents are ordinary, so that the walk can read their bytes directly.
 
-In: bodies as they came. Out: for each whether it is surely well formed and has nothing that only libxml2 resolves
-(check_kernels.py). Whatever is not ordinary is parsed by libxml2, which accepts it or says why not.
+In: bodies as received. Out: for each body, whether it is certainly well-formed and contains nothing that only libxml2
+can resolve (check_kernels.py). All other documents are parsed by libxml2, which accepts them or reports the error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def are_ordinary(bodies: Sequence[bytes]) -> NDArray[np.bool_]:
 
 
 def check(data: NDArray[np.uint8], bounds: Ints) -> NDArray[np.bool_]:
-    """The same of bodies one behind the other, each the bytes between two bounds."""
+    """The same for concatenated bodies, each the bytes between two bounds."""
     ordinary = np.zeros(len(bounds) - 1, np.bool_)
     stack, declared, found = (
         np.zeros((size + 2, 3), np.int64) for size in (DEEPEST, MOST_DECLARATIONS, MOST_ATTRIBUTES)

@@ -1,9 +1,9 @@
-"""Patterns compiled onto the trie: each step a trie node, predicates as branches off their node.
+"""Compiles patterns onto the trie: each step becomes a trie node, predicates become branches from their node.
 
-In: a Pattern and the trie. Out: a Branch; its predicates' relative patterns are further paths of the
-same automaton, sharing the prefix up to their node, and are joined on it afterwards (the witnesses
-of MMQJP section 3.1, one chain per embedding). A pattern's *anchor* is a path that must match, with a
-certain text if it has one, for the whole to match: whoever has many patterns looks there first.
+In: a Pattern and the trie. Out: a Branch. The relative patterns of predicates are further paths of the same automaton.
+They share the prefix up to their node and are joined on it afterwards (the witnesses of MMQJP section 3.1, one chain
+per embedding). A pattern's *anchor* is a path that must match, with a given text if it has one, for the whole pattern
+to match. With many patterns, the anchors are checked first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fishweir.evaluate.witnesses.automaton.trie import ROOT, Trie
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A path below `base`: for each step its node, whether it goes deep, and its condition."""
+    """A path below `base`: for each step, its node, whether it is a descendant step, and its condition."""
 
     base: int
     nodes: tuple[int, ...]
@@ -63,7 +63,7 @@ Anchor = tuple[int, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A pattern in the automaton, with all nodes it uses and those whose values it compares."""
+    """A pattern in the automaton, with all nodes that it uses and those whose values it compares."""
 
     pattern: Pattern
     trunk: Branch
@@ -111,7 +111,7 @@ def compile_pattern(trie: Trie, pattern: Pattern) -> Compiled:
 
 
 def _anchors(branch: Branch) -> Iterator[Anchor]:
-    """Paths that must match for the branch to match, the text they must have where one is given."""
+    """The paths that must match for the branch to match, each with its required text if there is one."""
     yield branch.last, None
     for condition in branch.conditions:
         if condition is not None:

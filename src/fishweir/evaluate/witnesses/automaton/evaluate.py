@@ -1,9 +1,8 @@
-"""Evaluating compiled patterns on the rows of a batch: all documents at once, set by set.
+"""Evaluates compiled patterns on the rows of a batch, for all documents at once.
 
-In: a Branch and Rows. Out: the rows at its end, or all embeddings of its steps. A predicate depends on
-its node alone, not on how the node was reached: so it is a set of rows, found by going up from the
-predicate's last rows, and joined with the trunk on the row they have in common. That stays right
-where several ancestors match.
+In: a Branch and Rows. Out: the rows at its end, or all embeddings of its steps. A predicate depends on its node alone,
+not on how the node was reached. It is therefore evaluated to a set of rows, by going up from the predicate's last rows,
+and joined with the trunk on the common row. This is correct even if several ancestors match.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ def end_rows(rows: Rows, trunk: Branch) -> Ints:
     """The distinct rows at the end of a trunk, in preorder."""
     if not any(trunk.conditions) or not len(rows.of(trunk.last)):
         return rows.of(trunk.last)
-    # Without a condition above, every row of a node has been reached from the document.
+    # Above the first condition, every row of a node has been reached from the document.
     first = next(i for i, condition in enumerate(trunk.conditions) if condition)
     found = _filtered(rows, rows.of(trunk.nodes[first]), trunk.conditions[first])
     for i in range(first + 1, len(trunk.nodes)):
@@ -31,7 +30,8 @@ def end_rows(rows: Rows, trunk: Branch) -> Ints:
 
 
 def embeddings(rows: Rows, trunk: Branch) -> Ints:
-    """One line per embedding, a column of rows per step; by last row, then from the first step on."""
+    """One line per embedding, with a column of rows per step, sorted by the last row and then from the first step
+    on."""
     if not any(trunk.deep[1:]) and not any(trunk.conditions):
         return _upward_chains(rows, trunk)
     chains = _filtered(rows, rows.of(trunk.nodes[0]), trunk.conditions[0])[:, None]
@@ -44,7 +44,7 @@ def embeddings(rows: Rows, trunk: Branch) -> Ints:
 
 
 def _upward_chains(rows: Rows, trunk: Branch) -> Ints:
-    """Children have one parent each: what stands above a last row is found without a join."""
+    """The embeddings without descendant steps. Each child has one parent, so no join is needed."""
     chains = [rows.of(trunk.last)]
     for _ in trunk.nodes[1:]:
         chains.append(rows.parents[chains[-1]])
@@ -52,7 +52,7 @@ def _upward_chains(rows: Rows, trunk: Branch) -> Ints:
 
 
 def _filtered(rows: Rows, candidates: Ints, condition: Condition | None) -> Ints:
-    """Those of the candidates (sorted, distinct) for which a condition holds."""
+    """The candidates (sorted, distinct) for which a condition holds."""
     match condition:
         case None:
             return candidates
@@ -71,7 +71,7 @@ def _filtered(rows: Rows, candidates: Ints, condition: Condition | None) -> Ints
 
 
 def _upward(rows: Rows, candidates: Ints, branch: Branch, last: Ints) -> Ints:
-    """Those of the candidates from which the branch leads to one of its last rows."""
+    """The candidates from which the branch leads to one of its last rows."""
     for i in range(len(branch.nodes) - 1, -1, -1):
         if not len(last):
             return NONE
@@ -82,7 +82,7 @@ def _upward(rows: Rows, candidates: Ints, branch: Branch, last: Ints) -> Ints:
 
 
 def _compared(rows: Rows, holds: Holds) -> Ints:
-    """The rows at a branch's end whose value compares with the constant as asked."""
+    """The rows at a branch's end whose value satisfies the comparison."""
     node, constant = holds.branch.last, holds.constant
     if not isinstance(constant, str):
         return rows.with_number(node, holds.op, constant)

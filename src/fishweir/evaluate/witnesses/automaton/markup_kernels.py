@@ -1,8 +1,8 @@
-"""Markup, compiled: a subtree of an ordinary document (check_kernels.py) as libxml2 writes it.
+"""Compiled kernels that write a subtree of an ordinary document (check_kernels.py) in the way libxml2 does.
 
-Characters are escaped in its way, an element without content is `<a/>`, declarations come before attributes, and those
-of the elements above are added to the node's own. What libxml2 may write otherwise (processing instructions, a default
-namespace that is taken back) is refused, and left to it.
+Characters are escaped as in libxml2, an element without content is `<a/>`, declarations precede attributes, and the
+declarations of the elements above are added to the node's own. Constructs that libxml2 may write differently
+(processing instructions, a default namespace that is undeclared) are refused and left to libxml2.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _copy(data: Any, first: int, last: int, into: Any, at: int) -> int:
 
 @lean_kernel
 def _put_escaped(code: int, inside_value: bool, into: Any, at: int) -> int:
-    """A character as libxml2 writes it in text, or in the value of an attribute."""
+    """Writes a character as libxml2 does in text, or in the value of an attribute."""
     if code == LESS:
         return _put(b"&lt;", into, at)
     if code == GREATER:
@@ -74,7 +74,7 @@ def _put_escaped(code: int, inside_value: bool, into: Any, at: int) -> int:
 
 @lean_kernel
 def _write_text(data: Any, i: int, stop: int, into: Any, at: int) -> tuple[int, int]:
-    """Character data up to the next `<`: that place, and where what is written ends."""
+    """Writes character data up to the next `<`. Returns the index of the `<` and the end of the output."""
     while i < stop:
         byte = data[i]
         if byte == LESS:
@@ -100,7 +100,7 @@ def _write_text(data: Any, i: int, stop: int, into: Any, at: int) -> tuple[int, 
 
 @lean_kernel
 def _write_section(data: Any, i: int, stop: int, into: Any, at: int) -> int:
-    """The content of a CDATA section, which becomes text."""
+    """Writes the content of a CDATA section as text. Returns the end of the output."""
     while i < stop:
         byte = data[i]
         if byte == LESS or byte == GREATER or byte == AMP:
@@ -117,7 +117,7 @@ def _write_section(data: Any, i: int, stop: int, into: Any, at: int) -> int:
 
 @lean_kernel
 def _write_value(data: Any, i: int, stop: int, into: Any, at: int) -> int:
-    """The value of an attribute, between quotes that are not written here; white space becomes spaces."""
+    """Writes the value of an attribute, without quotes. White space becomes spaces. Returns the end of the output."""
     while i < stop:
         byte = data[i]
         if byte == AMP:
@@ -139,8 +139,9 @@ def _write_value(data: Any, i: int, stop: int, into: Any, at: int) -> int:
 
 @lean_kernel
 def read_tag(data: Any, i: int, found: Any, tag: Any) -> int:
-    """Reads a start tag from its name on: `found` has for each attribute where its name and its value begin and end,
-    `tag` the end of the tag's name and the number of attributes. The place of the `>` or `/` that ends the tag."""
+    """Reads a start tag from its name on. Sets `found` to the start and end of the name and value of each attribute,
+    and `tag` to the end of the tag's name and the number of attributes. Returns the index of the `>` or `/` that ends
+    the tag."""
     count = 0
     while not (data[i] == GREATER or data[i] == SLASH or is_space(data[i])):
         i += 1
@@ -180,7 +181,7 @@ def _write_attribute(data: Any, found: Any, k: int, into: Any, at: int) -> int:
 
 @inlined
 def prefix_end(data: Any, first: int, last: int) -> int:
-    """Where the prefix of a name ends; where it begins if there is none."""
+    """The end of the prefix of a name; its start if it has no prefix."""
     i = first
     while i < last and data[i] != COLON:
         i += 1
@@ -189,8 +190,8 @@ def prefix_end(data: Any, first: int, last: int) -> int:
 
 @lean_kernel
 def _write_declaration(data: Any, declared: Any, k: int, shown: Any, count: int, into: Any, at: int) -> int:
-    """A declaration of an element above, unless one of its prefix is written already: 0 then; REFUSED where it takes a
-    default namespace back. `shown` has the prefixes of those that are written."""
+    """Writes a declaration of an element above. Returns the end of the output, 0 if a declaration of its prefix has
+    already been written, or REFUSED if it undeclares a default namespace. `shown` has the prefixes written so far."""
     for other in range(count):
         if is_same(data, declared[k, 0], declared[k, 1], shown[other, 0], shown[other, 1]):
             return 0
@@ -211,7 +212,8 @@ def _write_declaration(data: Any, declared: Any, k: int, shown: Any, count: int,
 def _write_used(
     data: Any, first: int, last: int, declared: Any, above: int, shown: Any, count: int, into: Any, at: int
 ) -> int:
-    """The declaration above of the prefix between `first` and `last`, the innermost one; as `_write_declaration`."""
+    """Writes the innermost declaration above for the prefix between `first` and `last`; returns like
+    `_write_declaration`."""
     for k in range(above - 1, -1, -1):
         if is_same(data, first, last, declared[k, 0], declared[k, 1]):
             return _write_declaration(data, declared, k, shown, count, into, at)
@@ -232,8 +234,8 @@ def _write_inherited(
     into: Any,
     at: int,
 ) -> int:
-    """The declarations of the elements above a node, behind its own: first those that its name and its attributes use,
-    then the others, of the innermost element first."""
+    """Writes the declarations of the elements above a node, after its own: first those that its name and its attributes
+    use, then the others, from the innermost element outwards."""
     count = 0
     for k in range(tag[1]):
         if is_declaration(data, found[k, 0], found[k, 1]):
@@ -277,8 +279,9 @@ def write_markup(
     into: Any,
     at: int,
 ) -> int:
-    """The element that begins at `i`, or its content: where what is written ends, or REFUSED. `above` declarations of
-    `depth` elements are in force. Each part of the content would repeat what is declared: that is refused."""
+    """Writes the element that begins at `i`, or its content. Returns the end of the output, or REFUSED. `above`
+    declarations of `depth` elements are in force. Content with declarations is refused, because each of its parts would
+    have to repeat them."""
     level, begun = 0, at
     if content and above > 0:
         return REFUSED

@@ -1,7 +1,7 @@
-"""Names as numbers of a table that lives on (names.py), compiled.
+"""Compiled kernels that map names to numbers, using a persistent table (names.py).
 
-A name is its local part with the number of its namespace, whatever prefix stands for that. Declarations are rows of a
-list: the one in force before it, where its prefix is, the namespace.
+A name consists of its local part and the number of its namespace, regardless of the prefix. Declarations are rows of a
+list: the declaration in force before it, the position of its prefix, and the namespace.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from fishweir.evaluate.jit import inlined, lean_kernel
 from fishweir.evaluate.witnesses.automaton.scan_kernels import COLON
 
 ELEMENT, ATTRIBUTE, NAMESPACE = 0, 1, 2
-"""What a row of the table of names is."""
+"""The kind of a row of the name table."""
 
 NO_NAMESPACE, XML_NAMESPACE = 0, 1
-"""Numbers that are taken from the beginning; the second is what the prefix `xml` always means."""
+"""Reserved numbers. The second is the namespace that the prefix `xml` always denotes."""
 
 _OFFSET, _PRIME, _GOLDEN = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
 
@@ -35,7 +35,7 @@ def intern(
     arena: Any,
     used: Any,
 ) -> int:
-    """The number of a name, a new one at its first occurrence; -1 if the table is full."""
+    """The number of a name, assigned at its first occurrence; -1 if the table is full."""
     hashed = (_OFFSET ^ np.uint64(kind)) * _PRIME
     hashed = (hashed ^ np.uint64(space)) * _PRIME
     for i in range(first, last):
@@ -68,7 +68,7 @@ def intern(
 
 @lean_kernel
 def place_names(slots: Any, hashes: Any, count: int) -> None:
-    """Fills an empty table with names 1 to count."""
+    """Fills an empty table with the names 1 to count."""
     mask = len(slots) - 1
     for number in range(1, count):
         slot = int((hashes[number] * _GOLDEN) >> np.uint64(32)) & mask
@@ -79,7 +79,7 @@ def place_names(slots: Any, hashes: Any, count: int) -> None:
 
 @inlined
 def is_declaration(data: Any, first: int, last: int) -> bool:
-    """`xmlns` or `xmlns:...`."""
+    """Whether a name is `xmlns` or `xmlns:...`."""
     return (
         last - first >= 5
         and data[first] == 120
@@ -93,7 +93,7 @@ def is_declaration(data: Any, first: int, last: int) -> bool:
 
 @inlined
 def _space_of(data: Any, first: int, last: int, declared: Any, context: int) -> int:
-    """The number of the namespace of a prefix, by the nearest of the declarations in force."""
+    """The number of the namespace of a prefix, by the nearest declaration in force."""
     while context >= 0:
         start, end = declared[context, 1], declared[context, 2]
         same = end - start == last - first
@@ -119,7 +119,8 @@ def name_at(
     arena: Any,
     used: Any,
 ) -> int:
-    """The number of a name with the namespace that its prefix has here; attributes without one are in none."""
+    """The number of a name, with the namespace that its prefix denotes here. Attributes without a prefix have no
+    namespace."""
     colon = first
     while colon < last and data[colon] != COLON:
         colon += 1

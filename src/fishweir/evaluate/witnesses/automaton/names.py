@@ -1,6 +1,6 @@
-"""The table of the names of elements and attributes that documents have had so far.
+"""The table of all element and attribute names that have occurred in documents.
 
-The kernels (name_kernels.py) look names up and add them; here the table grows, and names are spelled out: `{uri}local`.
+The kernels (name_kernels.py) look up and add names. This module grows the table and spells names out as `{uri}local`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHARACTERS = {"&quot;": '"', "&apos;": "'", "&#9;": "\t", "&#10;": "\n", "&#13;"
 
 
 class Names:
-    """The names so far; row i of `known`: kind, namespace, where its bytes are."""
+    """The names so far. Row i of `known` has the kind, the namespace, and the range of the name's bytes."""
 
     def __init__(self, size: int = 1024) -> None:
         size = max(size, len(XML))
@@ -34,9 +34,9 @@ class Names:
         self.arena = np.zeros(32 * size, np.uint8)
         self.used = np.zeros(2, np.int64)
         self.names = [""]
-        """`{uri}local`, or `local`; of a namespace its uri."""
+        """`{uri}local` or `local`; for a namespace, its URI."""
         self.locals: Ints = np.zeros(1, np.int64)
-        """For an attribute, the number of its local name, negative if it has a namespace; 0 for others."""
+        """For an attribute, the number of its local name, negative if it has a namespace; 0 for other names."""
         self._local: dict[str, int] = {}
         self.used[0] = XML_NAMESPACE
         xml = np.frombuffer(XML, np.uint8)
@@ -44,7 +44,7 @@ class Names:
         self.resolve()
 
     def grow(self) -> None:
-        """Makes room where a kernel found none."""
+        """Makes room after a kernel ran out of it."""
         size = 2 * len(self.hashes)
         self.hashes = np.append(self.hashes, np.zeros_like(self.hashes))
         self.known = np.concatenate([self.known, np.zeros_like(self.known)])
@@ -53,7 +53,7 @@ class Names:
         place_names(self.slots, self.hashes, int(self.used[0]))
 
     def resolve(self) -> None:
-        """Gives the new names their meaning."""
+        """Resolves the names that were added since the last call."""
         count = int(self.used[0])
         if count == len(self.names):
             return

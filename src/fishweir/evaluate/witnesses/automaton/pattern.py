@@ -1,9 +1,8 @@
-"""Path patterns: the frozen nodes that XPath texts and the algebra's steps become.
+"""Path patterns: the immutable nodes into which XPath texts and the algebra's steps are translated.
 
-A pattern is a tuple of steps down from the document. An attribute is a step like any other: it
-stands below its element as a child does, so `a//@x` is an attribute below or on `a`. A predicate
-holds relative patterns, nested as deep as one likes. Conjunctions and disjunctions are flat, sorted
-and free of repetition, so that equal definitions are equal nodes.
+A pattern is a tuple of steps down from the document. An attribute is a step like any other. It is below its element,
+like a child, so `a//@x` is an attribute below or on `a`. A predicate contains relative patterns, nested to any depth.
+Conjunctions and disjunctions are flat, sorted and free of duplicates, so that equal definitions are equal nodes.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from fishweir.algebra.nodes import Constant, Operator, Step
 
 @dataclass(frozen=True, slots=True)
 class NameTest:
-    """A local name and a namespace; None is any, the empty namespace is none."""
+    """A local name and a namespace. None matches any; an empty namespace means no namespace."""
 
     local: str | None
     namespace: str | None = None
@@ -28,7 +27,7 @@ class NameTest:
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """One step: to a child (`deep`: to any descendant), an element or an attribute."""
+    """One step to a child (`deep`: to any descendant), which is an element or an attribute."""
 
     test: NameTest
     deep: bool = False
@@ -42,7 +41,7 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Steps from the document down, or in a predicate from its node down; no steps: the node itself."""
+    """Steps down from the document or, in a predicate, from its node. Without steps, it denotes the node itself."""
 
     steps: tuple[PathStep, ...]
 
@@ -64,7 +63,7 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Some node of the pattern has a value that compares so; texts by `=` and `!=` only."""
+    """Holds if some node of the pattern has a value that satisfies the comparison. Texts allow only `=` and `!=`."""
 
     pattern: Pattern
     op: Operator
@@ -115,12 +114,12 @@ def disjunction(parts: Iterable[Predicate]) -> Predicate:
 
 
 def _sorted(parts: Iterable[Predicate]) -> tuple[Predicate, ...]:
-    # Texts may look alike where nodes differ ("1" and 1 do not): the nodes decide what is repeated.
+    # Different nodes may have the same text ("1" and 1 do not), so duplicates are determined by node.
     return tuple(sorted(dict.fromkeys(parts), key=lambda part: (str(part), repr(part))))
 
 
 def patterns_in(predicate: Predicate) -> Iterable[Pattern]:
-    """The relative patterns of a predicate, not those nested in them."""
+    """The relative patterns of a predicate, without those nested in them."""
     match predicate:
         case Exists(pattern) | Compare(pattern):
             yield pattern
@@ -132,7 +131,7 @@ def patterns_in(predicate: Predicate) -> Iterable[Pattern]:
 
 
 def steps_to_pattern(path: Iterable[Step]) -> Pattern:
-    """A path of the algebra. An item is a document element like any other here."""
+    """The pattern of a path of the algebra. An item is treated like any other document element."""
     return Pattern(tuple(PathStep(_name_test(s), s.is_deep, s.is_attribute) for s in path))
 
 

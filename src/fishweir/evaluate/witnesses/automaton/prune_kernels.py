@@ -1,8 +1,9 @@
-"""Pruning, compiled: what is left of a document when only some paths of it are looked at.
+"""Compiled kernel that prunes a document to some paths.
 
-In: the bytes of a document that is well formed, and a tree of steps. Out: the bytes without the subtrees that no step
-leads into. Tags on the way to what is kept stay as they are, with their namespaces. A subtree that cannot have anything
-is passed over without a look at its tags; one that might, below a descendant step, is taken back if it had nothing.
+In: the bytes of a well-formed document, and a tree of steps. Out: the bytes without the subtrees that no step enters.
+Tags on the way to retained nodes stay unchanged, with their namespaces. A subtree that cannot contain anything needed
+is skipped without reading its tags. A subtree below a descendant step may contain something needed; it is written first
+and removed again if it does not.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ from fishweir.evaluate.witnesses.automaton.scan_kernels import (
 )
 
 ABOVE, DEEP, FLAGS, NAME, END, STEP = range(6)
-"""A step: the bit of the step above, whether it goes down any number of levels, what it keeps, its name's bytes."""
+"""Columns of a step: the bit of the step above, whether it is a descendant step, what it keeps, and the range of its
+name's bytes."""
 KEPT, WHOLE = 1, 2
-"""The element itself is needed; so is all that is in it."""
+"""Flags of a step: the element itself is needed; its whole content is needed too."""
 MATCHED, ABOVE_ALL, OUT, NUMBER, NEEDED, LEVEL = range(6)
-"""A level of the stack: the steps that ended at the element, those that ended there or above, the bytes and elements
-written before it, whether it stays."""
+"""Columns of a stack level: the steps that ended at the element, those that ended there or above, the bytes and
+elements written before it, and whether it stays."""
 NOT_POSSIBLE = -1
-"""There is a DTD, or the document is too deep."""
+"""The document has a DTD or is too deep."""
 
 
 @inlined
@@ -54,8 +56,9 @@ def _copied(data: Any, first: int, last: int, into: Any, out: int) -> int:
 
 @lean_kernel
 def prune(data: Any, steps: Any, names: Any, start: int, wanted: Any, stack: Any, into: Any) -> int:
-    """Writes what is left and says how many bytes that is. `start`: the steps that ended above the document element.
-    `wanted` are numbers of elements, ascending, that are kept; they become those that they have in what is left."""
+    """Writes the pruned document and returns its length in bytes. `start` has the steps that ended above the document
+    element. `wanted` are ascending numbers of retained elements, which are replaced by their numbers in the pruned
+    document."""
     stop, i, copied, out, depth, number, written, asked = len(data), 0, 0, 0, 0, 0, 0, 0
     below = 0
     for k in range(len(steps)):

@@ -1,8 +1,8 @@
-"""How many nodes of how many documents reached each path of a batch.
+"""Counts the nodes and documents that reached each path of a batch.
 
-In: rows by state and paths by state. Out: per path reached its nodes and its documents. A state's rows are counted
-once for all paths that it accepts; a path that several states accept needs the union of their documents, kept as
-bitmaps. A path that ends in no state of the batch costs nothing.
+In: rows by state and paths by state. Out: the numbers of nodes and documents of each reached path. The rows of a state
+are counted once for all paths that it accepts. A path that several states accept requires the union of their documents,
+kept as bitmaps. A path that ends in no state of the batch costs nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Line i: a path, how many nodes reached its end, and how many documents had one of them."""
+    """Row i has a path, the number of nodes that reached its end, and the number of documents that contain one of
+    them."""
 
     paths: Ints
     nodes: Ints
@@ -30,7 +31,7 @@ class Reached:
 
 
 def count_reached(found: Factorized, documents: Ints) -> Reached:
-    """`documents` are those of the rows; the rows of a document lie together."""
+    """Counts per path. `documents` are those of the rows. The rows of a document are adjacent."""
     times = np.bincount(found.paths)
     paths = np.flatnonzero(times)
     line = np.cumsum(times > 0) - 1

@@ -1,7 +1,7 @@
-"""The rows of a batch as arrays, and the rows of a trie node by look-up.
+"""The rows of a batch as arrays, with lookup of the rows of a trie node.
 
-In: what a walk collected. Out: for any trie node the rows that end there, in preorder; the subtree of
-a row as an interval of rows, so that ancestors and descendants are joined by binary search.
+In: the rows collected by a walk. Out: for each trie node, the rows that end there, in preorder. The subtree of a row is
+an interval of rows, so that ancestors and descendants are joined by binary search.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ NONE = np.empty(0, np.int64)
 
 
 class Rows:
-    """Row i: document, position, the row above, its state; `values` of the rows `valued`.
+    """Row i has the document, the position, the row above, and the state. `values` belong to the rows `valued`.
 
-    There are `states` states here, from 0 on; s ends the trie `nodes` from `node_starts[s]` on. `states_of_nodes`: trie
-    nodes in ascending order, and a state that ends each.
+    The batch has `states` states, numbered from 0. State s ends at the trie `nodes` from `node_starts[s]` on.
+    `states_of_nodes` has trie nodes in ascending order, each with a state that ends there.
     """
 
     def __init__(self, walk: Walk, ended: NodesOfStates) -> None:
@@ -43,14 +43,14 @@ class Rows:
         self.values = pa.concat_arrays([pa.array([], pa.large_string()), *(part.values for part in walk.parts)])
         self._attributes, self._names = rows[:, 2], walk.steps.names.names
         self.elements_above: Ints = rows[:, 3]
-        """The position of the element above each element; -1 where there is none."""
+        """The position of the element above each element; -1 if there is none."""
         self.state_ids: Ints = places >> PLACE
         present = np.zeros(len(ended.starts) - 1, np.bool_)
         present[self.state_ids] = True
         used, number = np.flatnonzero(present), np.cumsum(present) - 1
         self.states = len(used)
         self.activity: Ints = walk.activity[used, 1:]
-        """By state: the elements and bytes below those that entered it, all together."""
+        """By state, the total elements and bytes below the elements that entered it."""
         self.state = number[self.state_ids]
         self.node_starts = np.append(0, np.cumsum(np.diff(ended.starts)[used])).astype(np.int64)
         self.nodes: Ints = ended.nodes[expand(ended.starts[used], ended.starts[used + 1])[1]]
@@ -64,7 +64,7 @@ class Rows:
 
     @cached_property
     def by_state(self) -> tuple[Ints, Ints]:
-        """Rows ordered by state, and where each state's rows begin."""
+        """Rows ordered by state, and the offset of each state's rows."""
         order = np.argsort(self.state, kind="stable")
         return order, np.searchsorted(self.state[order], np.arange(self.states + 1))
 
@@ -80,7 +80,7 @@ class Rows:
         return np.arange(len(self)) + sizes
 
     def present(self, nodes: Collection[int]) -> list[int]:
-        """Those of some trie nodes that have rows."""
+        """The given trie nodes that have rows."""
         return np.intersect1d(np.fromiter(nodes, np.int64, len(nodes)), self.states_of_nodes[0]).tolist()
 
     def of(self, node: int) -> Ints:
@@ -97,21 +97,21 @@ class Rows:
         return rows
 
     def texts_of(self, rows: Ints) -> list[str]:
-        """Values of rows; they were taken only where some path reads them."""
+        """The values of rows. They are available only if some path reads them."""
         return self.values_of(rows).to_pylist()
 
     def values_of(self, rows: Ints) -> pa.LargeStringArray:
-        """As texts_of."""
+        """The values of rows as an Arrow array, like `texts_of`."""
         return self.values.take(pa.array(np.searchsorted(self.valued, rows)))
 
     def name_of(self, row: int) -> str | None:
-        """The name of an attribute; none for an element."""
+        """The name of an attribute; None for an element."""
         name = int(self._attributes[row])
         return self._names[name] if name >= 0 else None
 
     @cached_property
     def by_text(self) -> dict[str, list[int]]:
-        """All rows whose values were taken, by value."""
+        """All rows with values, by value."""
         found: dict[str, list[int]] = {}
         for row, text in zip(self.valued.tolist(), self.values.to_pylist(), strict=True):
             found.setdefault(text, []).append(row)
@@ -126,7 +126,7 @@ class Rows:
         return equal[contained(equal, self.of(node))]
 
     def with_number(self, node: int, op: Operator, constant: float) -> Ints:
-        """The rows of a node whose value is a number that compares so, in preorder."""
+        """The rows of a node whose value is a number that satisfies the comparison, in preorder."""
         if node not in self._by_number:
             rows = self.of(node)
             given = [to_number(text) for text in self.texts_of(rows)]
@@ -145,10 +145,10 @@ class Rows:
         }[op]
         return np.sort(np.concatenate(parts))
 
-    # Joins down one step; all row lists are sorted.
+    # Joins over one step. All lists of rows are sorted.
 
     def below(self, above: Ints, rows: Ints, deep: bool) -> tuple[Ints, Ints]:
-        """All pairs (index of `above`, row of `rows`) where the row is a child (or below) of it."""
+        """All pairs (index of `above`, row of `rows`) in which the row is a child (or descendant) of the former."""
         if deep:
             lo, hi = np.searchsorted(rows, above + 1), np.searchsorted(rows, self.ends[above])
             index, at = expand(lo, hi)
@@ -161,7 +161,7 @@ class Rows:
         return order[at], rows[source]
 
     def having(self, above: Ints, rows: Ints, deep: bool) -> Ints:
-        """Those of `above` with one of `rows` as a child (or below)."""
+        """The rows of `above` that have one of `rows` as a child (or descendant)."""
         if deep:
             counts = np.searchsorted(rows, self.ends[above]) - np.searchsorted(rows, above + 1)
             return above[counts > 0]
@@ -169,11 +169,11 @@ class Rows:
         return parents[contained(parents, above)]
 
     def under(self, above: Ints, rows: Ints, deep: bool) -> Ints:
-        """Those of `rows` that are a child of (or below) one of `above`."""
+        """The rows of `rows` that are a child (or descendant) of one of `above`."""
         if not deep and len(above) * 8 > len(rows):
             return rows[contained(self.parents[rows], above)]
         ends = self.ends[above]
-        if deep:  # the outermost subtrees hold the others
+        if deep:  # the outermost subtrees contain the others
             outer = above >= np.append(0, np.maximum.accumulate(ends)[:-1])[: len(above)]
             above, ends = above[outer], ends[outer]
         source, at = expand(np.searchsorted(rows, above + 1), np.searchsorted(rows, ends))
@@ -181,7 +181,7 @@ class Rows:
 
 
 def contained(values: Ints, among: Ints) -> NDArray[np.bool_]:
-    """Which values are in a sorted list."""
+    """Whether each value is in a sorted list."""
     if not len(among):
         return np.zeros(len(values), np.bool_)
     return among[np.minimum(np.searchsorted(among, values), len(among) - 1)] == values

@@ -1,7 +1,7 @@
-"""Scanning the bytes of XML, compiled: what the check and the walk have in common.
+"""Compiled kernels for scanning the bytes of XML, shared by the check and the walk.
 
-All of it is for bytes that are known to be well formed; the check (check_kernels.py) uses only what stays inside of
-`stop` in any case. Eight bytes are looked at together where one of a few marks is sought.
+All functions expect well-formed bytes. The check (check_kernels.py) uses only those that never read beyond `stop`.
+Searches for one of a few marks process eight bytes at a time.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _QUOTES, _APOSTROPHES = ONES * np.uint64(QUOTE), ONES * np.uint64(APOSTROPHE)
 
 @inlined
 def zero_bytes(word: Any) -> Any:
-    """The top bit of each byte that is zero; of those behind the first such byte it may be wrong."""
+    """Sets the top bit of each zero byte. Bits after the first zero byte may be wrong."""
     return (word - ONES) & ~word & TOPS
 
 
 @lean_kernel
 def next_less(data: Any, i: int, stop: int) -> int:
-    """The place of the next `<`, or `stop`."""
+    """The index of the next `<`, or `stop`."""
     while i + 8 <= stop:
         found = zero_bytes(word_at(data, i) ^ _LESSES)
         if found:
@@ -42,13 +42,13 @@ def next_less(data: Any, i: int, stop: int) -> int:
 
 @lean_kernel
 def tag_end(data: Any, i: int, stop: int) -> int:
-    """The place of the `>` that ends a tag; one inside of a value does not."""
+    """The index of the `>` that ends a tag, ignoring those inside values."""
     while i < stop:
         while i + 8 <= stop:
             word = word_at(data, i)
             found = (
                 zero_bytes(word ^ _GREATERS) | zero_bytes(word ^ _QUOTES) | zero_bytes(word ^ _APOSTROPHES)
-            )  # each is right about its own first byte, and the least is one of these
+            )  # each is correct about its own first byte, and the lowest bit set is one of these
             if found:
                 i += trailing_zeros(found) >> 3
                 break
@@ -66,7 +66,7 @@ def tag_end(data: Any, i: int, stop: int) -> int:
 
 @inlined
 def after(data: Any, i: int, stop: int, one: int, two: int) -> int:
-    """The place after the next `one two >`, or `stop`."""
+    """The index after the next `one two >`, or `stop`."""
     while i < stop and not (data[i] == GREATER and data[i - 1] == two and data[i - 2] == one):
         i += 1
     return min(i + 1, stop)
@@ -74,7 +74,7 @@ def after(data: Any, i: int, stop: int, one: int, two: int) -> int:
 
 @inlined
 def after_other(data: Any, i: int, stop: int) -> int:
-    """The place after a comment, a CDATA section or a processing instruction that begins here."""
+    """The index after a comment, a CDATA section or a processing instruction that begins here."""
     if data[i + 1] == QUESTION:
         i += 3
         while i < stop and not (data[i] == GREATER and data[i - 1] == QUESTION):
@@ -99,8 +99,9 @@ def _is_name(data: Any, i: int, first: int, last: int) -> bool:
 
 @lean_kernel
 def skip_subtree(data: Any, i: int, stop: int, first: int, last: int) -> tuple[int, int]:
-    """From behind a start tag with the name between `first` and `last` to behind its end tag: that place, and how many
-    elements were between. Only tags of that name can end it, and no value has a `<`: the others are just counted."""
+    """Skips from after a start tag with the name between `first` and `last` to after its end tag. Returns that index
+    and the number of elements in between. Only tags with that name can end the subtree, and no value contains a `<`, so
+    other tags are only counted."""
     depth, count = 1, 0
     while True:
         i = next_less(data, i, stop)
@@ -130,7 +131,7 @@ def is_space(byte: int) -> bool:
 
 @inlined
 def put_character(code: int, into: Any, at: int) -> int:
-    """A character as UTF-8."""
+    """Writes a character as UTF-8. Returns the end of the output."""
     if code < 0x80:
         into[at] = code
         return at + 1
@@ -147,7 +148,7 @@ def put_character(code: int, into: Any, at: int) -> int:
 
 @lean_kernel
 def referred(data: Any, first: int, last: int) -> int:
-    """The character that `&...;` stands for, by what is between; -1 for one that XML does not know by itself."""
+    """The character that `&...;` denotes, given the text in between; -1 if it is not predefined in XML."""
     length = last - first
     if length < 2:
         return -1
@@ -176,8 +177,8 @@ def referred(data: Any, first: int, last: int) -> int:
 
 @lean_kernel
 def take_text(data: Any, i: int, stop: int, into: Any, at: int) -> tuple[int, int]:
-    """Character data up to the next `<`: that place, and where its copy ends. References are resolved, and the end of
-    a line is one newline."""
+    """Copies character data up to the next `<`. Returns the index of the `<` and the end of the copy. References are
+    resolved, and a line end becomes one newline."""
     while i < stop:
         byte = data[i]
         if byte == LESS:
@@ -201,7 +202,7 @@ def take_text(data: Any, i: int, stop: int, into: Any, at: int) -> tuple[int, in
 
 @lean_kernel
 def take_verbatim(data: Any, i: int, stop: int, into: Any, at: int) -> int:
-    """The content of a CDATA section; where its copy ends."""
+    """Copies the content of a CDATA section. Returns the end of the copy."""
     while i < stop:
         if data[i] != RETURN:
             into[at] = data[i]
@@ -215,7 +216,7 @@ def take_verbatim(data: Any, i: int, stop: int, into: Any, at: int) -> int:
 
 @lean_kernel
 def take_value(data: Any, i: int, stop: int, into: Any, at: int) -> int:
-    """The value of an attribute, white space as XML normalizes it; where its copy ends."""
+    """Copies the value of an attribute, with white space normalized as in XML. Returns the end of the copy."""
     while i < stop:
         byte = data[i]
         if byte == AMP:

@@ -1,13 +1,13 @@
-"""The lazy deterministic automaton over the trie: a state per set of trie nodes that occurs in documents.
+"""The lazy deterministic automaton over the trie: one state for each set of trie nodes that occurs in documents.
 
-In: the trie and tags. Out: states; from a state, `state[tag]` is the state of a child with that tag,
-computed at its first use and a dictionary look-up ever after; None where no path can match in the
-child's subtree. What is shared: a state serves all elements, of all documents, that stand at the
-same place for all paths. There are no more states than label paths in the data.
+In: the trie and tags. Out: states. `state[tag]` is the state of a child with that tag, or None if no path can match in
+the child's subtree. It is computed on first use and is a dictionary lookup afterwards. Shared: a state serves all
+elements, of all documents, that are at the same position with respect to all paths. There are at most as many states as
+label paths in the data.
 
-A state is the trie nodes that the element ends (`nodes`) and those above it that have descendant
-edges (`open`). New edges of the trie drop only the transitions that they can change. Where paths are suspended
-(views.py), the states of that view are states of their own, let go when the trie changes.
+A state consists of the trie nodes that the element ends (`nodes`) and those above it that have descendant edges
+(`open`). New edges of the trie drop only the transitions that they can change. If paths are suspended (views.py), the
+states of that view are separate and are dropped when the trie changes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ Nodes = NDArray[np.int32]
 NO_NODES = np.empty(0, np.int32)
 
 PLACE, ABOVE = 32, 1 << 20
-"""A row's state and position are one number; positions above a document are negative, so all are shifted."""
+"""A row's state and position are packed into one number. Positions above a document are negative, so all are
+shifted."""
 
 
 class Open:
-    """Nodes with descendant edges at or above an element, and where a tag leads from them."""
+    """Nodes with descendant edges at or above an element, and the nodes that a tag leads to from them."""
 
     __slots__ = ("above", "added", "found", "nodes")
 
@@ -47,7 +48,7 @@ class Open:
 
 
 class Attributes(dict[str, "State | None"]):
-    """Name of an attribute to its state."""
+    """Maps the name of an attribute to its state."""
 
     __slots__ = ("owner",)
 
@@ -60,7 +61,8 @@ class Attributes(dict[str, "State | None"]):
 
 
 class State(dict[str, "State | None"]):
-    """Tag to state. `attributes` is None where no path reads one, `closed`: none goes further down."""
+    """Maps a tag to a state. `attributes` is None if no path reads attributes. `closed` means that no path continues
+    below."""
 
     __slots__ = (
         "attributes",
@@ -92,17 +94,17 @@ class State(dict[str, "State | None"]):
         return self is other
 
     def look(self) -> None:
-        """Takes the flags from the trie anew."""
+        """Updates the flags from the trie."""
         own, open_ = self.nodes.tolist(), self.open.nodes.tolist()
         leaving = [(open_ if kind.deep else own, self.states.leaving(kind, self.view)) for kind in KINDS]
         child, key, deep, deep_key = (any(node in further for node in nodes) for nodes, further in leaving)
-        self.closed = not (child or deep or deep_key)  # the way to attributes below is through elements
+        self.closed = not (child or deep or deep_key)  # attributes below are reached through elements
         self.attributes = Attributes(self) if key or deep_key else None
         self.valued = not self.states.valued.keys().isdisjoint(self.nodes.tolist())
 
 
 class NodesOfStates(NamedTuple):
-    """State s ends the nodes from `starts[s]` on; the same pairs by node: `by_node`, and the `states` of each."""
+    """State s ends the nodes from `starts[s]` on. `by_node` and `states` have the same pairs, sorted by node."""
 
     starts: NDArray[np.int64]
     nodes: NDArray[np.int64]
@@ -111,7 +113,7 @@ class NodesOfStates(NamedTuple):
 
 
 class States:
-    """All states so far. `valued` are the nodes whose values are read, with the number of readers."""
+    """All states so far. `valued` maps the nodes whose values are read to the number of readers."""
 
     def __init__(self, trie: Trie) -> None:
         self.trie = trie
@@ -121,7 +123,7 @@ class States:
         self.clear()
 
     def clear(self) -> None:
-        """Forgets all states; what they counted stays with the nodes."""
+        """Drops all states. Their counts are kept by trie node."""
         self.fold()
         self.entered = self._unfolded
         self.all: list[State | None] = []
@@ -139,7 +141,7 @@ class States:
         return self.start_of(None)
 
     def start_of(self, view: View | None) -> State:
-        """Where documents begin that are walked with a view."""
+        """The start state of documents that are walked with a view."""
         if view not in self._starts:
             start = self._state({ROOT}, self._nothing, view)
             assert start is not None
@@ -147,14 +149,14 @@ class States:
         return self._starts[view]
 
     def restarted(self, state: State | None, view: View | None = None) -> State:
-        """The state joined with the start: paths may also begin below this element."""
+        """The state joined with the start state, because paths may also begin below this element."""
         nodes = {ROOT} if state is None else {ROOT, *state.nodes.tolist()}
         joined = self._state(nodes, self.start_of(view).open if state is None else state.open, view)
         assert joined is not None
         return joined
 
     def leaving(self, kind: Kind, view: View | None) -> Collection[int]:
-        """The nodes from which edges of a kind lead further."""
+        """The nodes that have outgoing edges of a kind."""
         return self.trie.edges[kind] if view is None else view.leaving[kind]
 
     def step(self, state: State, attribute: bool, tag: str) -> State | None:
@@ -188,10 +190,10 @@ class States:
         return self._opens.setdefault(nodes.tobytes(), Open(nodes, above, added))
 
     def refresh(self) -> bool:
-        """Updates the states for the trie's new edges and newly read values; whether any changed."""
+        """Updates the states for new edges of the trie and newly read values. Returns whether anything changed."""
         edges, valued = self.trie.new_edges, self.newly_valued
         if self.killed + self.trie.released + len(edges) > 1000 + (self.trie.live + len(self.all)) // 4:
-            self.clear()  # renewing one by one would cost more, and the dead are in the way
+            self.clear()  # renewing them one by one would cost more, with the dead in the way
         elif (edges or valued) and self.all:
             self._renew(edges, valued)
         changed = bool(edges or valued) or not self.all
@@ -200,7 +202,7 @@ class States:
         return changed
 
     def drop_views(self) -> None:
-        """Lets go of the states of all views: the paths are others now."""
+        """Drops the states of all views, because the paths have changed."""
         self._kill({state for state in self._by_key.values() if state.view is not None})
 
     def _renew(self, edges: list[NewEdge], valued: set[int]) -> None:
@@ -225,7 +227,7 @@ class States:
     def _change(
         self, state: State, touched: NDArray[np.bool_], by_node: dict[int, list[NewEdge]], stale: set[int]
     ) -> bool:
-        """Drops the transitions that new edges change; True if the state itself is no longer valid."""
+        """Drops the transitions that new edges change. Returns True if the state itself is no longer valid."""
         hit = state.nodes[touched[state.nodes]].tolist()
         if not hit and not stale:
             return False
@@ -252,7 +254,7 @@ class States:
         self._starts = {view: state for view, state in self._starts.items() if state not in killed}
 
     def ended(self) -> NodesOfStates:
-        """The nodes of all states, put together anew when there are other states."""
+        """The nodes of all states, rebuilt if the states have changed."""
         now = (len(self.all), self.killed)
         if self._ended is None or self._ended[0] != now:
             lists = [state.nodes if state is not None else NO_NODES for state in self.all]
@@ -270,7 +272,7 @@ class States:
         self._unfolded = _grown(self._unfolded, len(counted)) + counted
 
     def fold(self) -> None:
-        """Moves what the states have counted to their trie nodes."""
+        """Moves the counts of the states to their trie nodes."""
         if not len(self._unfolded):
             return
         self._node_tokens = _grown(self._node_tokens, len(self.trie))
@@ -281,13 +283,13 @@ class States:
         self._unfolded = np.zeros(0, np.int64)
 
     def tokens(self, node: int) -> int:
-        """How many elements or attributes have reached a trie node."""
+        """The number of elements or attributes that have reached a trie node."""
         self.fold()
         return int(self._node_tokens[node]) if node < len(self._node_tokens) else 0
 
 
 def reach(trie: Trie, kind: Kind, nodes: Iterable[int], tag: str) -> set[int]:
-    """Where a tag leads from some nodes by edges of one kind."""
+    """The nodes that a tag leads to from some nodes by edges of one kind."""
     edges, tests = trie.edges[kind], trie.tests_of(kind.attribute, tag)
     if not tests:
         return set()

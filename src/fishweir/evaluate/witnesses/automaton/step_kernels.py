@@ -1,4 +1,4 @@
-"""The transitions of the automaton that the walk knows so far, compiled: one table of (state, kind, name)."""
+"""Compiled kernels for the automaton's known transitions: one hash table of (state, kind, name)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _slot(key: int, size: int) -> int:
 
 @lean_kernel
 def put_step(keys: Any, targets: Any, state: int, kind: int, name: int, target: int) -> None:
-    """Adds a transition; the table has room."""
+    """Adds a transition. The table must have room."""
     key = _key(state, kind, name)
     slot = _slot(key, len(keys))
     while keys[slot] >= 0:
@@ -40,7 +40,7 @@ def put_step(keys: Any, targets: Any, state: int, kind: int, name: int, target: 
 
 @lean_kernel
 def put_all(keys: Any, targets: Any, old_keys: Any, old_targets: Any) -> None:
-    """Fills an empty table with what is in a smaller one."""
+    """Fills an empty table with the entries of a smaller one."""
     for at in range(len(old_keys)):
         if old_keys[at] >= 0:
             slot = _slot(old_keys[at], len(keys))

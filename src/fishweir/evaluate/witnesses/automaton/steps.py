@@ -1,7 +1,7 @@
-"""What the compiled walk knows of the automaton: transitions so far, flags of states, names.
+"""The compiled walk's copy of the automaton: known transitions, flags of states, names.
 
-In: transitions as they are missed. Out: the arrays that the kernel reads. The states stay the truth; this is a copy of
-what was asked of them, let go when they change.
+In: transitions, on demand. Out: the arrays that the kernel reads. The states are authoritative. This is a cache of
+their answers, dropped when they change.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from fishweir.evaluate.witnesses.automaton.step_kernels import (
 
 
 class Steps:
-    """The transitions of some states, by the numbers of names."""
+    """The transitions of some states, by number of the name."""
 
     def __init__(self, states: States) -> None:
         self.states, self.names = states, Names()
         self.forget()
 
     def forget(self) -> None:
-        """For states that have changed; names stay."""
+        """Drops the transitions and flags after states have changed. Names are kept."""
         self.keys, self.targets = np.full(1024, -1, np.int64), np.zeros(1024, np.int64)
         self.flags = np.zeros(256, np.uint8)
         self._known = self._seen = 0
 
     def learn(self, state: int, kind: int, name: int) -> None:
-        """Asks the automaton where a name leads."""
+        """Adds the transition for a name from the automaton."""
         self.names.resolve()
         own, text = self.states.all[state], self.names.names[name]
         assert own is not None
@@ -57,7 +57,7 @@ class Steps:
         put_all(self.keys, self.targets, keys, targets)
 
     def look(self) -> None:
-        """Takes the flags of new states."""
+        """Adds the flags of new states."""
         while len(self.flags) < len(self.states.all):
             self.flags = np.append(self.flags, np.zeros_like(self.flags))
         for state in self.states.all[self._seen :]:

@@ -1,7 +1,6 @@
-"""Nodes of documents as results show them, compiled: their string values, their markup, what is inside of them.
+"""Compiled kernels that extract nodes of documents for results: their string values, their markup, their content.
 
-In: documents that are ordinary (check_kernels.py) and nodes by document and preorder position. Out: texts, one behind
-the other.
+In: ordinary documents (check_kernels.py), and nodes by document and preorder position. Out: concatenated texts.
 """
 
 from __future__ import annotations
@@ -27,14 +26,15 @@ from fishweir.evaluate.witnesses.automaton.scan_kernels import (
 )
 
 VALUE, MARKUP, CONTENT, ATTRIBUTE = range(4)
-"""What is taken of a node: its string value, itself, what is inside of it, the value of one of its attributes."""
+"""The part of a node that is extracted: its string value, the node itself, its content, the value of one of its
+attributes."""
 GROWTH, ROOM = 6, 4096
-"""A byte becomes at most so many; and what else there must be room for."""
+"""The maximum growth factor of a byte, and the additional room required."""
 
 
 @lean_kernel
 def _write_string(data: Any, i: int, stop: int, into: Any, at: int) -> int:
-    """The string value of the element that begins at `i`."""
+    """Writes the string value of the element that begins at `i`. Returns the end of the output."""
     level = 0
     while True:
         if data[i] != LESS:
@@ -60,7 +60,8 @@ def _write_string(data: Any, i: int, stop: int, into: Any, at: int) -> int:
 
 @lean_kernel
 def _write_named(data: Any, found: Any, count: int, name: Any, into: Any, at: int) -> int:
-    """The value of the attribute that a name without a namespace means: that in none, else the first in any."""
+    """Writes the value of the attribute that a name without a namespace denotes: the one without a namespace, else the
+    first in any. Returns the end of the output."""
     best = -1
     for k in range(count):
         if not is_declaration(data, found[k, 0], found[k, 1]):
@@ -96,8 +97,9 @@ def take_nodes(
     node: int,
     at: int,
 ) -> int:
-    """Writes what is asked for of the nodes from `node` on, from `at` on. Gives the node that it stopped in front of:
-    one that there is no room for, or none. Nodes ascend by document and position, so a document is passed once."""
+    """Writes the requested part of the nodes from `node` on, starting at `at`. Returns the node before which it stopped
+    because there was no room, or the number of nodes. Nodes ascend by document and position, so each document is read
+    once."""
     document, i, stop, depth, position, count = -1, 0, 0, 0, -1, 0
     while node < len(documents):
         if documents[node] != document:

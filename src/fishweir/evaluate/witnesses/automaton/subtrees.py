@@ -1,7 +1,7 @@
-"""Nodes of many documents as results show them, without a tree of any.
+"""Extracts nodes of many documents for results, without building trees.
 
-In: bodies of documents as they came, and nodes by document and preorder position. Out: a text for each node, and which
-of them are left to libxml2: those of documents that are not ordinary (checking.py), and the few that kernels refuse.
+In: bodies of documents as received, and nodes by document and preorder position. Out: a text for each node, and which
+nodes are left to libxml2: those of documents that are not ordinary (checking.py), and the few that the kernels refuse.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fishweir.evaluate.witnesses.automaton.checking import check
 from fishweir.evaluate.witnesses.automaton.subtree_kernels import ATTRIBUTE, GROWTH, ROOM, take_nodes
 
 Taken = tuple[pa.StringArray, NDArray[np.bool_]]
-"""A text for each node, and whether it is left to libxml2; its text is empty then."""
+"""A text for each node, and whether the node is left to libxml2. Its text is empty in that case."""
 
 
 @dataclass(frozen=True)
 class Bodies:
-    """Bodies one behind the other, and whether each is ordinary."""
+    """Concatenated bodies, and whether each is ordinary."""
 
     data: NDArray[np.uint8]
     bounds: Ints
@@ -31,15 +31,15 @@ class Bodies:
 
     @classmethod
     def of(cls, bodies: pa.LargeBinaryArray, ordinary: NDArray[np.bool_] | None = None) -> Bodies:
-        """Those of some entries of a log, which are not copied; what has no body is not ordinary."""
+        """The bodies of some log entries, without copying them. Entries without a body are not ordinary."""
         _, offsets, held = bodies.buffers()
         bounds = np.frombuffer(offsets, np.int64)[bodies.offset : bodies.offset + len(bodies) + 1].copy()
         data = np.frombuffer(held if held is not None else b"", np.uint8)
-        data.setflags(write=False)  # as those of bytes: one type of the kernels is enough
+        data.setflags(write=False)  # read-only like those of bytes, so that the kernels need only one type
         return cls(data, bounds, check(data, bounds) if ordinary is None else ordinary)
 
     def take(self, documents: Ints, positions: Ints, what: int, attribute: str = "") -> Taken:
-        """What is asked for (subtree_kernels.py) of nodes that ascend by document and position."""
+        """The requested part (subtree_kernels.py) of nodes that ascend by document and position."""
         refused = ~self.ordinary[documents]
         chosen = np.flatnonzero(~refused)
         own, at = documents[chosen], positions[chosen]

@@ -1,9 +1,9 @@
-"""The nondeterministic automaton: a trie of steps, so that equal prefixes of all paths are one.
+"""The nondeterministic automaton: a trie of steps, in which all paths share equal prefixes.
 
-A node stands for a prefix of steps; its one incoming edge is a child or a descendant edge with a
-name test. Nodes live as long as some path counts them. Edges are kept apart by kind, so that a
-state finds at once those an element, or an attribute, may take. YFilter's NFA; the self-loop of a
-`//` is the set of nodes with descendant edges that a state carries on (see states.py).
+A node represents a prefix of steps. Its only incoming edge is a child or a descendant edge with a name test. Nodes are
+reference-counted by paths. Edges are stored by kind, so that a state directly finds those that an element or an
+attribute can take. This is YFilter's NFA; the self-loop of a `//` is the set of nodes with descendant edges that a
+state passes on (see states.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KINDS = tuple(Kind(deep, attribute) for deep in (False, True) for attribute in (
 
 
 class NewEdge(NamedTuple):
-    """An edge that the states already built do not know; `opens`: its node's first descendant edge."""
+    """An edge that the existing states do not know yet. `opens`: it is the first descendant edge of its node."""
 
     node: int
     kind: Kind
@@ -35,7 +35,7 @@ class NewEdge(NamedTuple):
 
 
 class Trie:
-    """Nodes are numbers, never used twice; `new_edges` are those added since the states were last updated."""
+    """Nodes are numbers that are never reused. `new_edges` are the edges added since the states were last updated."""
 
     def __init__(self) -> None:
         self.edges: dict[Kind, dict[int, dict[int, int]]] = {kind: {} for kind in KINDS}
@@ -47,11 +47,11 @@ class Trie:
         self._tests_of: dict[tuple[bool, str], tuple[int, ...]] = {}
 
     def __len__(self) -> int:
-        """Nodes ever made."""
+        """The number of nodes ever created."""
         return len(self.steps)
 
     def acquire(self, node: int, steps: Sequence[PathStep]) -> list[int]:
-        """The nodes of some steps below a node, each used once more."""
+        """The nodes of some steps below a node. Increments their use counts."""
         nodes = []
         for step in steps:
             node = self._below(node, Kind(step.deep, step.attribute), self._test(step.attribute, step.test))
@@ -60,7 +60,7 @@ class Trie:
         return nodes
 
     def release(self, nodes: Sequence[int]) -> None:
-        """Releases nodes; those no longer used are cut off."""
+        """Decrements the use counts of nodes, and removes those that are no longer used."""
         for node in reversed(nodes):
             self.uses[node] -= 1
             if not self.uses[node]:
@@ -72,11 +72,11 @@ class Trie:
                 self.live, self.released = self.live - 1, self.released + 1
 
     def is_deep(self, node: int) -> bool:
-        """Whether a descendant edge leaves the node."""
+        """Whether the node has an outgoing descendant edge."""
         return node in self.edges[Kind(True, False)] or node in self.edges[Kind(True, True)]
 
     def tests_of(self, attribute: bool, tag: str) -> tuple[int, ...]:
-        """The tests that a tag passes, of those in use: at most four."""
+        """The tests in use that a tag passes, at most four."""
         tests = self._tests_of.get((attribute, tag))
         if tests is None:
             space, _, local = tag[1:].rpartition("}") if tag[0] == "{" else ("", "", tag)

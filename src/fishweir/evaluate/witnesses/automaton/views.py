@@ -1,11 +1,12 @@
 """Views: the automaton without its suspended paths.
 
-In: the paths of the automaton and those that are suspended. Out: a View: the trie nodes that the other paths use. The
-states of a view go only through these nodes (states.py), so a subtree that only suspended paths need is skipped like
-one that no path needs. It is the disabling of transitions of utility-driven shedding, section 6.1; the walk itself
-stays the same. A document is walked with a view by beginning at its start state, so that switching costs nothing (6.3).
+In: the paths of the automaton and the suspended ones. Out: a View with the trie nodes that the other paths use. The
+states of a view contain only these nodes (states.py), so a subtree that only suspended paths need is skipped like one
+that no path needs. This implements the disabling of transitions of utility-driven shedding, section 6.1; the walk
+itself is unchanged. To walk a document with a view, the walk begins at the view's start state, so switching costs
+nothing (6.3).
 
-A suspended path that ends where another one passes stays in the view: it is found at no cost.
+A suspended path that ends on the way of another path stays in the view, because finding it costs nothing.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from fishweir.evaluate.witnesses.automaton.trie import KINDS, ROOT, Kind, Trie
 
 @dataclass(frozen=True, eq=False, slots=True)
 class View:
-    """The nodes that are still looked for, and by kind of edge those that such an edge to one of them leaves."""
+    """The nodes that are still evaluated, and by kind of edge the nodes that have such an edge to one of them."""
 
     nodes: frozenset[int]
     leaving: Mapping[Kind, frozenset[int]]
 
     def seeks(self, compiled: Compiled) -> bool:
-        """Whether the end of a path is looked for."""
+        """Whether the end of a path is evaluated."""
         return compiled.trunk.last in self.nodes
 
 
 def view_without(trie: Trie, paths: Mapping[int, Compiled], suspended: Collection[int]) -> View:
-    """The view of all paths but some."""
+    """The view of all paths except the suspended ones."""
     nodes = {ROOT}
     for path, compiled in paths.items():
         if path not in suspended:

@@ -1,12 +1,12 @@
-"""The walk: one pass over the bytes of each document of a batch, whatever the number of paths.
+"""The walk: one pass over the bytes of each document of a batch, regardless of the number of paths.
 
-In: the states and documents. Out: rows in preorder, one per element or attribute that some path ends or passes: state
-and position (as one number), the row above, and the value where some path reads it. Which paths a state stands for is
-left to the batch. Subtrees that no path can enter are passed over.
+In: the states and documents. Out: rows in preorder, one for each element or attribute at which some path ends or
+through which it passes. A row has the state and position (as one number), the row above, and the value if some path
+reads it. The batch determines the paths of each state. Subtrees that no path can enter are skipped.
 
-A document is either its bytes, if they are known to be ordinary (checking.py), or a tree, which libxml2 writes out
-first: what it writes is ordinary. So encodings, DTDs and entities need no second implementation, and documents without
-them no libxml2.
+A document is given either as bytes, if they are known to be ordinary (checking.py), or as a tree, which libxml2
+serializes first; its output is ordinary. Encodings, DTDs and entities therefore need no second implementation, and
+documents without them do not need libxml2.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from fishweir.evaluate.witnesses.automaton.walk_kernels import (
 )
 
 AT_ONCE = 16 * 1024 * 1024
-"""Bytes of documents that are read together: bounds the memory."""
+"""Bytes of documents that are read together, to bound memory."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """The rows of some documents of a batch; `rows`: place, row above (within the part), name of an attribute, position
-    of the element above."""
+    """The rows of some documents of a batch. The columns of `rows` are the place, the row above (within the part), the
+    name of an attribute, and the position of the element above."""
 
     rows: Ints
     firsts: Ints
@@ -55,7 +55,7 @@ class Part:
 
 
 class Walk:
-    """Collects the rows of a batch. An attribute's row has its element's position, and a name."""
+    """Collects the rows of a batch. An attribute's row has the position of its element, and a name."""
 
     def __init__(self, steps: Steps) -> None:
         self.states, self.steps = steps.states, steps
@@ -63,27 +63,27 @@ class Walk:
         self.parts: list[Part] = []
         self.elements = self.skipped = self.bytes = 0
         self.activity: Ints = np.zeros((0, 3), np.int64)
-        """By state: how often it was entered, elements and bytes below."""
+        """By state, how often it was entered, and the elements and bytes below."""
         self._waiting: list[bytes] = []
         self._contexts: list[int] = []
         self._size = 0
         self._above: dict[tuple[tuple[str, ...], View | None], int] = {}
         self._passed: list[tuple[Ints, int]] = []
         self.left_out = 0
-        """Elements whose turn was to be left out."""
+        """The number of elements left out by their turn."""
         self._numbers: list[int] = []
         self._ends = np.zeros(0, np.int64)
         self._switch: Ints = np.array([-1, NOWHERE])
 
     def switch(self, unit: Sequence[str], views: Sequence[View | None], ends: Sequence[int]) -> None:
-        """From now on each element at a path is walked with the view whose turn it is (turns.py)."""
+        """Makes the walk switch views by turn (turns.py) at each element on the path `unit`."""
         states = [self._at(unit, view) for view in (None, *views)]
         self._switch = np.array([len(unit) - 1, *states], np.int64)
         self._ends = np.array(ends, np.int64)
         self.steps.look()
 
     def _at(self, names: Sequence[str], view: View | None) -> int:
-        """The state at a path; NOWHERE if nothing is looked for there."""
+        """The state at a path; NOWHERE if nothing is evaluated there."""
         state = self.states.start_of(view)
         for name in names:
             found = state[name]
@@ -100,9 +100,9 @@ class Walk:
         view: View | None = None,
         number: int = -1,
     ) -> None:
-        """Walks a document: a tree, or bytes that are ordinary. Paths may also begin at the elements that stood above
-        it before a split. A `view` is without the paths that are suspended. With its `number` in the stream, its
-        elements take turns."""
+        """Walks a document, given as a tree or as ordinary bytes. Paths may also begin at the elements above it before
+        a split. A `view` excludes the suspended paths. If the document's `number` in the stream is given, its elements
+        take turns."""
         body = content if isinstance(content, bytes) else _serialized(content)
         self.documents.append(document)
         self._waiting.append(body)
@@ -114,7 +114,7 @@ class Walk:
             self.read()
 
     def add_all(self, documents: Sequence[int], data: NDArray[np.uint8], bounds: Ints) -> None:
-        """Walks ordinary documents that lie one behind the other, none of them of a split."""
+        """Walks concatenated ordinary documents, none of them from a split."""
         self.read()
         self.documents.extend(documents)
         above = self._above.get(((), None))
@@ -128,7 +128,8 @@ class Walk:
             first = last
 
     def _pass(self, context: tuple[str, ...], view: View | None) -> int:
-        """The states of the elements above, and the one that the document element is reached from, by number."""
+        """Adds the states of the elements above, and the state from which the document element is reached. Returns
+        their number."""
         passed: list[tuple[int, bool]] = []
         above = self.states.start_of(view)
         for position, name in enumerate(context, -len(context)):
@@ -141,7 +142,7 @@ class Walk:
         return self._above[context, view]
 
     def read(self) -> None:
-        """Walks the documents that wait."""
+        """Walks the pending documents."""
         if not self._waiting:
             return
         bounds = np.append(0, np.cumsum([len(body) for body in self._waiting])).astype(np.int64)

@@ -1,10 +1,10 @@
-"""The walk, compiled: one pass over the bytes of documents that runs the states of the automaton.
+"""Compiled kernel of the walk: one pass over the bytes of documents that runs the states of the automaton.
 
-In: documents as UTF-8 that are known to be well formed, without DTD and entities of their own (check_kernels.py, or as
-libxml2 writes them), and what is known of the automaton: a table of transitions and the flags of the states. Out: rows.
-Text is copied only where some path reads it. Of a subtree that no state enters only the elements are counted, for the
-preorder ids. Where a transition is not known yet, or room runs out, the kernel stops in front of the tag and says so;
-the caller sees to it, and the pass goes on from there.
+In: UTF-8 documents that are known to be well-formed, without a DTD and their own entities (checked by check_kernels.py,
+or written by libxml2), and the known part of the automaton: a table of transitions and the flags of the states. Out:
+rows. Text is copied only if some path reads it. In a subtree that no state enters, elements are only counted, for the
+preorder ids. If a transition is not known yet, or room runs out, the kernel stops before the tag and returns the
+reason. The caller resolves it, and the pass continues from there.
 """
 
 from __future__ import annotations
@@ -56,22 +56,23 @@ from fishweir.evaluate.witnesses.automaton.step_kernels import (
 from fishweir.evaluate.witnesses.turns import turn_at
 
 DONE, NO_ROOM, NO_NAMES, NO_STEP = 0, 1, 2, 3
-"""How a pass ended: all is read, the lists have to grow, the table of names has to, a transition is missing."""
+"""How a pass ended: everything is read, the lists must grow, the table of names must grow, a transition is missing."""
 
 DOCUMENT, PLACE, DEPTH, POSITION, ROW, TEXT, VALUE, READERS, SKIPPED, ELEMENTS, INSIDE, LEFT_OUT, SIZE = range(13)
-"""Where a pass is: document, byte, depth, preorder position, rows, bytes of text and of values so far, open elements
-whose text is read, elements skipped, elements of the documents before, whether it is inside of a document, elements
-whose turn was to be left out."""
+"""The progress of a pass: document, byte, depth, preorder position, rows, bytes of text and of values so far, open
+elements whose text is read, skipped elements, elements of the previous documents, whether it is inside a document,
+elements left out by their turn."""
 
 STATE, HEAD, CONTEXT, OWN_ROW, DECLARED, ENTERED, AT, BEGAN, LEVEL = range(9)
-"""What a level of the stack has: the state that children are reached from (-1: only text is read), the row above them,
-the declaration in force, the row that the text is for or -1, declarations so far, the state entered or -1, the
+"""Columns of a stack level: the state from which children are reached (-1: only text is read), the row above them, the
+declaration in force, the row that the text belongs to or -1, the declarations so far, the state entered or -1, the
 preorder position, the byte where the element began."""
 
 
 @inlined
 def _place_of(found: Any, locals_: Any, count: int, at: int) -> int:
-    """How many attributes of the same local name come before: that in no namespace, then the others in order."""
+    """The rank among attributes with the same local name: the one without a namespace is first, the others follow in
+    order."""
     own, place = locals_[found[at, 4]], 0
     if own < 0:
         for k in range(count):
@@ -98,9 +99,9 @@ def _count(activity: Any, state: int, elements: int, bytes_: int) -> None:
 def _read_tag(
     data: Any, i: int, slots: Any, hashes: Any, names: Any, arena: Any, used: Any, declared: Any, found: Any, tag: Any
 ) -> int:
-    """Reads a start tag from its name on: declarations, and where attributes are. `tag` has the declaration in force
-    and how many there are before, then also the end of the name and the number of attributes. The place of the `>` or
-    `/` that ends the tag; else what is missing as -NO_ROOM, -NO_NAMES."""
+    """Reads a start tag from its name on: declarations, and the positions of attributes. `tag` has the declaration in
+    force and the number of previous declarations. The end of the name and the number of attributes are added to it.
+    Returns the index of the `>` or `/` that ends the tag, or the reason for stopping as -NO_ROOM or -NO_NAMES."""
     context, declarations, count = tag[0], tag[1], 0
     while data[i] > GREATER or not (data[i] == GREATER or data[i] == SLASH or is_space(data[i])):
         i += 1
@@ -156,7 +157,8 @@ def _attribute_rows(
     values: Any,
     value: int,
 ) -> tuple[int, int]:
-    """Rows of the attributes that some path reaches, first those that come first of their local name."""
+    """Adds rows for the attributes that some path reaches, starting with those that are first among their local
+    name."""
     round_, rounds = 0, 1
     while round_ < rounds:
         for k in range(count):
@@ -206,16 +208,18 @@ def walk_documents(
     shift: int,
     zero: int,
 ) -> int:
-    """Goes on where `now` says. A document is the bytes between two `bounds`; `starts` has for each the state above its
-    element, `passed` the rows of what stood above it before a split: place and whether the value is read.
+    """Continues at the position in `now`. A document is the bytes between two `bounds`. `starts` has the state above
+    the element of each document. `passed` has the rows of the elements above it before a split: the place, and whether
+    the value is read.
 
-    A row: place, row above, name of an attribute or -1, where its value begins and ends (-1 if no path reads it), the
-    position of the element above or -1. A line of `activity`, by state: how often it was entered, elements and bytes
-    of what is below.
+    The columns of a row are the place, the row above, the name of an attribute or -1, the start and end of its value
+    (-1 if no path reads it), and the position of the element above or -1. A row of `activity` has, for a state, how
+    often it was entered, and the elements and bytes below.
 
-    Within documents the walk may switch from one view to another (views.py). `switch` has the depth at which it does so
-    or -1, the state there that it leaves, and the state that it enters in each turn, NOWHERE for none. Whose turn an
-    element is depends on its own number and on that of its document in `numbers`, -1 for one without turns.
+    Within documents, the walk may switch from one view to another (views.py). `switch` has the depth at which it does
+    so or -1, the state that it leaves there, and the state that it enters in each turn, NOWHERE for none. The turn of
+    an element depends on its own number and on the number of its document in `numbers`, which is -1 for a document
+    without turns.
     """
     tag = missing[3:]
     document, i, depth, position = now[DOCUMENT], now[PLACE], now[DEPTH], now[POSITION]
@@ -367,7 +371,7 @@ def walk_documents(
 
 @lean_kernel
 def gather(rows: Any, chosen: Any, texts: Any, values: Any, offsets: Any, into: Any) -> None:
-    """Copies the values of some rows one behind the other."""
+    """Copies the values of some rows into one array, concatenated."""
     for k in range(len(chosen)):
         row, at = chosen[k], offsets[k]
         for i in range(rows[row, 3], rows[row, 4]):

@@ -1,12 +1,12 @@
-"""XPath texts to patterns: the fragment that the shared automaton runs.
+"""Parses XPath texts into patterns, for the fragment that the shared automaton supports.
 
-In: a text such as `/site//person[profile/@income > 50000 and not(homepage)]/name`, the namespace of
-each prefix, and whether a name without prefix means any namespace. Out: a Pattern, or
-QuerySyntaxError with the place. In the fragment: `/`, `//`, names, `*`, `@`, `.`, predicates with
-`and`, `or`, `not()`, existence and comparisons with a constant.
+In: a text such as `/site//person[profile/@income > 50000 and not(homepage)]/name`, the namespace of each prefix, and
+whether a name without a prefix matches any namespace. Out: a Pattern, or a QuerySyntaxError with the position. The
+fragment consists of `/`, `//`, names, `*`, `@`, `.`, and predicates with `and`, `or`, `not()`, existence and
+comparisons with a constant.
 
-Other than XPath 1.0: a value that is no number satisfies no numeric comparison, `!=` included, and
-numbers may have a sign and an exponent, as everywhere in Fishweir.
+Unlike in XPath 1.0, a value that is not a number satisfies no numeric comparison, including `!=`, and numbers may have
+a sign and an exponent, as everywhere in Fishweir.
 """
 
 from __future__ import annotations
