@@ -1,8 +1,8 @@
 """Selections over tuples as query regions (Spatial Join CQ): a batch of tuples is joined with the set of queries.
 
-`regions` says what comes in, `matches` what goes out, `choose` picks the kernel: `grid` (many matches a tuple) or
+`regions` defines the input, `matches` the output. `choose` selects the kernel: `grid` (many matches per tuple) or
 `packed` (few). The paper's own kernels are in papers/spatialjoin and are registered in KERNELS when imported. `codes`
-lets strings take part. An index is built once per segment and never changed.
+makes strings usable in regions. An index is built once per segment and never changed.
 """
 
 from fishweir.evaluate.select.boxes.choose import KERNELS, Choice, Detailed, Index, choose

@@ -1,14 +1,15 @@
-"""Which kernel for a set of queries: by what is counted on a sample of tuples.
+"""Chooses the kernel for a set of queries, based on a sample of tuples.
 
-In: query regions, and a sample of tuples if there is one. Out: the index to use, and why. Shared: nothing.
+In: query regions, and a sample of tuples if there is one. Out: the index to use, and the reason. Shared: nothing.
 
-Two kernels compete. The grid of bitmaps costs the same whatever a tuple satisfies: an and over all queries' bits,
-and the bits to clear. The packed tree costs by the blocks that a tuple visits, which are few where it satisfies few
-queries. Matches a tuple are estimated first, on some of the queries: if writing them alone costs the tree more than
-the grid costs altogether, the tree is not even built. Else it is, and its visits are counted on the sample. The weights
-are times measured on one machine; only their ratios matter, and these are those of the instructions.
+Two kernels compete. The cost of the grid of bitmaps does not depend on what a tuple satisfies: it is an AND over the
+bits of all queries, plus the bits to clear. The cost of the packed tree depends on the blocks that a tuple visits,
+which are few if it satisfies few queries. First, the matches per tuple are estimated on some of the queries. If writing
+them alone would cost the tree more than the total cost of the grid, the tree is not built. Otherwise it is built, and
+its visits are counted on the sample. The weights are times measured on one machine. Only their ratios matter, and these
+are the ratios of the instructions.
 
-The kernels of Spatial Join CQ can be asked for by name (papers/spatialjoin): each does the work of one of these two
+The kernels of Spatial Join CQ can be requested by name (papers/spatialjoin). Each does the work of one of these two
 with more comparisons.
 """
 
@@ -40,20 +41,20 @@ NS_PER_HIT = 12.0
 
 
 class Index(Protocol):
-    """What all kernels have in common."""
+    """The common interface of all kernels."""
 
     def match(self, values: npt.ArrayLike, room: int | None = None) -> Matches:
-        """The satisfied queries of each tuple (rows x attributes, float64, NaN for NULL); with a given room those of
-        as many tuples as it is enough for."""
+        """The satisfied queries of each tuple (rows x attributes, float64, NaN for NULL). With a given room, the result
+        covers as many tuples as fit."""
         ...
 
 
 @runtime_checkable
 class Detailed(Protocol):
-    """A kernel that has something to add in `explain`."""
+    """A kernel that adds details to `explain`."""
 
     def detail(self, sample: Floats) -> str:
-        """What it would do with a batch like this sample."""
+        """How the kernel would process a batch like this sample."""
         ...
 
 
@@ -62,15 +63,15 @@ KERNELS: dict[str, Callable[[Boxes], Index]] = {"grid": GridIndex, "packed": Pac
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The strategy, and the estimates in nanoseconds a tuple that decided."""
+    """The strategy, and the estimates in nanoseconds per tuple on which the choice is based."""
 
     strategy: str
     boxes: Boxes
     budget: int
     tree: PackedIndex | None
-    """Where it was built to be weighed and has won."""
+    """The tree, if it was built for the comparison and won."""
     matches: float
-    """Expected number of satisfied queries of a tuple."""
+    """The expected number of queries that a tuple satisfies."""
     grid_ns: float
     packed_ns: float
 
@@ -87,7 +88,7 @@ class Choice:
 
 
 def choose(boxes: Boxes, sample: npt.ArrayLike | None = None, budget: int = BUDGET) -> Choice:
-    """The index that is expected to be the faster one."""
+    """The index that is expected to be faster."""
     values = sample_from_queries(boxes) if sample is None else np.asarray(sample, dtype=np.float64)[:SAMPLE]
     matches = expected_matches(boxes, values)
     grid_ns = grid_cost(boxes, matches, budget)
@@ -108,12 +109,12 @@ def grid_cost(boxes: Boxes, matches: float, budget: int) -> float:
 
 
 def grid_work(queries: int, attributes: int) -> float:
-    """What each tuple takes in the grid, whatever it satisfies."""
+    """The cost per tuple in the grid that does not depend on what the tuple satisfies."""
     return (NS_PER_AXIS + NS_PER_WORD * words_of(queries)) * attributes
 
 
 def expected_matches(boxes: Boxes, values: Floats) -> float:
-    """Matches a tuple, from up to `QUERIES_TRIED` queries spread over the set."""
+    """The matches per tuple, estimated from up to `QUERIES_TRIED` queries spread over the set."""
     if not len(values) or not boxes.count:
         return 0.0
     keys = tuple_keys(values, boxes.attributes)
@@ -124,7 +125,8 @@ def expected_matches(boxes: Boxes, values: Floats) -> float:
 
 
 def sample_from_queries(boxes: Boxes) -> Floats:
-    """Where no tuple has been seen: each attribute's values as its queries' constants are, independently."""
+    """A sample for use before any tuple has been seen: the values of each attribute are drawn independently from the
+    constants of its queries."""
     random = np.random.default_rng(0)
     sample = np.full((SAMPLE, boxes.attributes), np.nan)
     satisfiable = ~boxes.empty()

@@ -1,10 +1,10 @@
-"""An order-preserving code for strings, so that they take part in regions.
+"""An order-preserving code for strings, which makes them usable in regions.
 
-In: the constants that queries compare an attribute with; then values. Out: float64 codes in the order of the strings:
-a constant's code is odd, a value between two constants gets the even code between theirs, NULL is NaN. So any
-comparison of a value with a constant has the same outcome on the codes, however the strings are distributed. Shared:
-values between the same two constants are one code; equal values of a batch are looked up once.
-Paper: Spatial Join CQ, section 2 (order-preserving hash functions after Fox et al.).
+In: the constants that queries compare an attribute with, and then values. Out: float64 codes in the order of the
+strings. The code of a constant is odd, a value between two constants gets the even code between theirs, and NULL is
+NaN. Any comparison of a value with a constant therefore has the same result on the codes, regardless of the
+distribution of the strings. Shared: all values between the same two constants have one code, and equal values of a
+batch are looked up once. Paper: Spatial Join CQ, section 2 (order-preserving hash functions after Fox et al.).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class StringCodes:
         return float(2 * position + exact) if exact or self.ordered else 0.0
 
     def encode(self, values: pa.Array | pa.ChunkedArray | list[str | None]) -> npt.NDArray[np.float64]:
-        """The codes of a batch, of strings or of anything that Arrow takes as strings."""
+        """The codes of a batch of strings, or of anything that Arrow can convert to strings."""
         column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, type=pa.string())
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()

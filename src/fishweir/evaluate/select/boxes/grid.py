@@ -1,19 +1,19 @@
-"""The grid of bitmaps: the fast kernel where a tuple satisfies many queries.
+"""The grid of bitmaps: the faster kernel if a tuple satisfies many queries.
 
-In: query regions; then batches of tuples. Out: the satisfied queries of each tuple as CSR.
-Shared: one bitmap of queries per attribute and cell, read by every tuple that falls into the cell.
+In: query regions, and then batches of tuples. Out: the satisfied queries of each tuple as CSR. Shared: one bitmap of
+queries per attribute and cell, read by every tuple in the cell.
 
-An attribute's rank space is cut into cells of about equal numbers of range ends. The bitmap of a cell has the
-queries whose range overlaps it. A tuple ands the bitmaps of its cells; what overlaps its cell without holding
-the tuple itself begins after it or ends before it, inside the cell: these few queries are two slices of the
-sorted ends, and their bits are cleared. The result is exact, without looking at any candidate. Where an
-attribute has no more ranks than cells, each cell is one rank and both slices are empty (exact cells).
+The rank space of an attribute is divided into cells with about equal numbers of range ends. The bitmap of a cell has
+the queries whose range overlaps the cell. A tuple ANDs the bitmaps of its cells. A query that overlaps the cell but
+does not contain the tuple begins after the tuple or ends before it, inside the cell. These few queries are two slices
+of the sorted ends, and their bits are cleared. The result is exact, without checking any candidate. If an attribute has
+no more ranks than cells, each cell is one rank and both slices are empty (exact cells).
 
-Cells: an and reads N/64 words and a clear touches N/cells bits an attribute, so more than `MOST_CELLS` cells gain
-nothing. Memory: attributes * cells * N/8 bytes of bitmaps, at most `budget`, which bounds the cells; besides
-8 bytes a query and attribute for the sorted ends, and at most 32 bytes more for the ranks.
+Cells: an AND reads N/64 words and a clear touches N/cells bits per attribute, so more than `MOST_CELLS` cells gain
+nothing. Memory: attributes * cells * N/8 bytes for bitmaps, at most `budget`, which bounds the number of cells; in
+addition 8 bytes per query and attribute for the sorted ends, and at most 32 bytes for the ranks.
 
-Paper: none; it stands beside Spatial Join CQ (section 5) and is checked against it.
+Paper: none. It complements Spatial Join CQ (section 5) and is tested against it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BUDGET = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One attribute of the grid. Slices of `starts` and `ends` are queries that a bitmap has too many."""
+    """One attribute of the grid. Slices of `starts` and `ends` are the surplus queries of a bitmap."""
 
     bitmaps: Words
     starts: Numbers
@@ -42,23 +42,23 @@ class Axis:
     ends: Numbers
     """Queries by the rank after their range."""
     cuts: Keys
-    """Between the ranks."""
+    """The cuts between ranks."""
     cell_cuts: Keys
-    """Between the cells."""
+    """The cuts between cells."""
     first_rank: npt.NDArray[np.int64]
-    """Of each cell, and at the end the number of ranks."""
+    """The first rank of each cell, followed by the number of ranks."""
     around: Numbers
-    """Per rank, how many ranges begin at it or before it, and how many end before it."""
+    """By rank, the number of ranges that begin at or before it, and the number that end before it."""
     limits: Numbers
-    """Per cell, how many ranges begin before its end, and how many end before its begin."""
+    """By cell, the number of ranges that begin before its end, and the number that end before its beginning."""
 
     def arrays(self) -> tuple[Keys, Keys, Offsets, Numbers, Numbers]:
-        """What `grid_kernels.look_up` reads."""
+        """The arrays that `grid_kernels.look_up` reads."""
         return self.cell_cuts, self.cuts, self.first_rank, self.around, self.limits
 
 
 def cells_within(budget: int, queries: int, attributes: int) -> int:
-    """The number of cells an attribute that keeps all bitmaps within the budget; 2 at least."""
+    """The number of cells per attribute that keeps all bitmaps within the budget; at least 2."""
     return max(2, min(MOST_CELLS, budget // max(1, attributes * words_of(queries) * 8)))
 
 
@@ -81,7 +81,7 @@ def build_axis(space: RankSpace, cells: int) -> Axis:
 
 
 def cell_bounds(below: npt.NDArray[np.int64], size: int, cells: int) -> npt.NDArray[np.int64]:
-    """First ranks of the cells: each rank its own cell if there is room, else quantiles of the range ends."""
+    """The first ranks of the cells: one cell per rank if there is room, else quantiles of the range ends."""
     if size <= cells:
         return np.arange(size + 1)
     least, most = below[1], below[size]
@@ -90,7 +90,7 @@ def cell_bounds(below: npt.NDArray[np.int64], size: int, cells: int) -> npt.NDAr
 
 
 class GridIndex:
-    """Built once for a set of queries; it remembers only how many numbers a tuple of the last batch had."""
+    """Built once for a set of queries. It only records the average number of matches per tuple in the last batch."""
 
     def __init__(self, boxes: Boxes, budget: int = BUDGET) -> None:
         self.queries, self.attributes = boxes.count, boxes.attributes
@@ -104,7 +104,7 @@ class GridIndex:
         self._ends = np.concatenate([axis.ends for axis in self.axes]) if self.axes else np.empty(0, np.int32)
 
     def memory(self) -> int:
-        """Bytes of the bitmaps."""
+        """The size of the bitmaps in bytes."""
         return int(self._bitmaps.nbytes)
 
     def match(self, values: npt.ArrayLike, room: int | None = None) -> Matches:
@@ -121,16 +121,16 @@ class GridIndex:
         return matches
 
     def bitmaps(self, values: npt.ArrayLike) -> BitMatches:
-        """The factorized form: N/8 bytes a tuple, whatever it satisfies."""
+        """The factorized form, which takes N/8 bytes per tuple regardless of its matches."""
         found = self._look_up(values)
         words = np.empty((len(found), words_of(self.queries)), dtype=np.uint64)
         grid_kernels.and_bitmaps(found, self._bitmaps, self._starts, self._ends, words)
         return BitMatches(words, self.queries)
 
     def _look_up(self, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """(tuple, axis, 5): what the kernels need, as positions in the concatenated arrays.
+        """(tuple, axis, 5): the input of the kernels, as positions in the concatenated arrays.
 
-        Filled up with axes that repeat the first row and clear nothing, so that rows are and-ed four at a time.
+        It is padded with axes that repeat the first row and clear nothing, so that rows are ANDed four at a time.
         """
         keys = tuple_keys(values, self.attributes)
         filled = -(-max(1, len(self.axes)) // grid_kernels.AT_ONCE) * grid_kernels.AT_ONCE

@@ -1,10 +1,10 @@
-"""The inner loops of the grid of bitmaps, for numba.
+"""The inner loops of the grid of bitmaps, compiled by numba.
 
-In: keys of tuples, then per tuple and axis (bitmap row, slice of starts, slice of ends). Out: bitmaps, or query numbers
-written one after the other. The working bitmap stays in the first-level cache: 12.5 KB for 100,000 queries.
+In: keys of tuples, then (bitmap row, slice of starts, slice of ends) per tuple and axis. Out: bitmaps, or concatenated
+query numbers. The working bitmap stays in the first-level cache: 12.5 KB for 100,000 queries.
 
-Indices are unsigned where it matters: for a signed one numba adds the test for counting from the end, which makes
-clearing a bit four times as long.
+Indices are unsigned where it matters. For a signed index, numba adds a test for negative indices, which makes clearing
+a bit four times as slow.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ Found = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int64]
 
 AT_ONCE = 4
-"""Rows that are and-ed in one pass; the axes of `Found` are filled up to a multiple of it."""
+"""Number of rows that are ANDed in one pass. The axes of `Found` are padded to a multiple of it."""
 WORDS_A_LINE = 8
 IN_LINE = np.uint64(WORDS_A_LINE - 1)
 UNROLLED = 8
-"""What listing may write beyond the last number."""
+"""Number of entries that listing may write beyond the last number."""
 DENSE = 4
-"""Set bits a word from which a table look-up per piece is the faster way to list them."""
+"""Set bits per word from which a table lookup per piece is the faster way to list them."""
 DENSER = 12
-"""From which a byte is better than a longer piece, more and more of which have eight set bits or more."""
+"""Set bits per word from which bytes are better than longer pieces, because more and more of the latter have eight or
+more set bits."""
 PIECE = 13
-"""Bits that are looked up at once while few are set: a table of 64 KB, five pieces a word."""
+"""Number of bits looked up at once while few are set: a table of 64 KB, five pieces per word."""
 
 
 def places(bits: int) -> Words:
-    """Per number of so many bits the places of its set bits, the first eight, a byte each."""
+    """For each number with this many bits, the positions of its first eight set bits, one byte each."""
     left, found = np.arange(1 << bits, dtype=np.uint64), np.zeros((1 << bits, 8), np.uint8)
     for i in range(8):
         found[:, i] = np.bitwise_count(~left & (left - np.uint64(1)))
@@ -52,7 +53,7 @@ _numba: Any = importlib.import_module("numba")
 
 
 def _list_word(width: int, numbers: Any, places: Any) -> Any:
-    """Per piece eight numbers are written by one instruction, the next piece's over those that are too many."""
+    """For each piece, one instruction writes eight numbers. The next piece overwrites the surplus ones."""
     signature = _numba.types.uint64(numbers, _numba.types.uint64, _numba.types.uint64, _numba.types.int32, places)
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -77,19 +78,20 @@ def _list_word(width: int, numbers: Any, places: Any) -> Any:
 
 @_numba.extending.intrinsic  # type: ignore[untyped-decorator, unused-ignore]
 def list_word(typing_context: Any, numbers: Any, here: Any, word: Any, base: Any, places: Any) -> Any:
-    """Write base + the numbers of the word's set bits from numbers[here] on; the position after them."""
+    """Writes base + the positions of the word's set bits, starting at numbers[here]. Returns the position after
+    them."""
     return _list_word(8, numbers, places)
 
 
 @_numba.extending.intrinsic  # type: ignore[untyped-decorator, unused-ignore]
 def list_pieces(typing_context: Any, numbers: Any, here: Any, word: Any, base: Any, places: Any) -> Any:
-    """As list_word, of a word that is not crowded."""
+    """Like list_word, for a word that is not crowded."""
     return _list_word(PIECE, numbers, places)
 
 
 @_numba.extending.intrinsic  # type: ignore[untyped-decorator, unused-ignore]
 def prefetch(typing_context: Any, words: Any, place: Any) -> Any:
-    """Ask for the cache line of a word of the bitmaps, numbered through all rows; nothing waits for it."""
+    """Prefetches the cache line of a word of the bitmaps, numbered across all rows, without blocking."""
     signature = _numba.types.void(words, _numba.types.uint64)
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -106,7 +108,7 @@ def prefetch(typing_context: Any, words: Any, place: Any) -> Any:
 
 @kernel
 def count_below(cuts: Keys, first: int, width: int, key: int) -> int:
-    """The first of some cuts that is above a key. Unsigned, and without branches but for the loop's."""
+    """The index of the first of some cuts above a key. Unsigned, with no branches except the loop's."""
     below, left = np.uint64(first), np.uint64(width)
     while left > np.uint64(0):
         half = (left + np.uint64(1)) >> np.uint64(1)
@@ -127,9 +129,10 @@ def look_up(
     queries_before: int,
     found: Any,
 ) -> None:
-    """One axis: per tuple its bitmap row, the slice of starts that is too many, and the slice of ends that is.
+    """For one axis and each tuple: its bitmap row, the slice of surplus starts, and the slice of surplus ends.
 
-    First the cell, whose cuts stay in the cache, then the rank within it: few lines of the large arrays are read.
+    First the cell is found, whose cuts stay in the cache, then the rank within it. Few lines of the large arrays are
+    read.
     """
     for row in range(len(keys)):
         cell = count_below(cell_cuts, 0, len(cell_cuts), keys[row])
@@ -152,9 +155,9 @@ def clear(members: Numbers, start: int, end: int, words: Any) -> None:
 
 @kernel
 def fill_bitmaps(first_rank: Found, started: Found, ended: Found, starts: Numbers, ends: Numbers, out: Words) -> None:
-    """The queries that overlap each cell: those of the cell before, without what ended, with what begins.
+    """The queries that overlap each cell: those of the previous cell, without those that ended, plus those that begin.
 
-    A query that is empty ends before it begins, at rank 0, and is in no bitmap.
+    An empty query ends before it begins, at rank 0, and is in no bitmap.
     """
     one = np.uint64(1)
     for cell in range(len(out)):
@@ -172,7 +175,7 @@ def fill_bitmaps(first_rank: Found, started: Found, ended: Found, starts: Number
 
 @kernel
 def and_one(found: Any, bitmaps: Words, starts: Numbers, ends: Numbers, words: Any) -> None:
-    """The bitmap of one tuple: and the rows, clear what begins after the tuple or ends before it."""
+    """The bitmap of one tuple: ANDs the rows, then clears the queries that begin after the tuple or end before it."""
     for axis in range(0, len(found), AT_ONCE):
         one, two = bitmaps[found[axis, 0]], bitmaps[found[axis + 1, 0]]
         three, four = bitmaps[found[axis + 2, 0]], bitmaps[found[axis + 3, 0]]
@@ -195,7 +198,7 @@ def and_bitmaps(found: Found, bitmaps: Words, starts: Numbers, ends: Numbers, ou
 
 @kernel
 def list_dense(words: Words, position: int, numbers: Numbers, bitmaps: Words, coming: Words) -> int:
-    """Write the numbers of the set bits, by a table; takes the same time whatever is set."""
+    """Writes the positions of the set bits, using a table. The time does not depend on the number of set bits."""
     here = np.uint64(position)
     for at in range(len(words)):
         prefetch(bitmaps, coming[np.uint64(at) & IN_LINE] + (np.uint64(at) & ~IN_LINE))
@@ -205,7 +208,7 @@ def list_dense(words: Words, position: int, numbers: Numbers, bitmaps: Words, co
 
 @kernel
 def is_crowded(word: int) -> bool:
-    """Whether a piece has more set bits than its table can say."""
+    """Whether a piece has more set bits than its table entry can hold."""
     counts = 0
     for i in range(-(-64 // PIECE)):
         counts |= population((word >> np.uint64(i * PIECE)) & np.uint64((1 << PIECE) - 1))
@@ -214,7 +217,7 @@ def is_crowded(word: int) -> bool:
 
 @kernel
 def list_middling(words: Words, position: int, numbers: Numbers, bitmaps: Words, coming: Words) -> int:
-    """As list_dense, with longer pieces while they have few set bits."""
+    """Like list_dense, with longer pieces while they have few set bits."""
     here = np.uint64(position)
     for at in range(len(words)):
         prefetch(bitmaps, coming[np.uint64(at) & IN_LINE] + (np.uint64(at) & ~IN_LINE))
@@ -228,9 +231,9 @@ def list_middling(words: Words, position: int, numbers: Numbers, bitmaps: Words,
 
 @kernel
 def list_sparse(words: Words, position: int, numbers: Numbers, bitmaps: Words, coming: Words) -> int:
-    """Write the numbers of the set bits, always four at a time: what is too much is written over next.
+    """Writes the positions of the set bits, always four at a time. Surplus entries are overwritten next.
 
-    A loop that ends with each word's last bit is mispredicted once a word and takes nearly twice as long.
+    A loop that ends with each word's last bit is mispredicted once per word and takes nearly twice as long.
     """
     one = np.uint64(1)
     here = np.uint64(position)
@@ -261,10 +264,11 @@ def list_matches(
     numbers: Numbers,
     offsets: Offsets,
 ) -> tuple[int, int]:
-    """Write the numbers of tuple after tuple while there is room; the way of listing is by the tuple before.
+    """Writes the numbers of one tuple after another while there is room. The previous tuple determines the way of
+    listing.
 
-    Listing computes and anding reads: while a tuple is listed, the rows of the next one (of eight axes at most) are
-    brought near, a line of eight words of one of them with each word listed.
+    Listing is bound by computation and ANDing by memory. While a tuple is listed, the rows of the next one (for up to
+    eight axes) are therefore prefetched: with each word listed, a line of eight words of one of them.
     """
     words = np.empty(bitmaps.shape[1], dtype=np.uint64)
     coming = np.empty(WORDS_A_LINE, dtype=np.uint64)

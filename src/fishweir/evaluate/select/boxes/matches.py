@@ -1,8 +1,8 @@
-"""Which queries each tuple of a batch satisfies.
+"""The queries that each tuple of a batch satisfies.
 
-The numbers of tuple t are numbers[offsets[t]:offsets[t + 1]] (CSR). Their order within a tuple is the index's own, the
-same for the same set. A tuple may satisfy most queries, so an answer may be asked for in parts: an index stops where
-the room it was given is used up and says which tuples it has done.
+The numbers of tuple t are numbers[offsets[t]:offsets[t + 1]] (CSR). Their order within a tuple is determined by the
+index and is the same for the same set. A tuple may satisfy most queries, so a result can be requested in parts: an
+index stops when the given room is used up, and reports which tuples are done.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Matches:
     offsets: Offsets
     numbers: Numbers
     order: npt.NDArray[np.intp] | None = None
-    """The tuple of each row, where they are neither the first ones of the batch nor in its order."""
+    """The tuple of each row, unless the rows are the first tuples of the batch in order."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -44,21 +44,21 @@ class Matches:
         return np.arange(len(self)) if self.order is None else self.order
 
     def tuple_numbers(self) -> npt.NDArray[np.int64]:
-        """The row of each entry of `numbers`: with it the pairs of the join."""
+        """The row of each entry of `numbers`; together they are the pairs of the join."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     def ascending(self) -> Matches:
-        """The same, each tuple's numbers in ascending order."""
+        """The same matches, with the numbers of each tuple in ascending order."""
         order = np.lexsort((self.numbers, self.tuple_numbers()))
         return Matches(self.offsets, self.numbers[order], self.order)
 
     def kept(self, keep: npt.NDArray[np.bool_]) -> Matches:
-        """Only these entries: what is left after a refinement of the pairs."""
+        """Only the given entries, after a refinement of the pairs."""
         before = np.concatenate(([0], np.cumsum(keep)))
         return Matches(before[self.offsets], self.numbers[keep], self.order)
 
     def in_order(self) -> Matches:
-        """The same, the rows in the order of the tuples, all of which must have been done."""
+        """The same matches, with rows in the order of the tuples, all of which must be done."""
         if self.order is None:
             return self
         back = np.argsort(self.order)
@@ -75,17 +75,17 @@ class Matches:
 
     @classmethod
     def from_kernel(cls, step: Step, count: int, most: int, room: int | None = None, guess: float = 2.0) -> Matches:
-        """Let a kernel write until its room is used up, then give it room for what the rest will take.
+        """Runs a kernel until its room is used up, then provides room for the estimated rest.
 
-        `most` is what a single tuple may need; a kernel stops where less than that is left. With a given `room` it
-        is not called again: the answer has as many tuples as that was enough for, one at least. `guess` is what a
-        tuple will need on average.
+        `most` is the maximum that a single tuple may need; a kernel stops if less than that is left. With a given
+        `room`, it is called only once, and the result has as many tuples as fit, at least one. `guess` is the expected
+        average per tuple.
         """
         offsets = np.zeros(count + 1, dtype=np.int64)
         numbers = np.empty((int(guess * count) if room is None else room) + most, dtype=np.int32)
         done, position = step(0, 0, numbers, offsets)
         while done < count and room is None:
-            # Too few tuples say little about the rest; and a second copy costs more than some room left over.
+            # Too few tuples predict little about the rest, and a second copy costs more than some unused room.
             expected = int(1.1 * position / done * count) if done >= TUPLES_TO_GO_BY else 0
             wider = np.empty(max(4 * len(numbers), expected + most), dtype=np.int32)
             wider[:position] = numbers[:position]
@@ -96,7 +96,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class BitMatches:
-    """One bitmap a tuple: bit q % 64 of words[t, q // 64] says that tuple t satisfies query q."""
+    """One bitmap per tuple: bit q % 64 of words[t, q // 64] is set if tuple t satisfies query q."""
 
     words: Words
     queries: int
@@ -112,7 +112,7 @@ class BitMatches:
         return np.flatnonzero(bits).astype(np.int32)
 
     def distinct(self) -> tuple[BitMatches, npt.NDArray[np.intp]]:
-        """Each set of queries once, and for each tuple which of these sets is its own."""
+        """The distinct sets of queries, and for each tuple the index of its set."""
         if not self.queries:
             return BitMatches(self.words[:1], 0), np.zeros(len(self), dtype=np.intp)
         as_bytes = np.ascontiguousarray(self.words).view(np.dtype((np.void, self.words.shape[1] * 8))).ravel()

@@ -1,13 +1,14 @@
-"""The packed tree of query regions: the fast kernel where a tuple satisfies few queries.
+"""The packed tree of query regions: the faster kernel if a tuple satisfies few queries.
 
-In: query regions; then batches of tuples. Out: the satisfied queries of each tuple as CSR. Shared: the bounding box
-of 64 queries is tested once for all of them, and that of 64 such runs once for these.
+In: query regions, and then batches of tuples. Out: the satisfied queries of each tuple as CSR. Shared: the bounding box
+of 64 queries is tested once for all of them, and that of 64 such blocks once for these.
 
-Queries are sorted so that neighbours lie close together (`packed_order`); 64 in a row are a block, 64 blocks are a
-block of the next level. A block keeps per attribute 64 lower and 64 upper ends as 16-bit codes, so that one tuple
-is compared with 16 regions by one instruction. Codes are positions in the rank space where that has at most 65,535
-ranks, and then they decide; else they are quantiles of it, and what they let pass is compared once more by its keys
-(refinement). Memory: 4 bytes a query and attribute, a 64th more for the levels above, and 16 where it has to refine.
+Queries are sorted so that neighbours are close together (`packed_order`). 64 consecutive queries form a block, and 64
+blocks form a block of the next level. A block has 64 lower and 64 upper ends per attribute as 16-bit codes, so that one
+instruction compares a tuple with 16 regions. Codes are positions in the rank space if it has at most 65,535 ranks, and
+then they are exact. Otherwise they are quantiles of it, and the regions they let pass are compared again by their keys
+(refinement). Memory: 4 bytes per query and attribute, a 64th more for the levels above, and 16 bytes if refinement is
+needed.
 
 Paper: none; section 5.4 of Spatial Join CQ leaves the multi-dimensional structure of the query index open.
 """
@@ -39,7 +40,7 @@ class Level:
 
     @classmethod
     def of(cls, low: Codes, high: Codes) -> Level:
-        """From (members, attributes); the last block is filled up with members that no code satisfies."""
+        """Creates a level from (members, attributes). The last block is padded with members that no code satisfies."""
         blocks = -(-len(low) // FAN_OUT)
         padding = ((0, blocks * FAN_OUT - len(low)), (0, 0))
         shape = (blocks, FAN_OUT, low.shape[1])
@@ -68,7 +69,7 @@ class PackedIndex:
             low[:, position] = space.first // step
             high[:, position] = (space.last - 1) // step
         self.exact = all(len(kept) == len(space.cuts) for kept, space in zip(cuts, spaces, strict=True))
-        # The most selective attribute first: most blocks are done with after it.
+        # The most selective attribute comes first, because it eliminates most blocks.
         by_width = np.argsort((high.astype(np.float64) - low).sum(axis=0) / [len(c) + 1 for c in cuts])
         self.used, self.cuts = used[by_width], [cuts[a] for a in by_width]
         low, high = low[:, by_width], high[:, by_width]
@@ -82,7 +83,7 @@ class PackedIndex:
         self._low, self._high = (np.ascontiguousarray(ends[kept][:, by_width]) for ends in (inside.low, inside.high))
 
     def memory(self) -> int:
-        """Bytes of the blocks and of the keys for refinement."""
+        """The size in bytes of the blocks and of the keys for refinement."""
         return sum(x.low.nbytes + x.high.nbytes for x in self.levels) + self._low.nbytes + self._high.nbytes
 
     def match(self, values: npt.ArrayLike, room: int | None = None) -> Matches:
@@ -97,12 +98,12 @@ class PackedIndex:
                 codes, keys, lows, highs, bases, self._low, self._high, self.numbers, row, position, numbers, offsets
             )
 
-        # A tuple whose matches do not fit is started again with four times the room: matches are few here.
+        # A tuple whose matches do not fit is restarted with four times the room, because matches are few here.
         most = self.queries if room is not None else min(self.queries, FIRST_ROOM)
         return Matches.from_kernel(step, len(codes), most + FAN_OUT, room)
 
     def blocks_visited(self, values: npt.ArrayLike) -> float:
-        """Per tuple of this sample, how many blocks are looked at: what a match costs."""
+        """The average number of blocks visited per tuple of this sample, which determines the cost of a match."""
         codes = self._codes(tuple_keys(values, self.attributes)[:, self.used])
         if not len(self.used) or not len(codes):
             return 0.0
@@ -113,7 +114,7 @@ class PackedIndex:
         return visited / len(codes)
 
     def _codes(self, keys: Keys) -> Codes:
-        """By columns that are contiguous: the kernel is compiled for one layout, whatever the shape."""
+        """The codes, computed by contiguous columns: the kernel is compiled for one layout, regardless of the shape."""
         codes = np.empty(keys.shape[::-1], dtype=np.uint16)
         for position, (cuts, column) in enumerate(zip(self.cuts, codes, strict=True)):
             packed_kernels.encode(np.ascontiguousarray(keys[:, position]), cuts, column)
@@ -123,7 +124,7 @@ class PackedIndex:
 def hits(
     level: Level, codes: Codes, rows: npt.NDArray[np.intp], blocks: npt.NDArray[np.intp]
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """From pairs of tuple and block to pairs of tuple and member, numbered through all blocks."""
+    """Turns pairs of tuple and block into pairs of tuple and member, numbered across all blocks."""
     found = [(rows[:0], blocks[:0])]
     for start in range(0, len(rows), PAIRS_AT_ONCE):
         row, block = rows[start : start + PAIRS_AT_ONCE], blocks[start : start + PAIRS_AT_ONCE]
@@ -137,7 +138,7 @@ def hits(
 
 
 def flattened(downwards: list[Level]) -> tuple[Codes, Codes, npt.NDArray[np.int64]]:
-    """All levels' blocks one after the other, the top first, and where each level begins."""
+    """The concatenated blocks of all levels, top level first, and the offset of each level."""
     bases = np.concatenate(([0], np.cumsum([len(level.low) for level in downwards])))
     lows, highs = np.concatenate([x.low for x in downwards]), np.concatenate([x.high for x in downwards])
     return lows, highs, bases.astype(np.int64)

@@ -1,8 +1,8 @@
-"""The inner loop of the packed tree, for numba.
+"""The inner loop of the packed tree, compiled by numba.
 
-In: codes and keys of the tuples, the blocks of all levels (the top first) as 16-bit lower and upper ends. Out: query
-numbers written one after the other. The comparisons of one block with one attribute are a loop over 64 neighbours
-without branches, which LLVM turns into vector instructions.
+In: codes and keys of the tuples, and the blocks of all levels (top level first) as 16-bit lower and upper ends. Out:
+concatenated query numbers. The comparisons of one block on one attribute are a loop over 64 neighbours without
+branches, which LLVM turns into vector instructions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fishweir.evaluate.select.boxes.regions import Keys
 
 @kernel
 def encode(keys: Any, cuts: Keys, codes: Any) -> None:
-    """One attribute: how many cuts are at or below each key. Unsigned, and without branches but for the loop's."""
+    """For one attribute, the number of cuts at or below each key. Unsigned, with no branches except the loop's."""
     for row in range(len(keys)):
         below, width = np.uint64(0), np.uint64(len(cuts))
         while width > np.uint64(0):
@@ -32,7 +32,8 @@ def encode(keys: Any, cuts: Keys, codes: Any) -> None:
 
 @kernel
 def compare(code: Any, low: Any, high: Any, inside: Any, eights: Any) -> bool:
-    """Mark the members of one block that hold the tuple; False if none does. `eights` sees `inside` as words."""
+    """Marks the members of one block that contain the tuple. Returns False if none does. `eights` is a view of `inside`
+    as words."""
     for member in range(FAN_OUT):
         inside[member] = (low[0, member] <= code[0]) & (code[0] <= high[0, member])
     for attribute in range(1, len(code)):
@@ -70,7 +71,7 @@ def list_matches(
     numbers: Numbers,
     offsets: Offsets,
 ) -> tuple[int, int]:
-    """Write the numbers of tuple after tuple while there is room."""
+    """Writes the numbers of one tuple after another while there is room."""
     levels = len(bases) - 1
     stack = np.empty(levels * FAN_OUT + 1, dtype=np.int64)
     depth_of = np.empty(levels * FAN_OUT + 1, dtype=np.int64)

@@ -1,12 +1,12 @@
-"""An order of the query regions in which neighbours lie close together.
+"""Orders query regions so that neighbours are close together.
 
-In: per query and attribute a range of 16-bit codes. Out: a permutation of the queries such that each run of 64,
-and each run of 64 such runs, has a small bounding box. Shared: nothing.
+In: a range of 16-bit codes per query and attribute. Out: a permutation of the queries such that each run of 64, and
+each run of 64 such runs, has a small bounding box. Shared: nothing.
 
-Top-down greedy split (Garcia, Lopez, Leutenegger 1998, for bulk loading R-trees): a run is sorted by the lower end,
-the upper end or the width of one attribute and cut in two, by the key whose two bounding boxes are smallest. The
-width is a key so that queries without a condition on an attribute part from those with a narrow one. Corner
-transformation (Spatial Join CQ, section 5.2) makes a region a point of lower and upper ends; these are its axes.
+Top-down greedy split (Garcia, Lopez, Leutenegger 1998, for bulk loading R-trees): a run is sorted by the lower end, the
+upper end or the width of one attribute and cut in two. The key with the smallest two bounding boxes is chosen. The
+width is a key in order to separate queries without a condition on an attribute from those with a narrow one. Corner
+transformation (Spatial Join CQ, section 5.2) turns a region into a point of lower and upper ends; these are its axes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def best_key(low: Codes, high: Codes, members: npt.NDArray[np.intp], share: floa
 
 
 def volume(least: Codes, most: Codes) -> npt.NDArray[np.float64]:
-    """Per key the size of the bounding box of what is on this side of the cut: (members, keys, attributes) in."""
+    """By key, the volume of the bounding box on this side of the cut; the inputs are (members, keys, attributes)."""
     extent = most.max(axis=0).astype(np.float64) - least.min(axis=0) + 1
     return (extent / (1 << 16)).prod(axis=1)
 

@@ -1,8 +1,8 @@
-"""Rank coordinates: each attribute cut at every end of a range.
+"""Rank coordinates: divide each attribute at every end of a range.
 
-In: query regions in keys. Out: per attribute the sorted cuts; a range [low, high] becomes ranks [first, last), a
-tuple's key becomes one rank, and a rank lies fully in or fully out of every range, so that comparing ranks is
-exact. Shared: equal ends are one cut, whichever queries they come from.
+In: query regions in keys. Out: the sorted cuts of each attribute. A range [low, high] becomes ranks [first, last), and
+a tuple's key becomes one rank. A rank is entirely inside or entirely outside every range, so comparing ranks is exact.
+Shared: equal ends are one cut, regardless of their queries.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Ranks = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class RankSpace:
-    """One attribute: rank r is the keys in [cuts[r - 1], cuts[r])."""
+    """One attribute: rank r represents the keys in [cuts[r - 1], cuts[r])."""
 
     cuts: Keys
     first: Ranks

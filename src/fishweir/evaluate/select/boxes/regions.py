@@ -1,10 +1,10 @@
 """Queries as regions and tuples as points of one space (the duality model).
 
-In: per query and attribute a range with open or closed ends; per tuple a row of float64 values, NaN for NULL.
-Out: both in *keys*, 64-bit integers in the order of the floats, where every special case is gone: an open end is
-the neighbouring integer, NULL is the largest key, an attribute without condition is the range of all keys, and
-an empty region is a range that holds none. Shared: every strategy works on keys and compares integers only.
-Paper: Spatial Join CQ, section 4.1, definitions 1 and 2.
+In: a range with open or closed ends per query and attribute; a row of float64 values per tuple, NaN for NULL. Out: both
+as *keys*, which are 64-bit integers in the order of the floats. Keys eliminate all special cases: an open end is the
+neighbouring integer, NULL is the largest key, an attribute without a condition is the range of all keys, and an empty
+region is a range without keys. Shared: every strategy works on keys and compares only integers. Paper: Spatial Join CQ,
+section 4.1, definitions 1 and 2.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def key_floats(keys: Keys) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Query regions: query i is low[i, a] <= key <= high[i, a] for every attribute a. Its number is its row."""
+    """Query regions: query i is low[i, a] <= key <= high[i, a] for every attribute a. The number of a query is its
+    row."""
 
     low: Keys
     high: Keys
@@ -56,9 +57,10 @@ class Boxes:
         lo_open: npt.ArrayLike = False,
         hi_open: npt.ArrayLike = False,
     ) -> Boxes:
-        """From (queries x attributes) matrices of constants; the flags may be matrices or one value for all.
+        """Creates regions from (queries x attributes) matrices of constants. Each flag is a matrix or one value for
+        all.
 
-        -inf to inf is no condition, whatever the flags say; so is the infinite end of a half-line.
+        -inf to inf means no condition, regardless of the flags. The same applies to the infinite end of a half-line.
         """
         least, most = np.asarray(lo, dtype=np.float64), np.asarray(hi, dtype=np.float64)
         if least.ndim != 2 or least.shape != most.shape:
@@ -72,7 +74,8 @@ class Boxes:
 
     @classmethod
     def of_keys(cls, low: Keys, high: Keys) -> Boxes:
-        """From closed ranges of keys; a query with an empty one is empty altogether. Takes the arrays over."""
+        """Creates regions from closed ranges of keys. A query with an empty range is empty as a whole. Takes ownership
+        of the arrays."""
         empty = (low > high).any(axis=1)
         low[empty], high[empty] = HIGHEST, LOWEST
         return cls(low, high)
@@ -86,15 +89,15 @@ class Boxes:
         return int(self.low.shape[1])
 
     def conditioned(self) -> Flags:
-        """Where a query has a condition on an attribute."""
+        """Whether each query has a condition on each attribute."""
         return (self.low != LOWEST) | (self.high != HIGHEST)
 
     def empty(self) -> Flags:
-        """Queries that no tuple satisfies."""
+        """The queries that no tuple satisfies."""
         return np.asarray((self.low > self.high).any(axis=1))
 
     def used_attributes(self) -> npt.NDArray[np.intp]:
-        """The attributes on which some query that can be satisfied has a condition."""
+        """The attributes on which some satisfiable query has a condition."""
         return np.flatnonzero(self.conditioned()[~self.empty()].any(axis=0))
 
     def take(self, queries: npt.NDArray[np.intp], attributes: npt.NDArray[np.intp]) -> Boxes:

@@ -1,15 +1,15 @@
-"""Which conjunctions subsume two or more predicates: the candidate lists of VCB (RoSeS, section 5).
+"""Finds the conjunctions that subsume two or more predicates: the candidate lists of VCB (RoSeS, section 5).
 
-In: distinct predicates and a selectivity function. Out: candidates numbered by rank (most selective
-first, so a rank is the only thing compared later), and for each predicate the ranks of its candidates.
+In: distinct predicates and a selectivity function. Out: candidates numbered by rank (most selective first, so that only
+ranks are compared later), and for each predicate the ranks of its candidates.
 
-Sets grow level by level, an atom at a time in ascending order, and a set found in one predicate only is
-dropped at once: none of its supersets can be in two (the Apriori law). What is left are exactly the
-nodes of the subsumption graph that ever matter, found with a few sorts over arrays.
+Sets grow level by level, by one atom at a time in ascending order. A set found in only one predicate is dropped
+immediately, because none of its supersets can be in two (the Apriori property). The remaining sets are exactly the
+relevant nodes of the subsumption graph, found with a few sorts over arrays.
 
-Bound: of a predicate with more than `width` shared atoms, only subsets of its `width` most selective ones
-are taken (at most 2**width), besides each single shared atom and each other predicate it contains. Up to
-`width` atoms nothing is left out.
+Bound: for a predicate with more than `width` shared atoms, only subsets of its `width` most selective atoms are
+generated (at most 2**width), in addition to each single shared atom and each other predicate that it contains. Up to
+`width` atoms, nothing is omitted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ WIDTH = 8
 
 @dataclass(frozen=True)
 class Candidates:
-    """By rank: the conjunction, its selectivity, the predicates below it. By predicate: its ranks, ascending."""
+    """By rank: the conjunction, its selectivity, and the predicates below it. By predicate: its ranks in ascending
+    order."""
 
     sets: list[Predicate]
     selectivity: list[float]
@@ -40,7 +41,8 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Level:
-    """All sets of one size: the set and its predicates as pairs (set, row), where `last` is in its row."""
+    """All sets of one size, with their predicates as pairs (set, row). `last` is the position of the last atom in its
+    row."""
 
     sets: list[Predicate]
     set_ids: Ints
@@ -60,7 +62,7 @@ def find_candidates(predicates: Sequence[Predicate], selectivity: Selectivity, w
 
 
 def _shared_atoms(predicates: Sequence[Predicate]) -> tuple[Ints, Ints]:
-    """The atoms that at least two predicates have, ascending within each row, and where the rows start."""
+    """The atoms that at least two predicates share, ascending within each row, and the offsets of the rows."""
     rows = np.repeat(np.arange(len(predicates)), np.fromiter(map(len, predicates), np.int64, len(predicates)))
     atoms = np.fromiter((a for p in predicates for a in sorted(p)), np.int64, len(rows))
     _, inverse, counts = np.unique(atoms, return_inverse=True, return_counts=True)
@@ -69,10 +71,10 @@ def _shared_atoms(predicates: Sequence[Predicate]) -> tuple[Ints, Ints]:
 
 
 def _single_atoms(starts: Ints, atoms: Ints, selectivity: Selectivity, width: int) -> tuple[Level, Level, Ints]:
-    """All single atoms; those that may grow; and by position of `atoms` where its row ends.
+    """All single atoms, those that may grow, and for each position of `atoms` the end of its row.
 
-    In a long row the atoms beyond the most selective `width` do not grow: they are moved out of the
-    way, behind the row's end, each part staying in ascending order.
+    In a long row, only the `width` most selective atoms grow. The others are moved after the row's end. Each part stays
+    in ascending order.
     """
     names, ids = np.unique(atoms, return_inverse=True)
     sets = [frozenset((int(a),)) for a in names]
@@ -93,7 +95,7 @@ def _single_atoms(starts: Ints, atoms: Ints, selectivity: Selectivity, width: in
 
 
 def _grow(level: Level, atoms: Ints, ends: Ints) -> Level:
-    """Each set with each later atom of its row, where the result is in two rows or more."""
+    """Each set extended by each later atom of its row, if the result is in two or more rows."""
     room = ends[level.last] - level.last - 1
     source = np.repeat(np.arange(len(room)), room)
     first = np.cumsum(room) - room
@@ -111,7 +113,7 @@ def _grow(level: Level, atoms: Ints, ends: Ints) -> Level:
 
 
 def _contained(predicates: Sequence[Predicate], long: list[int]) -> list[tuple[Predicate, int]]:
-    """Predicates inside the long ones (and these inside themselves), which their bounded subsets may miss."""
+    """The predicates contained in the long ones (and these in themselves), which the bounded subsets may miss."""
     if not long:
         return []
     used: defaultdict[int, list[int]] = defaultdict(list)
@@ -129,7 +131,7 @@ def _contained(predicates: Sequence[Predicate], long: list[int]) -> list[tuple[P
 
 
 def _ranked(levels: list[Level], more: list[tuple[Predicate, int]], selectivity: Selectivity, rows: int) -> Candidates:
-    """Numbers the sets by cost.order_key; within a level they already come in the order of their atoms."""
+    """Numbers the sets by cost.order_key. Within a level, they are already in the order of their atoms."""
     sets = [s for level in levels for s in level.sets]
     known = {s: i for i, s in enumerate(sets)}
     for extra, _ in more:

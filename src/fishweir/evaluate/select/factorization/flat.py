@@ -1,8 +1,8 @@
-"""The naive plan as flat arrays: each predicate below `true`, behind its most selective unit.
+"""The naive plan as flat arrays: each predicate directly below `true`, accessed by its most selective unit.
 
-In: the predicates of one source. Out: the layout that `to_layout` gives of the naive plan, by a few sorts. It is what
-many new queries are evaluated with until their factorized plan is ready: right at once, and a document still comes only
-to the predicates whose access holds.
+In: the predicates of one source. Out: the layout that `to_layout` returns for the naive plan, computed by a few sorts.
+Many new queries are evaluated with it until their factorized plan is ready. It is available immediately, and a document
+still reaches only the predicates whose access holds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fishweir.evaluate.select.factorization.layout import NO_ACCESS, Layout, Uni
 
 
 def flat_layout(predicates: Sequence[Predicate], units: Units, chances: NDArray[np.float64]) -> Layout:
-    """`ends` are places in `predicates`; equal ones end at one node."""
+    """`ends` are indexes into `predicates`; equal predicates end at one node."""
     known: dict[Predicate, int] = {}
     codes = np.fromiter((known.setdefault(p, len(known)) for p in predicates), np.int64, len(predicates))
     lengths = np.fromiter(map(len, known), np.int64, len(known))

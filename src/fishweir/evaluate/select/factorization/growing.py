@@ -1,8 +1,8 @@
 """Expand and Reduce: the two changes that VCA makes to its tree (RoSeS, algorithm 1, lines 12 to 26).
 
-In: a tree that starts as the naive plan, a candidate and the children of `true` it subsumes. Out: the
-same tree, changed. VCA with the subsumption graph and VCA with VCB share it; they differ in how they
-find the next candidate only.
+In: a tree that starts as the naive plan, a candidate, and the children of `true` that it subsumes. Out: the same tree,
+modified. VCA with the subsumption graph and VCA with VCB share this code; they differ only in how they find the next
+candidate.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fishweir.evaluate.select.factorization.cost import TRUE, Predicate, Selecti
 
 
 class GrowingTree:
-    """Parent and children by conjunction; the children of `true` are the border."""
+    """Parent and children by conjunction. The children of `true` are the border."""
 
     def __init__(self, required: Iterable[Predicate], selectivity: Selectivity) -> None:
         self.required = frozenset(required)
@@ -22,14 +22,14 @@ class GrowingTree:
         self.children: dict[Predicate, set[Predicate]] = {TRUE: set(self.required)}
 
     def gain(self, candidate: Predicate, factorized: Collection[Predicate]) -> float:
-        """What the plan gains if the candidate takes over these children of `true` (itself not among them)."""
+        """The gain of the plan if the candidate takes over these children of `true` (not including itself)."""
         inner = self.selectivity(candidate)
         if candidate in self.children[TRUE]:
             return benefit_of_existing(len(factorized), 1.0, inner)
         return benefit(len(factorized), 1.0, inner)
 
     def expand(self, candidate: Predicate, factorized: Iterable[Predicate]) -> None:
-        """The candidate becomes a child of `true` and takes over the factorized ones."""
+        """Makes the candidate a child of `true` that takes over the factorized nodes."""
         border = self.children[TRUE]
         border.add(candidate)
         self.parents[candidate] = TRUE
@@ -41,7 +41,8 @@ class GrowingTree:
                 below.add(fact)
 
     def reduce(self, fact: Predicate, candidate: Predicate) -> bool:
-        """Leaves out a node that the candidate above it has made useless; its children go to the candidate."""
+        """Removes a node that the candidate above it has made useless; its children move to the candidate. Returns
+        whether it did."""
         if fact in self.required:
             return False
         children = self.children[fact]

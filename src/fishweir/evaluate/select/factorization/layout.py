@@ -1,13 +1,13 @@
-"""A filter plan as flat arrays, and a batch of documents run through it.
+"""A filter plan as flat arrays, and its evaluation on a batch of documents.
 
-In: a filter plan over *units* (an atom, or a disjunction of atoms and of negated ones); then batches of
-documents as their true atoms. Out: for each document the nodes where predicates end that hold.
+In: a filter plan over *units* (an atom, or a disjunction of atoms and negated atoms), and then batches of documents,
+given as their true atoms. Out: for each document, the nodes at which predicates that hold end.
 
-Shared: nodes are numbered level by level, the children of a node side by side, so one array of offsets
-is the whole tree. Children stand in the order of their *access*, the most selective unit of their edge
-that a true atom leads to. So below `true`, and below any node with many children, a document comes only to
-the edges whose access holds: what is registered besides costs nothing. An edge is checked for the
-documents that its parent let pass, which is the cost model of table 1.
+Shared: nodes are numbered level by level, with the children of a node adjacent, so one array of offsets represents the
+whole tree. Children are sorted by their *access*, the most selective unit of their edge that a true atom leads to.
+Below `true`, and below any node with many children, a document therefore reaches only the edges whose access holds, and
+other registered predicates cost nothing. An edge is checked for the documents that its parent let pass, as in the cost
+model of table 1.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from fishweir.evaluate.select.factorization.plan import ROOT, FilterPlan
 
 Numbers = NDArray[np.int32]
 Literals = tuple[tuple[int, bool], ...]
-"""Atoms with their signs: a disjunction."""
+"""A disjunction: atoms with their signs."""
 
 NO_ACCESS = -1
 
 
 @dataclass(frozen=True)
 class Units:
-    """Unit u is atom u for u < atoms, else a disjunction: `literals` between its offsets, 2 * atom + negated."""
+    """Unit u is atom u for u < atoms, else a disjunction: its `literals` between the offsets are 2 * atom + negated."""
 
     atoms: int
     offsets: Ints
@@ -42,12 +42,12 @@ class Units:
         return self.atoms + len(self.offsets) - 1
 
     def is_findable(self, unit: int) -> bool:
-        """Whether a true atom leads to the unit whenever it holds: it has no negated atom."""
+        """Whether a true atom leads to the unit whenever it holds, which requires that it has no negated atom."""
         return unit < self.atoms or not self._negated[unit - self.atoms]
 
     @property
     def findable(self) -> NDArray[np.bool_]:
-        """By unit, whether it is."""
+        """Whether each unit is findable."""
         return np.append(np.ones(self.atoms, np.bool_), ~self._negated)
 
     @cached_property
@@ -62,7 +62,7 @@ class Units:
         return tuple((int(x) >> 1, not x & 1) for x in self.literals[lo:hi])
 
     def chances(self, atoms: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The share of documents where each unit holds, atoms taken as independent."""
+        """The share of documents in which each unit holds, assuming independent atoms."""
         alone = np.where(self.literals & 1, 1 - atoms[self.literals >> 1], atoms[self.literals >> 1])
         logs = np.append(0, np.cumsum(np.log1p(-np.minimum(alone, 1 - 1e-12))))
         return np.append(atoms, 1 - np.exp(logs[self.offsets[1:]] - logs[self.offsets[:-1]]))
@@ -76,8 +76,8 @@ def to_units(atoms: int, disjunctions: Sequence[Literals]) -> Units:
 
 @dataclass(frozen=True)
 class Layout:
-    """The children of node n are first[n] to first[n + 1]; checks: the units of the edge to a node, its access
-    first; ends: numbers of the predicates. The last two are lists by node, with offsets."""
+    """The children of node n are first[n] to first[n + 1]. `checks` are the units of the edge to a node, with its
+    access first. `ends` are the numbers of the predicates. Both are lists by node, with offsets."""
 
     units: Units
     first: Numbers
@@ -92,13 +92,13 @@ class Layout:
 
     @cached_property
     def entries(self) -> Numbers:
-        """By unit, the first child of `true` that has it as its access; those without access come before."""
+        """By unit, the first child of `true` with this access. Children without access come first."""
         below = self.access[1 : self.first[1]]
         return (np.searchsorted(below, np.arange(len(self.units) + 1)) + 1).astype(np.int32)
 
     @cached_property
     def triggers(self) -> tuple[Numbers, Numbers]:
-        """By atom, with offsets: the disjunctions it is in that are the access of a child of `true`."""
+        """By atom, with offsets: the disjunctions that contain it and are the access of a child of `true`."""
         units = self.units
         wanted = np.diff(self.entries)[units.atoms :] > 0
         unit = np.repeat(np.arange(len(wanted)), np.diff(units.offsets))
@@ -113,7 +113,7 @@ class Layout:
         return np.append(-1, parents)
 
     def units_of(self, node: int) -> frozenset[int]:
-        """The conjunction that a node stands for."""
+        """The conjunction that a node represents."""
         found: list[int] = []
         while node != ROOT:
             found += self.checks[self.check_offsets[node] : self.check_offsets[node + 1]].tolist()
@@ -121,9 +121,10 @@ class Layout:
         return frozenset(found)
 
     def cost(self, chances: NDArray[np.float64]) -> float:
-        """The plan's cost for a source of rate 1 (table 1): each edge costs what its parent lets pass.
+        """The cost of the plan for a source of rate 1 (table 1): each edge costs what its parent lets pass.
 
-        `chances` are by unit."""
+        `chances` are by unit.
+        """
         logs = np.append(0, np.cumsum(np.log(np.maximum(chances[self.checks], 1e-300))))
         edge = np.exp(logs[self.check_offsets[1:]] - logs[self.check_offsets[:-1]])
         return _cost(self.first, edge)
@@ -145,7 +146,7 @@ def to_layout(plan: FilterPlan, units: Units, chances: NDArray[np.float64]) -> L
     nodes, first = [ROOT], []  # type: tuple[list[int], list[int]]
     checks: list[list[int]] = [[]]
     access = [NO_ACCESS]
-    for node in nodes:  # grows while it is walked, level by level
+    for node in nodes:  # grows during the iteration, level by level
         first.append(len(nodes))
         last = len(units) if node == ROOT else units.atoms
         edges = sorted((*_edge(plan.extra(child), units, chance, last), child) for child in plan.children[node])
@@ -162,7 +163,7 @@ def to_layout(plan: FilterPlan, units: Units, chances: NDArray[np.float64]) -> L
 
 
 def _edge(extra: frozenset[int], units: Units, chance: list[float], last: int) -> tuple[int, list[int]]:
-    """The access, a findable unit below `last`, and all units of an edge, the most selective first."""
+    """The access, which is a findable unit below `last`, and all units of an edge, most selective first."""
     ordered = sorted(extra, key=lambda unit: (chance[unit], unit))
     entry = next((unit for unit in ordered if unit < last and units.is_findable(unit)), NO_ACCESS)
     return entry, ordered if entry == NO_ACCESS else [entry, *(unit for unit in ordered if unit != entry)]
@@ -174,9 +175,9 @@ def _flat(lists: list[list[int]]) -> tuple[Numbers, Ints]:
 
 
 def run(layout: Layout, offsets: Ints, atoms: Ints) -> tuple[Ints, Numbers, int]:
-    """Nodes with ends that hold, by document with offsets; and how many edges were checked.
+    """The reached nodes with ends, by document with offsets, and the number of edges checked.
 
-    `atoms` are the true ones of each document, between its offsets, each once.
+    `atoms` are the distinct true atoms of each document, between its offsets.
     """
     units = layout.units
     return _run(
@@ -211,7 +212,8 @@ def _run(
     offsets: Ints,
     atoms: Ints,
 ) -> tuple[Ints, Numbers, int]:
-    """Depth first, one document after the other; `stamp[u]` is the last document where unit u was seen to hold."""
+    """Depth-first traversal, document by document. `stamp[u]` is the last document in which unit u was found to
+    hold."""
     documents = len(offsets) - 1
     stamp = np.full(base + len(unit_offsets) - 1, -1, np.int32)
     true = np.empty(len(stamp), np.int32)
@@ -237,7 +239,7 @@ def _run(
             steps = 1
             if node == 0:
                 steps = count + 1
-            elif hi - lo > 8 * known:  # few of the children can hold: go to them by what is true
+            elif hi - lo > 8 * known:  # few of the children can hold: find them by the true atoms
                 steps = known + 1
             for step in range(steps):
                 start, end = lo, hi
@@ -258,7 +260,8 @@ def _run(
 
 @kernel
 def _mark(document: int, known: int, trigger_offsets: Numbers, triggers: Numbers, stamp: Numbers, true: Numbers) -> int:
-    """Stamps the true atoms and the disjunctions they lead to, which are added to `true`; how many there are."""
+    """Stamps the true atoms and the disjunctions they lead to, and appends the latter to `true`. Returns the total
+    number."""
     count = known
     for i in range(known):
         stamp[true[i]] = document
@@ -273,7 +276,7 @@ def _mark(document: int, known: int, trigger_offsets: Numbers, triggers: Numbers
 
 @kernel
 def _with_access(access: Numbers, lo: int, hi: int, wanted: int) -> tuple[int, int]:
-    """The children between lo and hi that have the access."""
+    """The children between lo and hi that have the given access."""
     start, end = lo, hi
     while start < end:
         middle = (start + end) >> 1
@@ -288,7 +291,7 @@ def _with_access(access: Numbers, lo: int, hi: int, wanted: int) -> tuple[int, i
 
 @kernel
 def _holds(edge: Numbers, document: int, stamp: Numbers, base: int, unit_offsets: Ints, literals: Ints) -> bool:
-    """Whether all units of an edge hold; a disjunction that was not found is looked into."""
+    """Whether all units of an edge hold. A disjunction that was not stamped is evaluated."""
     for unit in edge:
         if stamp[unit] == document:
             continue

@@ -1,12 +1,12 @@
 """A filter plan: a tree of conjunctions rooted at `true` (RoSeS, section 4.3).
 
-In: a parent for each conjunction, and the predicates by number. Out: parallel lists over nodes (node 0
-is `true`), so that a plan goes into arrays as it stands (see layout.py). Going down an edge checks only
-the atoms that the child has beyond its parent.
+In: a parent for each conjunction, and the predicates by number. Out: parallel lists over nodes (node 0 is `true`), so
+that a plan can be stored directly in arrays (see layout.py). An edge checks only the atoms that the child has in
+addition to its parent.
 
-Predicates come and go one at a time and leave the others where they are: a new one hangs below the
-deepest node that subsumes it. That is right because any tree in which each node contains its parent's
-atoms is a valid plan; it only costs more than a new plan, which is the re-planner's concern.
+Predicates are added and removed individually, without moving the others: a new predicate is attached below the deepest
+node that subsumes it. This is correct because any tree in which each node contains its parent's atoms is a valid plan.
+It only costs more than a new plan, which is the concern of the re-planner.
 
 Shared: equal predicates are one node with several numbers in `ends`.
 """
@@ -24,7 +24,7 @@ REMOVED = -2
 
 
 class FilterPlan:
-    """parent, atoms, children and ends by node; removed nodes keep their number until it is used again."""
+    """Parent, atoms, children and ends by node. The number of a removed node is kept until it is reused."""
 
     def __init__(self) -> None:
         self.parent: list[int] = [-1]
@@ -41,15 +41,15 @@ class FilterPlan:
         return len(self.node_of)
 
     def nodes(self) -> Iterator[int]:
-        """All nodes but the removed ones, the root among them."""
+        """All nodes except the removed ones, including the root."""
         return (node for node, parent in enumerate(self.parent) if parent != REMOVED)
 
     def extra(self, node: int) -> Predicate:
-        """The atoms checked on the way from the node's parent."""
+        """The atoms checked on the edge from the node's parent."""
         return self.atoms[node] if node == ROOT else self.atoms[node] - self.atoms[self.parent[node]]
 
     def add(self, number: int, predicate: Predicate, selectivity: Selectivity | None = None) -> int:
-        """Adds one predicate under a new number, and gives the node where it ends."""
+        """Adds a predicate under a new number. Returns the node at which it ends."""
         if number in self.end_of:
             raise ValueError(f"predicate {number} is already in the plan")
         node = self.node_of.get(predicate)
@@ -60,7 +60,7 @@ class FilterPlan:
         return node
 
     def remove(self, number: int) -> None:
-        """Removes one predicate, and the nodes that nothing needs any more."""
+        """Removes a predicate, and the nodes that are no longer needed."""
         if number not in self.end_of:
             raise ValueError(f"predicate {number} is not in the plan")
         node = self.end_of.pop(number)
@@ -76,9 +76,9 @@ class FilterPlan:
     def deepest_subsuming(self, predicate: Predicate, selectivity: Selectivity | None = None) -> int:
         """The node with the most atoms among those contained in the predicate; the lower number on a tie.
 
-        With a selectivity function it is the most selective one, the cheapest place to hang. Each node
-        is listed under one of its atoms, the one fewest nodes were listed under, so the nodes looked at
-        are those of rare atoms of this predicate.
+        With a selectivity function, it is the most selective node, which is the cheapest parent. Each node is listed
+        under one of its atoms, the one with the fewest nodes at that time, so only the nodes of rare atoms of this
+        predicate are checked.
         """
         found = [node for atom in predicate for node in self._by_access.get(atom, ()) if self.atoms[node] < predicate]
         if selectivity is None:
@@ -86,7 +86,7 @@ class FilterPlan:
         return min(found, key=lambda n: (selectivity(self.atoms[n]), -len(self.atoms[n]), n), default=ROOT)
 
     def hang(self, predicate: Predicate, parent: int) -> int:
-        """A new node below `parent`; no predicate ends there yet."""
+        """Adds a node below `parent`, at which no predicate ends yet. Returns the node."""
         if self._free:
             node = self._free.pop()
             self.parent[node], self.atoms[node] = parent, predicate
@@ -131,7 +131,7 @@ class FilterPlan:
 
 
 def plan_of(parents: Mapping[Predicate, Predicate], predicates: Iterable[Predicate]) -> FilterPlan:
-    """A plan from the parent of each conjunction; predicates are numbered in the order given."""
+    """A plan from the parent of each conjunction. Predicates are numbered in the given order."""
     plan = FilterPlan()
     for conjunction in sorted(parents, key=len):
         plan.hang(conjunction, plan.node_of[parents[conjunction]])
@@ -141,7 +141,7 @@ def plan_of(parents: Mapping[Predicate, Predicate], predicates: Iterable[Predica
 
 
 def evaluate(plan: FilterPlan, atoms_true: AbstractSet[int]) -> set[int]:
-    """The numbers of the predicates that hold, walking down from the root; for tests."""
+    """The numbers of the predicates that hold, found by walking down from the root; for tests."""
     found: set[int] = set()
     reached = [ROOT]
     while reached:

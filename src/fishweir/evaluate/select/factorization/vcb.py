@@ -1,19 +1,19 @@
 """VCA with the Very Clever Border (RoSeS, section 5, figure 6).
 
-In: the predicates of one source and a selectivity function. Out: the filter plan that VCA gives, without
-a subsumption graph and without looking for the candidates anew.
+In: the predicates of one source and a selectivity function. Out: the filter plan that VCA returns, without a
+subsumption graph and without searching for candidates again.
 
-Each border node has the list of its candidates, most selective first, and its best candidate: the first
-one that still subsumes two border nodes. The best candidates of all nodes are a heap. What makes this
-right: a candidate never comes to subsume more of the border than before, since an expansion replaces two
-or more nodes by one that only has fewer atoms. So a list is walked once, forward; a candidate that does
-not pay will never pay; and a candidate is chosen at most once.
+Each border node has a list of its candidates, most selective first, and its best candidate: the first one that still
+subsumes two border nodes. The best candidates of all nodes form a heap. This is correct because a candidate never
+subsumes more of the border than before: an expansion replaces two or more nodes by one that only has fewer atoms. A
+list is therefore traversed once, forward. A candidate that does not pay will never pay, and a candidate is chosen at
+most once.
 
-Shared: the paper's sibling lists (by node, whose best candidate subsumes it) are kept once per best
-candidate, as its `fans`: all nodes below the candidate have them in common. Heap entries of candidates
-that have lost their nodes stay and are skipped when they come up.
+Shared: the paper's sibling lists (by node, the nodes whose best candidate subsumes it) are stored once per best
+candidate, as its `fans`, because all nodes below the candidate share them. Heap entries of candidates that have lost
+their nodes stay in the heap and are skipped when they are popped.
 
-Ties: more atoms first, then the smaller atom ids (cost.order_key); a candidate is its rank in that order.
+Ties: more atoms first, then the smaller atom ids (cost.order_key). A candidate is identified by its rank in that order.
 Long conjunctions: see the bound in candidates.py.
 """
 
@@ -37,7 +37,7 @@ def vcb(predicates: Sequence[Predicate], selectivity: Selectivity, width: int = 
 
 
 class VeryCleverBorder:
-    """Border nodes by number: first the distinct predicates, then the conjunctions put in."""
+    """Border nodes by number: first the distinct predicates, then the inserted conjunctions."""
 
     def __init__(self, predicates: Iterable[Predicate], selectivity: Selectivity, width: int = WIDTH) -> None:
         self.nodes = [p for p in dict.fromkeys(predicates) if p]
@@ -60,12 +60,12 @@ class VeryCleverBorder:
         return self.sets[self.lists[node][self.at[node]]] if self.at[node] < len(self.lists[node]) else None
 
     def siblings(self, predicate: Predicate) -> set[Predicate]:
-        """The border predicates whose best candidate subsumes this one, itself included."""
+        """The border predicates whose best candidate subsumes this one, including itself."""
         ranks = self.lists[self.number[predicate]]
         return {self.nodes[n] for rank in ranks for n in self.fans.get(rank, ()) if self.in_border[n]}
 
     def step(self) -> Predicate | None:
-        """Expands the tree by the best candidate that pays, and gives it; None when there is none."""
+        """Expands the tree by the best candidate that pays. Returns it, or None if there is none."""
         while self.heap:
             rank = heappop(self.heap)
             if self.count[rank] < 2:
@@ -83,7 +83,7 @@ class VeryCleverBorder:
         return None
 
     def _replace(self, rank: int, members: list[int]) -> None:
-        """Takes the members out of the border; the candidate, if it is not there yet, comes in."""
+        """Removes the members from the border, and adds the candidate if it is not in it yet."""
         new = None if self.sets[rank] in self.number else self._add(rank, members[0])
         alone = []
         for node in members:
@@ -98,7 +98,8 @@ class VeryCleverBorder:
             self._find_best(new)
 
     def _add(self, rank: int, member: int) -> int:
-        """A new border node; its candidates are those of any node below it, as far as they subsume it too."""
+        """Adds a border node. Its candidates are those of any node below it that subsume the new node too. Returns its
+        number."""
         candidate, node = self.sets[rank], len(self.nodes)
         ranks = self.lists[member][self.at[member] :]
         ranks = [other for other in ranks if self.count[other] > 1 and self.sets[other] <= candidate]
@@ -113,7 +114,7 @@ class VeryCleverBorder:
         return node
 
     def _notify(self, rank: int) -> None:
-        """Tells the nodes whose best candidate this was to find another one."""
+        """Finds new best candidates for the nodes whose best candidate this was."""
         for node in self.fans.pop(rank, ()):
             if self.in_border[node]:
                 self._find_best(node)

@@ -5,9 +5,9 @@ the child's subtree. It is computed on first use and is a dictionary lookup afte
 elements, of all documents, that are at the same position with respect to all paths. There are at most as many states as
 label paths in the data.
 
-A state consists of the trie nodes that the element ends (`nodes`) and those above it that have descendant edges
-(`open`). New edges of the trie drop only the transitions that they can change. If paths are suspended (views.py), the
-states of that view are separate and are dropped when the trie changes.
+A state consists of the trie nodes whose paths end at the element (`nodes`) and those above it that have descendant
+edges (`open`). New edges of the trie drop only the transitions that they can change. If paths are suspended (views.py),
+the states of that view are separate and are dropped when the trie changes.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class State(dict[str, "State | None"]):
 
 
 class NodesOfStates(NamedTuple):
-    """State s ends the nodes from `starts[s]` on. `by_node` and `states` have the same pairs, sorted by node."""
+    """State s ends at the nodes from `starts[s]` on. `by_node` and `states` have the same pairs, sorted by node."""
 
     starts: NDArray[np.int64]
     nodes: NDArray[np.int64]
