@@ -168,8 +168,8 @@ class Placed:
 
 
 class State(Protocol):
-    """The data that a stage keeps about some documents: declared columns, written once and mapped by each task that
-    probes them."""
+    """The state of a stage for some documents: declared columns, written once and mapped by each task that probes
+    it."""
 
     def __len__(self) -> int: ...
 
@@ -265,21 +265,18 @@ class Strategy(ABC):
 
     @abstractmethod
     def take(self, groups: Mapping[int, Any], statistics: Statistics) -> list[Bundle]:
-        """Bundles of those groups that the strategy evaluates. `groups` are the remaining groups of a segment by
-        place."""
+        """The bundles that the strategy evaluates, chosen from the remaining `groups` of a segment, given by place."""
 
     def bundle(self, groups: Iterable[int], parameter: str = "") -> Bundle:
         return Bundle(self.name, tuple(groups), parameter, self.module)
 
     @abstractmethod
     def operator(self, placed: Placed) -> Any:
-        """The operator that evaluates a bundle, created once per process and segment. The kind's stage defines its
-        interface."""
+        """The operator for a bundle, created once per process and segment. The kind's stage defines its interface."""
 
 
 def bundled(groups: Mapping[int, Group], rules: Iterable[Strategy], statistics: Statistics) -> tuple[Bundle, ...]:
-    """Assigns all groups, given by place, to bundles. Each rule in turn takes the remaining groups that it evaluates
-    best."""
+    """Assigns all groups, given by place, to bundles. Each rule in turn takes the groups that it evaluates best."""
     left, bundles = dict(groups), list[Bundle]()
     for rule in rules:
         own = {place: group for place, group in left.items() if group.kind == rule.kind}

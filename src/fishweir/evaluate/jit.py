@@ -20,14 +20,13 @@ KERNELS: list[Any] = []
 
 
 def kernel(function: Function) -> Function:
-    """Compiles a function that runs without the interpreter lock. Kernels start no threads, because Spark has its own
-    workers."""
+    """Compiles a function to run without the interpreter lock. Kernels start no threads: Spark has its own workers."""
     return _compiled(function)
 
 
 def lean_kernel(function: Function) -> Function:
-    """Like `kernel`, for functions that allocate no arrays. It omits reference counting, which is slow if there are
-    many arrays."""
+    """Like `kernel`, but without reference counting, which is slow with many arrays. Only for functions that allocate
+    no arrays."""
     return _compiled(function, _nrt=False)
 
 

@@ -1,5 +1,4 @@
-"""Matches: the results that a group's queries select from a batch of documents, and the sides that the documents belong
-to.
+"""Matches: the documents of a batch that a group's queries select, and the sides that the documents belong to.
 
 A *side* is a set of documents requested by a query of another kind. An annotation join has one side for the items to
 annotate and one for each window. Both are matched among the filters of their source. The members of a group are query

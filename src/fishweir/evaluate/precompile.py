@@ -29,7 +29,7 @@ AT_ONCE = 2
 
 
 def precompile(lines: Iterable[str]) -> int:
-    """Compiles those of these kernels that are not in the cache. Returns their number."""
+    """Compiles the given kernels that are not in the cache yet. Returns their number."""
     misses = 0
     for line in filter(_exists, lines):
         module, name, types = line.split(" ", 2)

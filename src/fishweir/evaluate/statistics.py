@@ -48,8 +48,7 @@ class PathStatistics:
         return (SKETCH - 1) / (self.smallest[-1] / 2**64)
 
     def merge(self, other: PathStatistics) -> PathStatistics:
-        """Merges two statistics. The newer sample displaces the older one, so that the distribution follows the
-        stream."""
+        """Merges two statistics. The newer sample displaces the older one, so the distribution follows the stream."""
         smallest = tuple(sorted({*self.smallest, *other.smallest})[:SKETCH])
         words = Counter(dict(self.words))
         words.update(dict(other.words))

@@ -45,8 +45,7 @@ class Watermarks:
         return self._streams.get(source, [])
 
     def least(self, source: Source, seen_from: int) -> float:
-        """The watermark of the slowest stream of a source, as seen from a stream; infinity if the source has no
-        streams."""
+        """The watermark of the slowest stream of a source, as seen from a stream; infinity if there is none."""
         late, own = self.learned.get(seen_from, 0.0), self._own(seen_from)
         return min((self._of(stream, own, late) for stream in self.streams(source)), default=math.inf)
 
@@ -59,8 +58,7 @@ class Watermarks:
         return self.reached.get(stream, -math.inf)
 
     def _of(self, stream: int, others: float, late: float = 0.0) -> float:
-        """The watermark of a stream. An idle stream keeps up with the others, up to the time of its next expected
-        item."""
+        """A stream's watermark. An idle stream keeps up with the others, up to the time of its next expected item."""
         own = self._own(stream)
         if stream in self.learned and late > self.learned[stream]:
             own -= late - self.learned[stream]

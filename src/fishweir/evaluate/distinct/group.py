@@ -27,8 +27,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class DistinctGroup:
-    """A group of `distinct` queries. `sources` are all sources that its queries read; the inner group reads one of
-    them."""
+    """A group of `distinct` queries. `sources` are all sources of its queries; the inner group reads one of them."""
 
     kind: ClassVar[str] = "distinct"
 

@@ -1,5 +1,4 @@
-"""`distinct` as a kind of group. It wraps the kinds that select documents and passes on the first document of each
-key."""
+"""The `distinct` kind: it wraps the kinds that select documents, and passes on the first document of each key."""
 
 from __future__ import annotations
 

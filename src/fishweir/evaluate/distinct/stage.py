@@ -1,5 +1,4 @@
-"""The stage of `distinct`. It selects documents by its inner stages, keeps them as candidates, and passes on the
-firsts.
+"""The stage of `distinct`: selects documents by its inner stages, keeps them as candidates, and passes on the firsts.
 
 In: batches of documents. Out: result rows of the documents that are the first of their key, in arrival order over all
 streams, and the state that later micro-batches need. Documents that arrived together are ordered by stream.
@@ -176,8 +175,7 @@ def _passing(found: Candidates, rows: Ints, codes: Any, before: Firsts) -> NDArr
 
 
 def _arrival_order(found: Candidates) -> Ints:
-    """The position of each row's document in arrival order. Setting the clock back does not change the order within a
-    stream."""
+    """The rank of each row's document in arrival order. Setting the clock back does not reorder a stream."""
     by_stream = np.lexsort((found.numbers, found.streams))
     arrivals: Times = found.arrivals.copy()
     for stream in np.unique(found.streams):

@@ -78,8 +78,8 @@ class Equal:
 
     @cached_property
     def _directory(self) -> tuple[Ints, int]:
-        """For each prefix of a hash, the first hash with that prefix, and the prefix length in bits. About one hash has
-        each prefix."""
+        """The position of the first hash with each prefix, and the prefix length in bits. About one hash has each
+        prefix."""
         bits = len(self.hashes).bit_length()
         first = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits) if bits else np.zeros(1, np.uint64)
         return np.append(np.searchsorted(self.hashes, first), len(self.hashes)), bits

@@ -41,8 +41,7 @@ class Sieve:
     keys: Callable[[Column], NDArray[np.uint64]]
     """The keys of the constants, stored together with the constants."""
     sift: Sift
-    """Takes rows of the values, each with a slice of keys. Returns the passing pairs: the place of the row, and the
-    position."""
+    """Takes rows of the values, each with a slice of keys. Returns the passing pairs of row index and key position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,8 @@ class IndexFactory:
     unsure: Callable[[Column], Bools] | None = None
     """The constants whose hits must be checked; None if the index is exact."""
     holds: Callable[[PathTable, Ints, Column], Bools] | None = None
-    """Evaluates the condition on rows of the values, each with its own constant; if None, its meaning is applied to
-    each pair."""
+    """Evaluates the condition on rows of the values and their constants; if None, each pair is tested by its
+    meaning."""
     selectivities: Callable[[Column, PathStatistics], Floats] | None = None
     """The share of values that satisfy each constant; if None, the condition's own estimate is used."""
     sieve: Sieve | None = None

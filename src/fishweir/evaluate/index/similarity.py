@@ -116,8 +116,7 @@ class Similar:
         )
 
     def _numbered(self, values: PathTable) -> tuple[Ints, Ints, Ints]:
-        """The numbers of the known words of each value, the offsets of each value's words, and its total number of
-        words."""
+        """The numbers of each value's known words, the offsets of each value, and its total number of words."""
         dictionary, present = values.word_numbers
         number = np.full(len(dictionary), -1, np.int64)
         index = self.inverted

@@ -95,8 +95,7 @@ class Table:
 
     @property
     def anchor_constants(self) -> set[tuple[Constant, ...]]:
-        """The distinct outputs of the group's split. Equal constants share one output. A table without a condition has
-        one."""
+        """The distinct outputs of the group's split. Equal constants share one. A table without a condition has one."""
         if isinstance(self.index, Equal):
             return {(constant,) for constant in self.index.constants.to_pylist()}
         picked = [self.columns[self.template.constants[i].slot] for i in self.anchor.conditions]
@@ -122,8 +121,7 @@ def template_paths(template: Template) -> dict[Path, bool]:
 
 
 def build_table(template: Template, anchor: Anchor, numbers: Ints, columns: Sequence[Column]) -> Table:
-    """Builds a table with the queries sorted by the anchor's constants; `numbers` and `columns` are in registration
-    order."""
+    """Sorts the queries by the anchor's constants and indexes them; the inputs are in registration order."""
     if len(numbers) == 1 and len(anchor.conditions) < 2:
         return Table(template, anchor, numbers, tuple(columns), None)
     ordered = _order(template, anchor, columns, len(numbers))
@@ -174,8 +172,7 @@ def _index(template: Template, anchor: Anchor, columns: Sequence[Column], size: 
 INDEX_ARRAYS: dict[type, tuple[str, ...]] = {
     Equal: ("hashes", "constants", "starts"), Interval: ("endpoints", "levels", "starts", "by_a", "by_b"),
 }  # fmt: skip
-"""Arrays stored for each index. All other indexes consist of their constants, or are built from them on the first
-lookup."""
+"""The stored arrays of an index. Other indexes are their constants, or are built from them on the first lookup."""
 
 
 def table_arrays(table: Table) -> dict[str, Any]:

@@ -56,8 +56,7 @@ def _planned(placed: Placed) -> tuple[FilterTable, str]:
 
 
 def _paths(source: Source, own: dict[Path, bool], about: Explained) -> list[str]:
-    """The number of distinct paths over the source, how many of them the query reads, and the nodes that reached
-    them."""
+    """The number of distinct paths of the source, how many of them the query reads, and how often they were reached."""
     shared = {path for group in about.groups for path in group.paths([source])}
     first = f"  paths     {len(set(own))} of the {len(shared)} that queries of {source} read"
     return [first, *explain_reached(source, own, about.walked)]

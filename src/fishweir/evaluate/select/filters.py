@@ -105,8 +105,7 @@ def _paths(signatures: Iterable[AtomSignature]) -> dict[Path, bool]:
 
 
 def with_ends(layout: Layout, members: Ints) -> Layout:
-    """Replaces the ends of a layout, which are indexes into `members`, by the members: at each node sides first, then
-    queries."""
+    """Replaces the ends of a layout, which index `members`, by the members: at each node sides first, then queries."""
     ends = np.asarray(members, np.int64)[layout.ends]
     if (ends < 0).any():
         nodes = np.repeat(np.arange(len(layout)), np.diff(layout.end_offsets))

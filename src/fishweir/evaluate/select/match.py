@@ -60,8 +60,7 @@ def _with_slices(table: Table, bindings: Bindings, hits: Slices) -> Matches:
 def _with_residual(
     table: Table, witnesses: Mapping[Path, PathTable], bindings: Bindings, hits: Slices
 ) -> Matches | None:
-    """Matches with remaining conditions: candidates (binding, position) from the slices, then each condition on all of
-    them."""
+    """Matches with remaining conditions: each is checked on all candidates (binding, position) of the slices."""
     order = np.argsort(hits.row, kind="stable")
     starts = np.searchsorted(hits.row[order], bindings.anchor_rows, "left")
     ends = np.searchsorted(hits.row[order], bindings.anchor_rows, "right")

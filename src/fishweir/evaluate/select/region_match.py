@@ -85,8 +85,8 @@ def _whole_groups(group: Ints, done: Ints) -> Ints:
 def _matches(
     pool: RegionSet, bound: Bound, witnesses: Mapping[Path, PathTable], bindings: Ints, whole: Ints, pairs: Pairs
 ) -> Matches | None:
-    """The matches of a block. Row i of the pairs belongs to `bindings[i]`. Rows that are not `whole` are left to the
-    next block."""
+    """The matches of a block. Row i of the pairs is for `bindings[i]`. Rows not in `whole` are left to the next
+    block."""
     if len(whole) < len(pairs):
         keep = np.zeros(len(pairs), np.bool_)
         keep[whole] = True

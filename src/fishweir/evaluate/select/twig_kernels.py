@@ -1,5 +1,4 @@
-"""Compiled kernels for twigs: evaluate each pattern on the rows of a batch, from its rarest node up and then down to
-its output.
+"""Compiled kernels for twigs: evaluate each pattern from its rarest node up, and then down to its output.
 
 In: a program (twigs.py) and the rows of a batch as arrays. Out: pairs (query, row of its output node). Sets of rows are
 joined step by step, so an output node is found once, regardless of the number of paths to it. The rarest node is
@@ -115,8 +114,7 @@ def tests_hold(program: Program, found: TwigInput, row: int, node: int) -> bool:
 
 @lean_kernel
 def next_below(program: Program, found: TwigInput, node: int, above: int, row: int) -> int:
-    """The next row after `row` that ends at a node and is a child (or descendant) of the row `above`; -1 if there is
-    none."""
+    """The next row after `row` that ends at a node and is a child (or descendant) of row `above`; -1 if none."""
     place, deep, end = program.nodes[node, PLACE], program.nodes[node, DEEP], found.rows[above, AFTER]
     row = row + 1 if row == above or deep else found.rows[row, AFTER]
     first, last = found.places[place, FIRST_STATE], found.places[place, END_STATE]
@@ -179,8 +177,7 @@ def fits(program: Program, found: TwigInput, row: int, node: int, known: int, st
 
 @lean_kernel
 def rarest(program: Program, found: TwigInput, query: int) -> tuple[int, int, int]:
-    """The node with the fewest rows to check, the code of its text (-1 for all rows that end there), and their
-    number."""
+    """The node with the fewest rows to check, the code of its text (-1: all rows that end there), and their number."""
     best, code, least = -1, -1, 1 << 60
     for node in range(program.queries[query, TOP], program.queries[query, END]):
         count = found.places[program.nodes[node, PLACE], COUNT]

@@ -13,8 +13,7 @@ Walked = Mapping[Source, StreamCounters]
 
 
 def explain_reached(source: Source, paths: Iterable[Path], walked: Walked) -> list[str]:
-    """One line per path, once documents have been walked. The counts include documents from before the query was
-    registered."""
+    """One line per path, once documents have been walked. Documents from before the query's registration count too."""
     counted = walked.get(source)
     if counted is None or not counted.documents:
         return []

@@ -29,7 +29,7 @@ T = TypeVar("T")
 BASE = np.uint64(0x9E3779B97F4A7C15)
 
 Suspensions = Sequence[tuple[Ints, frozenset[Path]]]
-"""Documents, each set with the paths that were suspended in it."""
+"""Sets of documents, each with the paths that were suspended in them."""
 
 
 class PathTable:
@@ -43,8 +43,7 @@ class PathTable:
         numbers: Any = None,
         hashes: Any = None,
     ) -> None:
-        """`texts` may be a function that creates the texts on first use, because numeric comparisons do not need
-        them."""
+        """`texts` may be a function that creates the texts on demand, since numeric comparisons do not need them."""
         self.documents, self.nodes, self._texts = documents, nodes, texts
         if numbers is not None:
             self.numbers = numbers
@@ -239,8 +238,7 @@ def _tuple_parts(
 
 
 def _at_position(table: PathTable, step: Step, elements: Mapping[str, Ints]) -> PathTable:
-    """The nodes of a column that are at a step's position. A column's own name occurs once; for `*`, all columns
-    count."""
+    """The nodes of a column at a step's position. A column's own name occurs once; for `*`, all columns count."""
     places = table.nodes[:, -1] if step.name == "*" else np.ones(len(table), np.int64)
     lasts = np.max(list(elements.values()), axis=0)[table.documents] if step.name == "*" else places
     rows = np.flatnonzero(places == (lasts if step.position == LAST else step.position))

@@ -29,8 +29,7 @@ class Pruning:
     """The paths of an output as a tree of steps."""
 
     def __init__(self, paths: Mapping[Path, int]) -> None:
-        """`paths` maps a path to KEPT if the nodes at its end are needed, or to WHOLE if their content is needed
-        too."""
+        """`paths` maps a path to KEPT if the nodes at its end are needed, to WHOLE if their content is needed too."""
         self._numbers: dict[Path, int] = {(): 0}
         self._flags: dict[Path, int] = {}
         for path, flag in paths.items():

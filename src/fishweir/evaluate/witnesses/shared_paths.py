@@ -130,8 +130,7 @@ class DocumentWalk:
             self._items.append(item_text(parse_document(content) if isinstance(content, bytes) else content))
 
     def add_all(self, documents: Sequence[int], data: NDArray[np.uint8], bounds: Ints) -> None:
-        """Walks ordinary documents for all paths. Each document is the bytes between two bounds. None comes from a
-        split."""
+        """Walks ordinary documents for all paths. Each is the bytes between two bounds, and none comes from a split."""
         self._by_turn[0].extend(documents)
         self.walk.add_all(documents, data, bounds)
 

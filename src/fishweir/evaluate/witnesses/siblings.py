@@ -24,8 +24,7 @@ class Siblings:
         self._known: dict[int, tuple[Ints, Ints, NDArray[np.bool_]]] = {}
 
     def at_position(self, node: int, position: int, documents: Ints, nodes: Ints) -> NDArray[np.bool_]:
-        """Whether nodes that end at a trie node are at a position. A node above a split counts as its parent's only
-        child."""
+        """Whether nodes that end at a trie node are at a position. A node above a split counts as an only child."""
         keys, places, lasts = self._places(node)
         at = np.searchsorted(keys, node_keys(documents, nodes))
         alone = nodes < 0
@@ -34,8 +33,7 @@ class Siblings:
         return np.where(alone, position == 1, places[at] == position)
 
     def _places(self, node: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-        """Sorted keys of elements, and for each element its position among its siblings, from 1, and whether it is the
-        last."""
+        """Sorted keys of the elements, their positions among their siblings from 1, and whether each is the last."""
         if node not in self._known:
             rows = self._rows.of(node)
             keys = node_keys(self._rows.documents[rows], self._rows.positions[rows])

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 
 class StringCodes:
-    """Built once for a set of queries, never changed. Where all of them ask for equality, `ordered` may be False:
-    a value that is no constant then has code 0, without a search for its place.
+    """Built once for a set of queries, never changed. If all of them test for equality, `ordered` may be False: a value
+    that is not a constant then has code 0, without a search for its position.
 
     >>> codes = StringCodes(["pear", "apple"])
     >>> codes.encode(["aardvark", "apple", "fig", "pear", "plum", None]).tolist()

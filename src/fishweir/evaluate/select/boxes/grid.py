@@ -11,7 +11,7 @@ no more ranks than cells, each cell is one rank and both slices are empty (exact
 
 Cells: an AND reads N/64 words and a clear touches N/cells bits per attribute, so more than `MOST_CELLS` cells gain
 nothing. Memory: attributes * cells * N/8 bytes for bitmaps, at most `budget`, which bounds the number of cells; in
-addition 8 bytes per query and attribute for the sorted ends, and at most 32 bytes for the ranks.
+addition 8 bytes per query and attribute for the sorted ends, and at most 32 more for the ranks.
 
 Paper: none. It complements Spatial Join CQ (section 5) and is tested against it.
 """

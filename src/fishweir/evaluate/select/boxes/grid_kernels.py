@@ -78,8 +78,7 @@ def _list_word(width: int, numbers: Any, places: Any) -> Any:
 
 @_numba.extending.intrinsic  # type: ignore[untyped-decorator, unused-ignore]
 def list_word(typing_context: Any, numbers: Any, here: Any, word: Any, base: Any, places: Any) -> Any:
-    """Writes base + the positions of the word's set bits, starting at numbers[here]. Returns the position after
-    them."""
+    """Writes base + the positions of the word's set bits from numbers[here] on. Returns the position after them."""
     return _list_word(8, numbers, places)
 
 

@@ -32,8 +32,8 @@ def encode(keys: Any, cuts: Keys, codes: Any) -> None:
 
 @kernel
 def compare(code: Any, low: Any, high: Any, inside: Any, eights: Any) -> bool:
-    """Marks the members of one block that contain the tuple. Returns False if none does. `eights` is a view of `inside`
-    as words."""
+    """Marks the members of one block that contain the tuple. Returns False if no member is left before the last
+    attribute. `eights` is a view of `inside` as words."""
     for member in range(FAN_OUT):
         inside[member] = (low[0, member] <= code[0]) & (code[0] <= high[0, member])
     for attribute in range(1, len(code)):

@@ -43,8 +43,7 @@ def key_floats(keys: Keys) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Query regions: query i is low[i, a] <= key <= high[i, a] for every attribute a. The number of a query is its
-    row."""
+    """Query regions: query i is low[i, a] <= key <= high[i, a] for every attribute a. Queries are numbered by row."""
 
     low: Keys
     high: Keys

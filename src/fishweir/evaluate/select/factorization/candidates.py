@@ -30,8 +30,7 @@ WIDTH = 8
 
 @dataclass(frozen=True)
 class Candidates:
-    """By rank: the conjunction, its selectivity, and the predicates below it. By predicate: its ranks in ascending
-    order."""
+    """By rank: the conjunction, its selectivity, and the predicates below it. By predicate: its ascending ranks."""
 
     sets: list[Predicate]
     selectivity: list[float]
@@ -41,8 +40,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Level:
-    """All sets of one size, with their predicates as pairs (set, row). `last` is the position of the last atom in its
-    row."""
+    """All sets of one size, with their predicates as pairs (set, row), and the position of the last atom in the row."""
 
     sets: list[Predicate]
     set_ids: Ints

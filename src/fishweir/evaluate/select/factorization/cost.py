@@ -31,8 +31,7 @@ valid and cost no more than the naive one.
 
 
 def independent(atoms: Mapping[int, float] | Sequence[float] | NDArray[np.float64]) -> Selectivity:
-    """The selectivity of a conjunction as the product of its atoms' selectivities, always multiplied in the same
-    order."""
+    """Selectivity of a conjunction as the product of its atoms' selectivities, multiplied in a fixed order."""
     of = atoms.tolist() if isinstance(atoms, np.ndarray) else atoms
 
     def selectivity(predicate: Predicate) -> float:
@@ -78,6 +77,5 @@ def benefit_of_existing(k: int, outer: float, inner: float) -> float:
 
 
 def order_key(predicate: Predicate, selectivity: Selectivity) -> tuple[float, int, tuple[int, ...]]:
-    """The common tie-breaking order of all algorithms: most selective first, then more atoms, then the smaller atom
-    ids."""
+    """The tie-breaking order of all algorithms: most selective first, then more atoms, then the smaller atom ids."""
     return selectivity(predicate), -len(predicate), tuple(sorted(predicate))

@@ -212,8 +212,7 @@ def _run(
     offsets: Ints,
     atoms: Ints,
 ) -> tuple[Ints, Numbers, int]:
-    """Depth-first traversal, document by document. `stamp[u]` is the last document in which unit u was found to
-    hold."""
+    """Depth-first traversal per document. `stamp[u]` is the last document in which unit u was found to hold."""
     documents = len(offsets) - 1
     stamp = np.full(base + len(unit_offsets) - 1, -1, np.int32)
     true = np.empty(len(stamp), np.int32)
@@ -260,8 +259,7 @@ def _run(
 
 @kernel
 def _mark(document: int, known: int, trigger_offsets: Numbers, triggers: Numbers, stamp: Numbers, true: Numbers) -> int:
-    """Stamps the true atoms and the disjunctions they lead to, and appends the latter to `true`. Returns the total
-    number."""
+    """Stamps the true atoms and the disjunctions they lead to, and appends the latter to `true`. Returns its length."""
     count = known
     for i in range(known):
         stamp[true[i]] = document

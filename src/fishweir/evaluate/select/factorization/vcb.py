@@ -98,8 +98,7 @@ class VeryCleverBorder:
             self._find_best(new)
 
     def _add(self, rank: int, member: int) -> int:
-        """Adds a border node. Its candidates are those of any node below it that subsume the new node too. Returns its
-        number."""
+        """Adds a border node and returns its number. Its candidates are those of any node below that subsume it."""
         candidate, node = self.sets[rank], len(self.nodes)
         ranks = self.lists[member][self.at[member] :]
         ranks = [other for other in ranks if self.count[other] > 1 and self.sets[other] <= candidate]

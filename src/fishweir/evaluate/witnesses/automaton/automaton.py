@@ -30,8 +30,7 @@ NAMES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """The size of the automaton and its counters. `entered` is by state, in the order in which the states first
-    occurred."""
+    """The size of the automaton and its counters. `entered` is by state, in order of first occurrence."""
 
     paths: int
     trie_nodes: int
@@ -62,8 +61,7 @@ class PathAutomaton:
         self._documents = self._elements = self._skipped = 0
 
     def add(self, pattern: Pattern, values: bool = False) -> int:
-        """Adds a pattern and returns its id, which is the same for equal patterns. `values`: the texts of its nodes are
-        read."""
+        """Adds a pattern. Returns its id, the same for equal patterns. `values`: the texts of its nodes are read."""
         path = self._ids.get(pattern)
         if path is None:
             path = self._ids[pattern] = self._next

@@ -91,8 +91,7 @@ class Batch:
 
     @cached_property
     def below(self) -> tuple[Ints, Ints]:
-        """For the paths without predicates that have nodes in the batch, in order: the elements and bytes below these
-        nodes."""
+        """Elements and bytes below the nodes of each path without predicates that has nodes in the batch."""
         accepted = np.flatnonzero(self._path_at >= 0)
         states = np.repeat(np.arange(self.rows.states), np.diff(self.rows.node_starts))[accepted]
         paths, line = np.unique(self._path_at[accepted], return_inverse=True)

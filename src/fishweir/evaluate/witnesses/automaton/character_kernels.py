@@ -31,8 +31,7 @@ LONGEST_NAME = 1000
 REFUSED = -1
 
 STARTS, FOLLOWS, _PLAIN, URI = 1, 2, 4, 8
-"""Properties of a byte: it may start a name, continue a name, occur in text and values without further checks, occur in
-a URI."""
+"""Properties of a byte: may start a name, may continue a name, needs no check in text and values, may be in a URI."""
 
 
 def _kinds() -> Any:
@@ -159,8 +158,7 @@ def after_value(data: Any, i: int, stop: int, quote: int) -> int:
 
 @lean_kernel
 def after_section(data: Any, i: int, stop: int, one: int, two: int, comment: bool) -> int:
-    """The index after `one two >`, with all characters before it checked. In a comment, two dashes are only allowed at
-    its end."""
+    """The index after `one two >`. Checks all characters before it. A comment may have two dashes only at its end."""
     while i + 2 < stop:
         byte = data[i]
         if byte == one and data[i + 1] == two:

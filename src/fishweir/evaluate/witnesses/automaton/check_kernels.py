@@ -133,8 +133,7 @@ def _is_plain_uri(data: Any, first: int, last: int) -> bool:
 
 @lean_kernel
 def _is_reserved(data: Any, first: int, last: int) -> bool:
-    """Whether the URI is http://www.w3.org/XML/1998/namespace or http://www.w3.org/2000/xmlns/, or resembles one of
-    them."""
+    """Whether the URI is, or resembles, http://www.w3.org/XML/1998/namespace or http://www.w3.org/2000/xmlns/."""
     xml = last - first == 36 and data[first + 18] == 88 and data[first + 19] == 77
     return xml or (last - first == 29 and data[last - 1] == SLASH and data[last - 6] == 120)
 

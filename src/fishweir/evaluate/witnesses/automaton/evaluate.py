@@ -30,8 +30,7 @@ def end_rows(rows: Rows, trunk: Branch) -> Ints:
 
 
 def embeddings(rows: Rows, trunk: Branch) -> Ints:
-    """One line per embedding, with a column of rows per step, sorted by the last row and then from the first step
-    on."""
+    """One line per embedding, with a column of rows per step, sorted by last row, then from the first step on."""
     if not any(trunk.deep[1:]) and not any(trunk.conditions):
         return _upward_chains(rows, trunk)
     chains = _filtered(rows, rows.of(trunk.nodes[0]), trunk.conditions[0])[:, None]

@@ -119,8 +119,7 @@ def name_at(
     arena: Any,
     used: Any,
 ) -> int:
-    """The number of a name, with the namespace that its prefix denotes here. Attributes without a prefix have no
-    namespace."""
+    """The number of a name in the namespace of its prefix. Attributes without a prefix have no namespace."""
     colon = first
     while colon < last and data[colon] != COLON:
         colon += 1

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Row i has a path, the number of nodes that reached its end, and the number of documents that contain one of
-    them."""
+    """Row i: a path, the number of nodes that reached its end, and the number of documents with such a node."""
 
     paths: Ints
     nodes: Ints

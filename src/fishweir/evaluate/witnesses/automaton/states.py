@@ -25,8 +25,7 @@ Nodes = NDArray[np.int32]
 NO_NODES = np.empty(0, np.int32)
 
 PLACE, ABOVE = 32, 1 << 20
-"""A row's state and position are packed into one number. Positions above a document are negative, so all are
-shifted."""
+"""A row's state and position form one number. Positions above a document are negative, so all are shifted."""
 
 
 class Open:
@@ -61,8 +60,7 @@ class Attributes(dict[str, "State | None"]):
 
 
 class State(dict[str, "State | None"]):
-    """Maps a tag to a state. `attributes` is None if no path reads attributes. `closed` means that no path continues
-    below."""
+    """Maps a tag to a state. `attributes` is None if no path reads any. `closed`: no path continues below."""
 
     __slots__ = (
         "attributes",

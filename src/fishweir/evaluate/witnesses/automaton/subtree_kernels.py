@@ -26,8 +26,7 @@ from fishweir.evaluate.witnesses.automaton.scan_kernels import (
 )
 
 VALUE, MARKUP, CONTENT, ATTRIBUTE = range(4)
-"""The part of a node that is extracted: its string value, the node itself, its content, the value of one of its
-attributes."""
+"""The extracted part of a node: its string value, the node itself, its content, the value of an attribute."""
 GROWTH, ROOM = 6, 4096
 """The maximum growth factor of a byte, and the additional room required."""
 

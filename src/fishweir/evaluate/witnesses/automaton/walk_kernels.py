@@ -71,8 +71,7 @@ preorder position, the byte where the element began."""
 
 @inlined
 def _place_of(found: Any, locals_: Any, count: int, at: int) -> int:
-    """The rank among attributes with the same local name: the one without a namespace is first, the others follow in
-    order."""
+    """The rank among attributes of the same local name: first the one without a namespace, then the others in order."""
     own, place = locals_[found[at, 4]], 0
     if own < 0:
         for k in range(count):
@@ -157,8 +156,7 @@ def _attribute_rows(
     values: Any,
     value: int,
 ) -> tuple[int, int]:
-    """Adds rows for the attributes that some path reaches, starting with those that are first among their local
-    name."""
+    """Adds rows for the attributes that some path reaches, first those that rank first for their local name."""
     round_, rounds = 0, 1
     while round_ < rounds:
         for k in range(count):
