@@ -18,7 +18,7 @@ def end_rows(rows: Rows, trunk: Branch) -> Ints:
     """The distinct rows at the end of a trunk, in preorder."""
     if not any(trunk.conditions) or not len(rows.of(trunk.last)):
         return rows.of(trunk.last)
-    # Above the first condition, every row of a node has been reached from the document.
+    # Without a condition above it, every row of a node is reached from the document.
     first = next(i for i, condition in enumerate(trunk.conditions) if condition)
     found = _filtered(rows, rows.of(trunk.nodes[first]), trunk.conditions[first])
     for i in range(first + 1, len(trunk.nodes)):

@@ -191,7 +191,7 @@ class States:
         """Updates the states for new edges of the trie and newly read values. Returns whether anything changed."""
         edges, valued = self.trie.new_edges, self.newly_valued
         if self.killed + self.trie.released + len(edges) > 1000 + (self.trie.live + len(self.all)) // 4:
-            self.clear()  # renewing them one by one would cost more, with the dead in the way
+            self.clear()  # renewing one by one would cost more, and dead states accumulate
         elif (edges or valued) and self.all:
             self._renew(edges, valued)
         changed = bool(edges or valued) or not self.all
