@@ -52,7 +52,7 @@ class RowView:
 
     @cached_property
     def numbers(self) -> Floats:
-        """The values as numbers, NaN for others."""
+        """The values read as numbers; meaningless for hashes."""
         return self.values.view(np.float64)
 
     @cached_property
