@@ -40,7 +40,7 @@ class Prediction:
 
 
 def predictions(sample: int) -> list[Prediction]:
-    """All shed queries of all queries. The counted documents differ from the measured ones."""
+    """All shed queries of all queries. For transactions, other documents are counted than measured."""
     found = []
     for name, text in HELD_OUT.items():
         found += _of(name, text, transactions(sample), transactions(20, seed=11))
