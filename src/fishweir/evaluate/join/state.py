@@ -2,9 +2,9 @@
 
 In: the path tables of a batch of documents. Out: a Run. Its cells hold, for each document and variable, the hashes of
 the values and the nodes from the pattern's root down. Its index maps (variable, value) to documents. The cells serve
-plain joins. A run also holds rows of the sides of all other joins (rows.py), sorted by their anchor's value. A run is
+plain joins. A run also holds rows of the sides of all other joins (rows/), sorted by their anchor's value. A run is
 written once, mapped by every worker that probes it, merged with others, and dropped when the longest window has passed
-it (design, "Join state").
+it (ARCHITECTURE.md, "Join state").
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Planner:
         self.current = load_manifest(self._list)
         self._under_way: Work | None = None
         self._drifts: dict[str, Drifts] = {}
-        """By segment. A rebuilder inspects the segments that it has not written itself."""
+        """By segment. A rebuilder inspects the segments that are missing here."""
         self._looked_at: dict[tuple[str, int], int] = {}
         self._failed: dict[tuple[str, ...], int] = {}
 

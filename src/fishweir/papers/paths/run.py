@@ -1,6 +1,6 @@
 """`fishweir bench paths`: all path queries together against lxml's XPath, one path at a time.
 
-In: XMark and CDA documents, and path queries drawn from them as YFilter's generator does (paths_queries.py), 10 to
+In: XMark and CDA documents, and path queries drawn from them as YFilter's generator does (queries.py), 10 to
 100,000; plain queries and queries with predicates separately. All contestants are first checked to return the same
 nodes. They are then measured on one thread: registration, parsing and matching separately, in processor seconds, which
 other processes on the machine affect less than wall time. Out: a table, CSV, JSON and a picture.

@@ -1,4 +1,4 @@
-"""Measures the benefit of a refresh strategy: feeds fetched by need and at equal intervals, with as many requests.
+"""Compares fetching feeds by need with fetching them at equal intervals, with the same number of requests.
 
 The times of publication are real. Each feed shows its last k items, as feeds do. Both contestants see only what their
 fetches return. The experiment measures the items that were missed because newer ones had displaced them, and the delay

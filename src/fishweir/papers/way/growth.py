@@ -45,7 +45,7 @@ SPANS = 5
 
 @dataclass(frozen=True)
 class Figure:
-    """`documents` per micro-batch, of which `batches` were measured; median costs."""
+    """The number of `documents` per micro-batch, the measured `batches`, and their median costs."""
 
     queries: int
     documents: int

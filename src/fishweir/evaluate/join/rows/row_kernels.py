@@ -79,7 +79,7 @@ def join_stretches(
                     last = places[two] + 1 if same else newest[1][two, own_streams[one]]
                     apart = float(last - own_places[one])
             elif (by_rows[0] or by_rows[1]) and own_streams[one] == streams[two]:
-                # Two rows of one stream: the later arrival decides whether the other is among the newest.
+                # Two rows of one stream: the one that arrived later looks for the other among the newest.
                 if by_rows[1 - new] and own_places[one] > places[two]:
                     kind = LATER if new == 1 else EARLIER
                     apart = float(own_places[one] + 1 - places[two])
