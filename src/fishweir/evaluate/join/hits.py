@@ -211,7 +211,7 @@ def by_kind(kinds: Kinds, sets: int, lo: Ints, hi: Ints, found: Ints, ours: Ints
 def row_starts(
     ours: Ints, theirs: Ints, counts: Ints, own_times: Times, times: Times, own_since: Ints, since: Ints, streams: Ints
 ) -> Ints:
-    """The starts of result rows. A row is one document with all consecutive documents that it joins alike."""
+    """The starts of result rows. A row is one document with consecutive partners that satisfy the same queries."""
     starts, rows = np.empty(len(ours) + 1, np.int64), 0
     document = count = version = stream = np.int64(-1)
     time, order = 0.0, np.int64(0)

@@ -259,7 +259,7 @@ class MultiwayJoins(Joins[JoinTable]):
 
 
 def pair_rows(block: PairBlock) -> ResultRows:
-    """Result rows: a document with all documents that it joins alike."""
+    """Result rows: a document with all partners that satisfy the same queries."""
     size = len(block)
     order = np.where(block.left_first[:, None], [[0, 1]], [[1, 0]])
     batch = result_batch(

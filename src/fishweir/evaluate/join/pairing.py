@@ -29,7 +29,7 @@ SMALL, AT_ONCE = 1 << 16, 64
 
 @dataclass(frozen=True)
 class PairBlock:
-    """Results: each row is a document with all documents that it joins alike. Its queries are the first `counts`
+    """Results: each row is a document with all partners that satisfy the same queries. These are the first `counts`
     queries of `contained`, or a list of queries.
 
     The document of a row is the right one of its pairs if `by_right`, else the left one. `partners`, of one stream, are
