@@ -1,1 +1,1 @@
-"""Experiments of the papers: contestants checked against each other first, then measured in one run."""
+"""Experiments of the papers: contestants are first checked against each other, then measured in one run."""

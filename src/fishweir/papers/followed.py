@@ -1,9 +1,10 @@
-"""Numbers for retained documents that stay the same from one micro-batch to the next.
+"""Numbers retained documents consistently from one micro-batch to the next.
 
-In: the runs of each probe, which the engine merges and drops as it sees fit. Out: a number for each document, and where
-the document of a number is now. What a published algorithm keeps between batches (relations, views, windows) names
-documents by these numbers, so that a batch costs its own documents. Where the runs are not those known so far and new
-ones, as in another process or when a micro-batch is repeated, or where most documents are gone, it starts over.
+In: the runs of each probe, which the engine merges and drops as it sees fit. Out: a number for each document, and the
+current place of the document with a given number. The state that a published algorithm keeps between batches
+(relations, views, windows) refers to documents by these numbers, so the cost of a batch depends on its own documents
+only. Numbering restarts if the old runs are unknown, as in another process or when a micro-batch is repeated, or if
+most documents have been dropped.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ class Followed:
     """The runs of one probe, the new ones last."""
 
     numbers: Sequence[Ints]
-    """Of each run, the numbers of its documents."""
+    """The numbers of each run's documents."""
     restarted: bool
-    """Whether what is kept of earlier batches has to be made anew of the old runs."""
+    """Whether the state of earlier batches has to be rebuilt from the old runs."""
     first_new: int
-    """The numbers of new documents begin here."""
+    """The first number of the new documents."""
     _first: Ints
     _places: Ints
 
     def there(self, numbers: Ints) -> NDArray[np.bool_]:
-        """Whether the documents of these numbers are still retained."""
+        """Mask of the numbers whose documents are still retained."""
         return self._places[numbers] >= 0
 
     def locate(self, numbers: Ints) -> tuple[Ints, Ints]:
@@ -43,7 +44,7 @@ class Followed:
 
 
 class Follower:
-    """Numbers documents, one probe after the other; those of a stream ascend in the order of arrival."""
+    """Numbers documents, probe by probe. The numbers of a stream's documents ascend in arrival order."""
 
     def __init__(self) -> None:
         self._keys, self._numbers, self._next = np.empty(0, np.int64), np.empty(0, np.int64), 0
@@ -70,7 +71,7 @@ class Follower:
         self._keys, self._numbers, self._next = keys[order], numbers[order], int(numbers.max(initial=-1)) + 1
 
     def _number_of(self, keys: Ints) -> Ints:
-        """-1 where a document is not known."""
+        """The number of each document, -1 if it is unknown."""
         if not len(self._keys):
             return np.full(len(keys), -1)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
@@ -78,6 +79,6 @@ class Follower:
 
 
 def _keys(runs: Sequence[Run]) -> Ints:
-    """Stream and number of each document, as one number."""
+    """Stream and number of each document, packed into one integer."""
     parts = [(run.streams.astype(np.int64) << 40) | run.numbers for run in runs]
     return np.concatenate([np.empty(0, np.int64), *parts])

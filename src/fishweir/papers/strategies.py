@@ -1,7 +1,7 @@
-"""The published algorithms that can be asked for by name: `--strategy KIND=NAME`, `fishweir.open(strategies=)`.
+"""The published algorithms that can be requested by name: `--strategy KIND=NAME`, `fishweir.open(strategies=)`.
 
-In: a name for each kind that is not to be evaluated by the default strategies. Out: the strategies, in the order of
-OFFERED. A module is imported when one of its strategies is asked for; a worker imports it by the name in the segment.
+In: a name for each kind that the default strategies should not evaluate. Out: the strategies, in the order of OFFERED.
+A module is imported when one of its strategies is requested; a worker imports it by the name in the segment.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ OFFERED: dict[str, dict[str, str]] = {
     "window-joins": dict.fromkeys(("sj-join", "ibs-js"), _WINDOW_JOINS),
     "filters": dict.fromkeys(("sta", "vca", "naive"), _FILTERS),
 }
-"""By kind and name, the module that has the strategy in its STRATEGIES."""
+"""The module that has the strategy in its STRATEGIES, by kind and name."""
 
 
 def named_strategies(asked: Mapping[str, str]) -> tuple[Strategy, ...]:
-    """The strategies asked for; raises QueryError where a kind has no strategy of that name."""
+    """The requested strategies. Raises QueryError if a kind has no strategy of that name."""
     for kind, name in asked.items():
         if kind not in OFFERED:
             raise QueryError(f"there is no kind of strategy {kind}; there are: {', '.join(OFFERED)}")
@@ -37,7 +37,7 @@ def named_strategies(asked: Mapping[str, str]) -> tuple[Strategy, ...]:
 
 
 def parse_options(options: Iterable[str]) -> dict[str, str]:
-    """`KIND=NAME` of the command line, each kind once."""
+    """Parses the `KIND=NAME` options of the command line, each kind once."""
     found: dict[str, str] = {}
     for option in options:
         kind, equals, name = option.partition("=")

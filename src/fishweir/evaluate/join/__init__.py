@@ -1,1 +1,1 @@
-"""Joins between documents: state, shared evaluation, and MMQJP as published."""
+"""Joins between documents: state and shared evaluation."""

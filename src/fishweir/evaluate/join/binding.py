@@ -1,8 +1,8 @@
-"""The nodes that the documents of one join result bind, found again from the documents.
+"""Recomputes the nodes that the documents of one join result bind.
 
-A result row does not say which alternative of a query it is of. In: a join template with its constants, and the
-documents of the result, one for each side. Out: the output nodes for each way in which the patterns lie over the
-documents and all edges hold.
+A result row does not record which alternative of a query it belongs to. In: a join template with its constants, and the
+documents of the result, one for each side. Out: the output nodes for each embedding of the patterns in the documents
+for which all edges hold.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from fishweir.evaluate.join.variables import kept_nodes, side_paths
 from fishweir.evaluate.select.match import match_table
 
 Row = tuple[tuple[int, ...], Mapping[int, tuple[Any, float]]]
-"""The output nodes of a side, and of each compared node the hash and the number of its value."""
+"""The output nodes of a side, and the hash and the number of the value of each compared node."""
 
 
 def bound_nodes(
     template: JoinTemplate, constants: Sequence[Constant], documents: Sequence[Walk]
 ) -> Iterator[tuple[int, ...]]:
-    """The output nodes of all sides, side by side."""
+    """Yields the output nodes of all sides, concatenated."""
     tables = side_tables(template, np.zeros(1, np.int64), to_columns(template, [constants]))
     ends = [end for e in template.edges for end in ((e.left_side, e.left), (e.right_side, e.right))]
     compared = [tuple(dict.fromkeys(n for end, n in ends if end == side)) for side in range(len(template.sides))]

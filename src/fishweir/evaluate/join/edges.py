@@ -1,8 +1,8 @@
-"""Edge sets: which plain joins hold for a pair of documents, decided by the set S of edges that hold.
+"""Edge sets: decide which plain joins hold for a pair of documents by the set S of edges that hold.
 
-In: the plain join tables. Out: one bit per different edge, and for each anchor the queries contained in a given S, by
-window. Few different S occur in a stream: what is contained is worked out once per S and remembered. Where a document
-binds a variable several times, S is only necessary: the joins that read that variable are left to be verified (rows).
+In: the plain join tables. Out: one bit per distinct edge, and for each anchor the queries contained in a given S, by
+window. Few distinct S occur in a stream, so the contained queries are computed once per S and cached. If a document
+binds a variable several times, S is only a necessary condition: the joins that read the variable are verified (rows).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from fishweir.evaluate.join.value_views import EQUAL, LEFT_EXISTS, RIGHT_EXISTS,
 from fishweir.evaluate.join.variables import Variable
 
 VIEWS = 64
-"""Runs that a segment's sets keep a view of."""
+"""Number of runs that a segment's edge sets cache a view of."""
 
 LATER, EARLIER, TOGETHER = range(3)
-"""The order of a pair in time: the right document is later, or earlier, or has the time of the left one."""
+"""The order of a pair in time: the right document is later than, earlier than, or simultaneous with the left one."""
 
 
 @dataclass(frozen=True)
 class Contained:
-    """The queries of one anchor whose edges are all in S, for one order in time: longest reach first."""
+    """The queries of one anchor whose edges are all in S, for one order in time, longest reach first."""
 
     members: Ints
     reaches: NDArray[np.float64]
@@ -42,13 +42,13 @@ class Contained:
         return blake2b(np.ascontiguousarray(self.members).tobytes(), digest_size=12).hexdigest()
 
     def count(self, apart: NDArray[np.float64]) -> Ints:
-        """How many of them reach over each distance: a prefix."""
+        """The number of queries that reach over each distance. These queries are a prefix."""
         return np.searchsorted(-self.reaches, -apart, "right")
 
 
 class Entry:
-    """The cached answers for one S: which tables of the anchor are in it, the queries by order in time (on demand), and
-    the tables that must be verified."""
+    """The cached answers for one S: the anchor's tables that S contains, their queries by order in time (on demand),
+    and the tables that must be verified."""
 
     def __init__(self, sets: EdgeSets, anchor: int, sure: NDArray[np.bool_], doubtful: tuple[int, ...]) -> None:
         self.sets, self.anchor, self.sure, self.doubtful = sets, anchor, sure, doubtful
@@ -63,7 +63,7 @@ class Entry:
 
 
 class EdgeSets:
-    """The bits, and a cache of the queries contained in each set of them."""
+    """The bits of the edges, and a cache of the queries contained in each set of bits."""
 
     def __init__(self, tables: Sequence[JoinTable]) -> None:
         self.tables = tables
@@ -84,7 +84,7 @@ class EdgeSets:
         self._views: OrderedDict[int, View] = OrderedDict()
 
     def _bits(self, table: JoinTable) -> list[int]:
-        """The bit of each edge, then those of variables that must only be present."""
+        """The bit of each edge, then the bits of variables that only need to be present."""
         found = [(EQUAL, *self._ends(table, e.left, e.right)) for e in table.template.edges]
         for side, kind in ((0, LEFT_EXISTS), (1, RIGHT_EXISTS)):
             for node in sorted({*table.kept(side)} - {*table.joined(side)}):
@@ -104,7 +104,7 @@ class EdgeSets:
 
     @cached_property
     def edges(self) -> Ints:
-        """Kind, left and right variable of each bit."""
+        """Kind, left variable and right variable of each bit."""
         return np.array(list(self.bits), dtype=np.int64).reshape(-1, 3)
 
     @cached_property
@@ -113,7 +113,8 @@ class EdgeSets:
 
     @cached_property
     def longest(self) -> NDArray[np.float64]:
-        """By edge and order in time: how far apart documents may be for any query with that anchor; -1: not at all."""
+        """The greatest distance in time between documents for any query with an anchor, by edge and order in time; -1
+        if no query allows this order."""
         found = np.full((len(self.edges), 3), -1.0)
         for anchor, table in zip(self.anchors.tolist(), self.tables, strict=True):
             for order in (LATER, EARLIER, TOGETHER):
@@ -132,7 +133,7 @@ class EdgeSets:
         )
 
     def view(self, run: Run) -> View:
-        """The run as these sets see it, made once: a retained run is looked at in every micro-batch."""
+        """The cached view of a run. A retained run is read in every micro-batch."""
         known = self._views.pop(id(run), None)
         self._views[id(run)] = view = known if known is not None and known.run is run else view_of(run, self.compared)
         while len(self._views) > VIEWS:
@@ -160,14 +161,14 @@ class EdgeSets:
         return Entry(self, anchor, inside & ~doubtful, tuple(group[inside & doubtful].tolist()))
 
     def listed(self, anchor: int, order: int) -> tuple[Contained, Ints]:
-        """All queries of an anchor for one order in time, and the place of each one's table in its group."""
+        """All queries of an anchor for one order in time, and the position of each query's table in its group."""
         if (anchor, order) not in self._listed:
             self._listed[anchor, order] = by_reach([self.tables[i] for i in self.by_anchor[anchor]], order)
         return self._listed[anchor, order]
 
 
 def by_reach(tables: Sequence[JoinTable], order: int) -> tuple[Contained, Ints]:
-    """The queries of some tables for one order in time, longest reach first, and the place of each one's table."""
+    """The queries of some tables for one order in time, longest reach first, and the position of each query's table."""
     members = np.concatenate([np.empty(0, np.int64), *(table.numbers for table in tables)])
     reaches = np.concatenate([np.empty(0), *(reach(table, order) for table in tables)])
     owner = np.repeat(np.arange(len(tables)), [table.size for table in tables])
@@ -177,7 +178,8 @@ def by_reach(tables: Sequence[JoinTable], order: int) -> tuple[Contained, Ints]:
 
 
 def reach(table: JoinTable, order: int) -> NDArray[np.float64]:
-    """How far apart two documents in this order may be, for each query of a table; -1: not at all."""
+    """The greatest distance in time between two documents in this order for each query of a table; -1 if the query does
+    not allow this order."""
     if order == TOGETHER:
         return np.full(table.size, -1.0 if table.template.strict else np.inf)
     return table.reaches[order]

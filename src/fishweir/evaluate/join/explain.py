@@ -1,4 +1,4 @@
-"""`explain` of a join: its signature, what it shares, what is enumerated and what is checked."""
+"""`explain` of a join: its signature, sharing, the enumerated edge and the checked conditions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def describe_joins(bundles: Sequence[Placed]) -> list[Described]:
 
 
 def _placement(table: JoinTable, statistics: Statistics) -> str:
-    """Where the constants are checked, and the present estimate of the cost model."""
+    """Where the constants are checked, with the current estimate of the cost model."""
     where = "above the join, on its pairs" if table.above else "below the join, on documents"
     if not is_movable(table.template):
         return f"    constants {where}: not all of them can be checked on pairs"
@@ -104,7 +104,7 @@ def _window(template: JoinTemplate, constants: Sequence[Constant]) -> str:
 
 
 def _by_shape(placed: Placed, table: JoinTable, statistics: Statistics) -> str:
-    """Why its shape has a hash join of its own: the present estimate."""
+    """Why the shape has its own hash join: the current estimate."""
     tables: dict[int, Any] = dict(enumerate(placed.groups))
     (shared,) = (
         [tables[i] for i in some] for some in by_anchor(tables).values() if any(tables[i] is table for i in some)

@@ -1,8 +1,8 @@
-"""Kernels over the hits of a look-up: candidate pairs of documents, found by one anchor each.
+"""Kernels over the hits of a lookup. A hit is a candidate pair of documents, found by one anchor.
 
-In: for each probe a stretch of the other run's index, and the values of both runs side by side (views). Out: the kind
-of each hit, which is its set S of edges with its anchor and the order in time, numbered in order of occurrence; the
-hits by kind; and where a row of results begins. Each hit is visited twice, and only its kind is kept.
+In: for each probe a range of the other run's index, and the values of both runs side by side (views). Out: the kind of
+each hit, the hits by kind, and the starts of result rows. The kind of a hit is its set S of edges with its anchor and
+the order in time, numbered by first occurrence. Each hit is visited twice, and only its kind is stored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Kinds = NDArray[np.int32]
 
 @kernel
 def stretches(keys: Hashes, wanted: Hashes) -> tuple[Ints, Ints]:
-    """Where each of the `wanted` keys begins and ends among sorted ones."""
+    """The start and end of each of the `wanted` keys among sorted keys."""
     lo, hi = np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.int64)
     for i in range(len(wanted)):
         key = wanted[i]
@@ -49,7 +49,7 @@ def stretches(keys: Hashes, wanted: Hashes) -> tuple[Ints, Ints]:
 
 @inlined
 def _slot(slots: Kinds, known: Hashes, key: np.uint64) -> int:
-    """Where a key is, or would be."""
+    """The slot of a key, or the slot where it would be inserted."""
     slot: int = np.int64(key & np.uint64(len(slots) - 1))  # type: ignore[assignment]
     while slots[slot] >= 0 and known[slots[slot]] != key:
         slot = (slot + 1) & (len(slots) - 1)
@@ -74,12 +74,13 @@ def kinds_of_hits(
     right_is_own: bool,
     is_same: bool,
 ) -> tuple[Kinds, Ints]:
-    """The kind of each hit of the probes that are `mine`, 3 * set + order in time, and of each set the first hit.
+    """Returns the kind of each hit of the probes that are `mine`, 3 * set + order in time, and the first hit of each
+    set.
 
-    `ours` and `anchors` are of the probes, all those of a document together; an anchor and the edges that hold are one
-    set. An edge that was `looked_up` holds for the partners in its own stretch, which are marked; other edges are
-    compared hit by hit. A hit that no window of the anchor spans (`reaches`, by anchor and order) has no kind, -1. For
-    documents that bind each variable once."""
+    `ours` and `anchors` describe the probes, those of one document being contiguous. An anchor and the edges that hold
+    form a set. An edge that was `looked_up` holds for the partners in its own range, which are marked. Other edges are
+    compared for each hit. A hit that no window of the anchor spans (`reaches`, by anchor and order) has no kind, -1.
+    Documents must bind each variable at most once."""
     size = max(1, (len(edges) + 63) // 64)
     marks, fixed, ends = np.zeros(len(other) * size, np.uint64), np.zeros(size, np.uint64), np.zeros(size, np.int64)
     first, known, slots = np.zeros(16, np.int64), np.zeros(16, np.uint64), np.full(64, -1, np.int32)
@@ -141,7 +142,7 @@ def kinds_of_hits(
 
 @kernel
 def mark_partners(lo: Ints, hi: Ints, found: Ints, anchors: Ints, size: int, marks: Hashes) -> None:
-    """At each partner of a document, the anchors by which it was found."""
+    """Marks at each partner of a document the anchors that found it."""
     for probe in range(len(lo)):
         word, mark = anchors[probe] // 64, np.uint64(1) << np.uint64(anchors[probe] % 64)
         for place in range(lo[probe], hi[probe]):
@@ -168,8 +169,8 @@ def edges_of(
     bit: Hashes,
     ends: Ints,
 ) -> None:
-    """A document's part of the edges: those it satisfies by itself (`fixed`), and those to compare with a partner, word
-    after word up to `ends`: the value that is `given`, or 0 where any will do, `at` which place, for which `bit`."""
+    """Computes a document's part of the edges: those that it satisfies by itself (`fixed`), and those to compare with a
+    partner, word by word up to `ends`: the `given` value (0 if any value will do), the column (`at`) and the `bit`."""
     other_side, compared = 3 - own_side, 0
     fixed[:] = 0
     for edge in range(len(edges)):
@@ -186,7 +187,7 @@ def edges_of(
 
 @kernel
 def by_kind(kinds: Kinds, sets: int, lo: Ints, hi: Ints, found: Ints, ours: Ints) -> tuple[Ints, Ints, Ints]:
-    """The hits of each kind together, in their order: where each kind begins, and the two documents of each."""
+    """Groups the hits by kind, in order. Returns the start of each kind and the two documents of each hit."""
     starts = np.zeros(3 * sets + 1, np.int64)
     for kind in kinds:
         if kind >= 0:
@@ -210,7 +211,7 @@ def by_kind(kinds: Kinds, sets: int, lo: Ints, hi: Ints, found: Ints, ours: Ints
 def row_starts(
     ours: Ints, theirs: Ints, counts: Ints, own_times: Times, times: Times, own_since: Ints, since: Ints, streams: Ints
 ) -> Ints:
-    """Where a row of results begins: one document and all that it joins alike, one after the other."""
+    """The starts of result rows. A row is one document with consecutive partners that satisfy the same queries."""
     starts, rows = np.empty(len(ours) + 1, np.int64), 0
     document = count = version = stream = np.int64(-1)
     time, order = 0.0, np.int64(0)

@@ -1,9 +1,10 @@
-"""A join table: the queries of one join template, with any number of sides.
+"""Join tables: the queries of one join template, with any number of sides.
 
-In: the query numbers and constants of one join template. Out: how far each query's windows reach, the constant tables
-of the sides, and what the sides keep of documents. The anchor of a join of two is the equality that is enumerated, the
-most selective by the current statistics (-1: there is none). The rules decide which strategy evaluates a table
-(plan/rules.py); each strategy builds its own structure from it: EdgeSets, RowJoin (rows/), MultiwayJoin (many/).
+In: the query numbers and constants of one join template. Out: the reaches of each query's windows, the constant tables
+of the sides, and the state that the sides keep of documents. The anchor of a two-way join is the equality that is
+enumerated: the most selective one by the current statistics (-1 if there is none). The rules decide which strategy
+evaluates a table (plan/rules.py). Each strategy builds its own structure from it: EdgeSets, RowJoin (rows/),
+MultiwayJoin (many/).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
 from fishweir.evaluate.witnesses.path_tables import Path
 
 Value = tuple[int, bool]
-"""A node of a side whose value edges compare, and whether by its hash, or else as a number."""
+"""A node of a side whose value edges compare, and whether they compare its hash or its number."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class JoinTable(QueryTable):
     numbers: Ints
     columns: tuple[Column, ...]
     above: bool = False
-    """Whether constants are checked on the pairs that the join leaves, not on documents (placement.py)."""
+    """Whether constants are checked on the joined pairs instead of on documents (placement.py)."""
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -57,8 +58,9 @@ class JoinTable(QueryTable):
 
     @cached_property
     def keys(self) -> tuple[int, ...]:
-        """The classes of its sides' rows, whatever segment its queries are in. In a join of more than two, a side
-        without constants is the same for all that compare the same values: its rows are kept once."""
+        """The classes of its sides' rows, independent of the segment of its queries. In a join of more than two sides,
+        a side without constants has the same class in all tables that compare the same values: its rows are stored
+        once."""
         whole = [to_json(self.template), self.anchor, self.above]
         return tuple(
             key_of(json.dumps([i, *whole] if self.is_of_two or side.conditions else [to_json(side), self.values[i]]))
@@ -91,7 +93,7 @@ class JoinTable(QueryTable):
 
     @cached_property
     def values(self) -> tuple[tuple[Value, ...], ...]:
-        """The values that edges compare on each side, each once."""
+        """The distinct values that edges compare, by side."""
         return tuple(
             tuple(sorted({(node, is_hashed(edge)) for edge, node in self._ends(side)}))
             for side in range(len(self.template.sides))
@@ -124,8 +126,8 @@ class JoinTable(QueryTable):
 
     @cached_property
     def reaches(self) -> tuple[NDArray[np.float64], ...]:
-        """How long the documents of each side wait for later ones, query by query, in seconds or rows; -1 where they do
-        not."""
+        """How long the documents of each side wait for later ones, by query, in seconds or rows; -1 if they do not
+        wait."""
         windows = self.template.windows
         ends = (np.full(self.size, -1.0) if w.end is None else self.columns[w.end.index] for w in windows)
         return tuple(np.asarray(end, np.float64) for end in ends)
@@ -137,13 +139,14 @@ class JoinTable(QueryTable):
 
     @cached_property
     def sides(self) -> tuple[Table, ...]:
-        """The constant tables of the sides: which queries' constants a document satisfies. A side without constants has
-        one member, which stands for all."""
+        """The constant tables of the sides, which determine the queries whose constants a document satisfies. A side
+        without constants has one member, which stands for all queries."""
         return side_tables(self.template, self.numbers, self.columns)
 
     @cached_property
     def bare(self) -> tuple[Table, ...]:
-        """The sides without their constants; the nodes compared with them are outputs after the side's own."""
+        """The sides without their constants. The nodes compared with constants are outputs after the side's own
+        outputs."""
         sides = (
             replace(side, constants=(), outputs=(*side.outputs, *self.compared(i)))
             for i, side in enumerate(self.template.sides)
@@ -151,12 +154,12 @@ class JoinTable(QueryTable):
         return tuple(build_table(side, Anchor(side.leaves[0], ()), np.zeros(1, np.int64), ()) for side in sides)
 
     def compared(self, side: int) -> tuple[int, ...]:
-        """The nodes of a side that constants are compared with and that are not among its outputs."""
+        """The nodes of a side that are compared with constants and are not among its outputs."""
         template = self.template.sides[side]
         return tuple(dict.fromkeys(c.node for c in template.constants if c.node not in template.outputs))
 
     def positions(self, numbers: Ints) -> Ints:
-        """The place of each query in the table, -1 where it is in another one."""
+        """The position of each query in the table, -1 if it is in another table."""
         at = np.minimum(np.searchsorted(self.numbers, numbers), self.size - 1)
         return np.where(self.numbers[at] == numbers, at, -1)
 
@@ -192,12 +195,12 @@ def build_join(
 
 
 def build_joins(rows: Iterable[QueryRow], statistics: Statistics) -> list[JoinTable]:
-    """A table for each template."""
+    """Builds a table for each template."""
     return [build_join(template, *columns, statistics) for template, columns in by_template(rows).items()]
 
 
 def choose_edge(template: JoinTemplate, statistics: Statistics) -> int:
-    """The equality that the fewest pairs satisfy: that with the most distinct values on either side."""
+    """The equality that the fewest pairs satisfy: the one with the most distinct values on either side."""
     equalities = [(i, edge) for i, edge in enumerate(template.edges) if edge.is_equality]
 
     def distinct(side: Template, node: int) -> float:
@@ -218,7 +221,7 @@ def join_from_arrays(template: JoinTemplate, header: Sequence[Any], arrays: Mapp
 
 
 def variables_of(tables: Sequence[JoinTable]) -> Iterator[tuple[Variable, bool]]:
-    """The variables of plain joins, each with whether its values are compared."""
+    """The variables of plain joins, each with a flag: whether its values are compared."""
     for table in tables:
         for side in (0, 1):
             joined = table.joined(side)

@@ -1,5 +1,6 @@
-"""Joins: groups are join tables, each the queries of one join template with any number of sides. Some joins give
-combinations of documents; annotation joins are semi-joins that collect what a document joins."""
+"""The kind of joins. Its groups are join tables, each with the queries of one join template with any number of sides.
+
+Some joins return combinations of documents. Annotation joins are semi-joins that collect the matches of a document."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ class JoinKind(Kind):
         return [table for table in merged if table is not None]
 
     def drift(self, group: QueryTable) -> Drift | None:
-        """Values of the anchor, by which the rules choose between a shape's own hash join and edge sets."""
+        """Statistics of the anchor's values, which decide between a hash join per shape and edge sets."""
         if not isinstance(group, JoinTable) or not group.is_plain or len(group.template.edges) < 2:
             return None
         return Drift(edge_keys(group, group.template.edges[group.anchor]))
@@ -99,7 +100,7 @@ class JoinKind(Kind):
 
 
 def _apart(some: Iterable[Row], template: Callable[[Row], Any]) -> tuple[list[Row], list[Row]]:
-    """Those of joins that give combinations, and those of joins that collect."""
+    """Separates the rows of joins that return combinations from those of joins that collect."""
     found: tuple[list[Row], list[Row]] = [], []
     for one in some:
         found[template(one).collects].append(one)
@@ -107,7 +108,7 @@ def _apart(some: Iterable[Row], template: Callable[[Row], Any]) -> tuple[list[Ro
 
 
 class ByShape(Strategy):
-    """Plain joins whose anchor many documents share: each shape by a hash join over all its edges."""
+    """Plain joins whose anchor value many documents share: a hash join per shape over all its edges."""
 
     name, kind = "shapes", "joins"
 
@@ -121,7 +122,7 @@ class ByShape(Strategy):
 
 
 class ByEdgeSets(Strategy):
-    """Plain joins of a segment together: the set of equal values of two documents decides which queries hold."""
+    """All plain joins of a segment together: the set of equal values of two documents decides which queries hold."""
 
     name, kind = "edge-sets", "joins"
 
@@ -134,7 +135,7 @@ class ByEdgeSets(Strategy):
 
 
 class ByRows(Strategy):
-    """Joins of two streams with one signature together: rows looked up by value, by order or by time."""
+    """Two-way joins with one signature together: rows are looked up by value, by order or by time."""
 
     name, kind = "rows", "joins"
 
@@ -150,7 +151,7 @@ class ByRows(Strategy):
 
 
 class ByMultiwayJoin(Strategy):
-    """Joins of any number of streams, each template by itself: combinations grow side by side (an MJoin)."""
+    """Joins of any number of streams, one template at a time: combinations grow side by side (an MJoin)."""
 
     name, kind = "mjoin", "joins"
 
@@ -162,7 +163,7 @@ class ByMultiwayJoin(Strategy):
 
 
 class ByWindows(Strategy):
-    """Annotation joins of a segment together: windows over the same items are one, equal comparisons are one."""
+    """All annotation joins of a segment together. They share windows over the same items and equal comparisons."""
 
     name, kind = "windows", "joins"
 

@@ -1,8 +1,8 @@
-"""Join operators: join tables of a segment, ready to be kept for and probed.
+"""Join operators: join tables of a segment, ready to keep state and to probe it.
 
-In: the join tables that a strategy has taken (kind.py). Out: which cells and rows a document leaves for them, and what
-new documents join: by edge sets (edges, pairs), by rows (rows/) or by an MJoin (many/). Another strategy has an
-operator of its own with the same members (JoinOperator).
+In: the join tables that a strategy has taken (kind.py). Out: the cells and rows that a document leaves for them, and
+the join partners of new documents: by edge sets (edges, pairs), by rows (rows/) or by an MJoin (many/). Other
+strategies have their own operators with the same members (JoinOperator).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 @dataclass(frozen=True)
 class RowSide:
-    """One side of a join whose documents leave rows; those of one class are kept once unless they list queries."""
+    """One side of a join whose documents leave rows. Rows of one class are stored once unless they list queries."""
 
     key: int
     lists_queries: bool
@@ -53,13 +53,14 @@ class RowSide:
 
 
 def from_values(rows: Callable[[Mapping[Path, PathTable]], SideRows | None]) -> Callable[[Batch], SideRows | None]:
-    """The rows of a side that depend on the values of documents alone."""
+    """Adapts a function that computes a side's rows from the values of documents alone."""
     return lambda batch: rows(batch.witnesses)
 
 
 @dataclass(frozen=True)
 class Waits:
-    """How long documents of one source wait for those of another: so many seconds, or until so many rows are newer."""
+    """How long documents of one source wait for those of another: for a number of seconds, or until a number of rows
+    are newer."""
 
     source: Source
     other: Source
@@ -68,18 +69,18 @@ class Waits:
 
 
 class ProbeOrder(Enum):
-    """In which order an operator takes the documents of a micro-batch."""
+    """The order in which an operator takes the documents of a micro-batch."""
 
     ANY = "any"
     ARRIVAL = "arrival"
-    """As they arrived: a document joins what is there when it arrives."""
+    """Arrival order: a document joins what is there when it arrives."""
     ARRIVAL_AND_TIME = "arrival and time"
-    """As they arrived, with a document never in one block with a newer one that arrived before it: windows of rows are
-    evaluated for old documents too."""
+    """Arrival order, where a document is never in one block with a newer one that arrived before it. Windows of rows
+    are evaluated for old documents too."""
 
 
 class JoinOperator(Protocol):
-    """What the join stage asks of a strategy."""
+    """The interface between the join stage and the operators of its strategies."""
 
     keeps_all: bool
     """Whether all documents of its sources are kept, or only those that have rows with lists."""
@@ -95,21 +96,22 @@ class JoinOperator(Protocol):
 
     @property
     def variables(self) -> Mapping[Variable, bool]:
-        """What it needs as cells, each variable with whether its values are compared."""
+        """The variables it needs as cells, each with a flag: whether its values are compared."""
 
     @property
     def row_sides(self) -> Sequence[RowSide]:
-        """What it needs as rows."""
+        """The sides it needs as rows."""
 
     def waits(self, dead: Collection[int] = ()) -> Iterable[Waits]:
         """The longest windows of living queries."""
 
     def listed(self, runs: Sequence[Run], watermarks: Watermarks) -> list[NDArray[np.bool_]]:
-        """For runs that are merged, which entries of the lists of their rows later documents may need. Called only if
-        it does not keep all documents."""
+        """For runs that are merged, masks of the entries in the lists of their rows that later documents may need.
+        Called only if `keeps_all` is false."""
 
     def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
-        """What the new documents join, among themselves and with the old ones; one `part` of `parts` of it."""
+        """The join partners of the new documents, among themselves and with the old ones; one `part` of `parts` of
+        them."""
 
 
 class Joins(ABC, Generic[AnyTable]):
@@ -127,8 +129,8 @@ class Joins(ABC, Generic[AnyTable]):
 
     @cached_property
     def _windows(self) -> dict[tuple[Source, Source, bool], tuple[Ints, NDArray[np.float64]]]:
-        """By source, the source it waits for and whether rows are counted: each query's number and its window, longest
-        first."""
+        """Each query's number and window, longest first, by source, the source it waits for and whether rows are
+        counted."""
         parts: dict[tuple[Source, Source, bool], list[tuple[Ints, NDArray[np.float64]]]] = {}
         for table in self.tables:
             for source, other, rows, reaches in table.waiting():
@@ -180,7 +182,7 @@ class JoinsOfTwo(Joins[JoinTable]):
 
 
 class EdgeSetJoins(JoinsOfTwo):
-    """Plain joins of two: the set of equal values of two documents decides. Caches the sets that occurred."""
+    """Plain two-way joins, decided by the set of equal values of two documents. Caches the sets that occurred."""
 
     def __init__(self, tables: Sequence[JoinTable]) -> None:
         super().__init__(tables)
@@ -211,7 +213,7 @@ class EdgeSetJoins(JoinsOfTwo):
 
 
 class JoinsByRows(JoinsOfTwo):
-    """Joins of two that have more than equal values: those of one signature together."""
+    """Two-way joins with more than equalities: those of one signature together."""
 
     def __init__(self, tables: Sequence[JoinTable]) -> None:
         super().__init__(tables)
@@ -257,7 +259,7 @@ class MultiwayJoins(Joins[JoinTable]):
 
 
 def pair_rows(block: PairBlock) -> ResultRows:
-    """A document and all it joins alike, as rows."""
+    """Result rows: a document with all partners that satisfy the same queries."""
     size = len(block)
     order = np.where(block.left_first[:, None], [[0, 1]], [[1, 0]])
     batch = result_batch(
@@ -281,7 +283,7 @@ def pair_rows(block: PairBlock) -> ResultRows:
 
 
 def combination_rows(block: Combinations) -> ResultRows:
-    """A document for each side."""
+    """Result rows: a document for each side."""
     batch = result_batch(
         len(block),
         stream=block.streams[:, 0],

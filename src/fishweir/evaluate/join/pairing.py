@@ -1,7 +1,7 @@
-"""What a batch's documents join with, by all joins of two streams.
+"""Finds the join partners of a batch's documents, by all two-way joins.
 
-In: the operators of such joins, the run of the new documents and those retained. Out: blocks of results, each row a
-document and those it joins, with a set of queries.
+In: the operators of such joins, the run of the new documents and the retained runs. Out: blocks of results. Each row is
+a document with its join partners and a set of queries.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.superseded import Superseded
 
 SMALL, AT_ONCE = 1 << 16, 64
-"""Members of a block that is gathered with others, and how many are."""
+"""Size in members up to which a block is combined with others, and the number of blocks combined."""
 
 
 @dataclass(frozen=True)
 class PairBlock:
-    """Results: rows of a document with all that it joins alike, each with the first `counts` queries of `contained`, or
-    with a list of queries.
+    """Results: each row is a document with all partners that satisfy the same queries. These are the first `counts`
+    queries of `contained`, or a list of queries.
 
-    The document of a row is the right one of its pairs if `by_right`, else the left one; `partners`, of one stream, are
+    The document of a row is the right one of its pairs if `by_right`, else the left one. `partners`, of one stream, are
     the others. `since` is the version of the catalog when the first of the two arrived: a query registered after that
-    does not see the pair. `nodes` are those of the left side, then of the right, of rows with one partner each; without
-    them each document binds them just once.
+    does not see the pair. `nodes` are the nodes of the left side, then of the right, of rows with one partner each.
+    Without `nodes`, each document binds them just once.
     """
 
     by_right: bool
@@ -46,7 +46,7 @@ class PairBlock:
     partners: Ints
     times: NDArray[np.float64]
     left_first: NDArray[np.bool_]
-    """Whether the right one is not earlier than the left one."""
+    """Whether the right document is not earlier than the left one."""
     since: Ints
     nodes: Ints | None
     contained: Contained | None
@@ -72,7 +72,7 @@ class PairJoins(Protocol):
     def pairs(
         self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
     ) -> Iterator[SetPairs | Joined]:
-        """The pairs that the new documents are in, with the queries they satisfy."""
+        """Yields the pairs that contain a new document, with the queries they satisfy."""
 
 
 def find_pairs(
@@ -83,16 +83,16 @@ def find_pairs(
     parts: int = 1,
     known: RunContext | None = None,
 ) -> Iterator[PairBlock]:
-    """What the new documents join with, among themselves and the old ones; `part` of `parts` of it. `known` is of
-    all documents of the micro-batch and those retained."""
+    """Yields the join partners of the new documents, among themselves and the old ones, restricted to `part` of
+    `parts`. `known` covers all documents of the micro-batch and the retained ones."""
     known = known or RunContext([new, *old])
     for some in joins:
         yield from to_blocks(some.pairs(new, old, part, parts, known), known)
 
 
 def to_blocks(results: Iterable[SetPairs | Joined], known: RunContext) -> Iterator[PairBlock]:
-    """Results as blocks, without rows of changing files that are not in force and without documents paired with
-    themselves."""
+    """Converts results to blocks, without rows of changing files that are not in force and without documents paired
+    with themselves."""
     for found in results:
         if not known.superseded.is_empty:
             found = only(found, known.superseded.in_force(found.left, found.right, found.lefts, found.rights))
@@ -103,8 +103,8 @@ def to_blocks(results: Iterable[SetPairs | Joined], known: RunContext) -> Iterat
 
 
 def gathered(blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
-    """Small blocks with lists of queries, one for each run and order in time, as few larger ones: a block becomes a
-    batch of rows, which has its price."""
+    """Combines small blocks with lists of queries, one for each run and order in time, into few larger ones. Each block
+    becomes a batch of rows, which has a fixed cost."""
     waiting: dict[tuple[bool, int], list[PairBlock]] = defaultdict(list)
     for block in blocks:
         if block.contained is not None or block.nodes is None or len(block.members) > SMALL:
@@ -133,7 +133,7 @@ _COLUMNS = (
 
 
 def _one(blocks: Sequence[PairBlock]) -> PairBlock:
-    """Blocks with lists as one."""
+    """Concatenates blocks with lists."""
     if len(blocks) == 1:
         return blocks[0]
     columns = {name: np.concatenate([getattr(block, name) for block in blocks]) for name in _COLUMNS}
@@ -144,18 +144,18 @@ def _one(blocks: Sequence[PairBlock]) -> PairBlock:
 
 
 class RunContext:
-    """What is computed over all runs: places in windows of rows, which rows of changing files are in force, and
-    whether a document may occur twice."""
+    """Data computed over all runs: positions in windows of rows, which rows of changing files are in force, and whether
+    a document may occur twice."""
 
     def __init__(self, runs: Sequence[Run], counts_rows: bool = True) -> None:
-        """`counts_rows`: whether any window does."""
+        """`counts_rows` says whether any window counts rows."""
         self.runs = tuple(runs)
         self.ranks, self.superseded = Ranks(runs if counts_rows else []), Superseded(runs)
         self.passed_on = any(run.passed_on for run in runs)
 
 
 def only(found: SetPairs | Joined, kept: NDArray[np.bool_]) -> SetPairs | Joined:
-    """Some of the pairs."""
+    """A subset of the pairs."""
     keep = np.flatnonzero(kept)
     lefts, rights = found.lefts[keep], found.rights[keep]
     nodes = None if found.nodes is None else found.nodes[keep]

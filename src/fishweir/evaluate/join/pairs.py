@@ -1,9 +1,9 @@
-"""The join of a batch: its run against the runs retained, and against itself.
+"""Joins the run of a batch with the retained runs and with itself.
 
 In: the plain edge sets, the new run and the old ones. Out: pairs of documents with the queries they satisfy, as
 prefixes of cached sets. A pair is found when the second of its documents arrives: new right documents join all left
-ones, old and new; new left documents join the old right ones. Only the anchors' values are looked up; `part` of `parts`
-takes those values whose hash falls to it, so that tasks share nothing.
+ones, old and new; new left documents join the old right ones. Only the anchors' values are looked up. `part` of `parts`
+takes the values whose hash falls to it, so that tasks share nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PAIRS_AT_ONCE = 1 << 20
 @dataclass(frozen=True)
 class SetPairs:
     """Pairs of two runs with one set of queries: each satisfies the first `counts` queries of `contained`. Without
-    `nodes` the pair of documents suffices: each binds what the queries read just once."""
+    `nodes`, the pair of documents suffices: each binds what the queries read just once."""
 
     left: Run
     right: Run
@@ -36,12 +36,12 @@ class SetPairs:
     counts: Ints
     nodes: Ints | None = None
     by_right: bool = True
-    """Whether the pairs of one right document, or of one left document, lie together."""
+    """Whether the pairs of one right document are contiguous, or else those of one left document."""
 
 
 @dataclass(frozen=True)
 class UnverifiedPairs:
-    """Pairs of two runs that only matching a table's patterns can decide."""
+    """Pairs of two runs that can only be decided by matching a table's patterns."""
 
     left: Run
     right: Run
@@ -52,7 +52,7 @@ class UnverifiedPairs:
 
 @dataclass(frozen=True)
 class Probes:
-    """Values of documents, each with the stretch of the other run's index where it occurs."""
+    """Values of documents, each with its range in the other run's index."""
 
     lo: Ints
     hi: Ints
@@ -67,7 +67,7 @@ class Probes:
 def join_runs(
     sets: EdgeSets, new: Run, old: Sequence[Run], part: int = 0, parts: int = 1
 ) -> Iterator[SetPairs | UnverifiedPairs]:
-    """What the new documents join with."""
+    """Yields the join partners of the new documents."""
     if not len(sets.tables):
         return
     fresh = sets.view(new)
@@ -78,7 +78,7 @@ def join_runs(
 def meet_runs(
     sets: EdgeSets, fresh: View, retained: View, part: int, parts: int
 ) -> Iterator[SetPairs | UnverifiedPairs]:
-    """What the new documents join with among those of one run, which may be their own."""
+    """Yields the join partners of the new documents in one run, which may be their own."""
     yield from _meet(sets, retained, fresh, True, part, parts)
     if retained is not fresh:
         yield from _meet(sets, fresh, retained, False, part, parts)
@@ -87,7 +87,7 @@ def meet_runs(
 def _meet(
     sets: EdgeSets, left: View, right: View, right_is_new: bool, part: int, parts: int
 ) -> Iterator[SetPairs | UnverifiedPairs]:
-    """The values of the new documents, of all anchors at once, looked up among the others."""
+    """Looks up the values of the new documents, of all anchors at once, among the others."""
     if not sets.can_meet(left.run, right.run):
         return
     probing, probed = (right, left) if right_is_new else (left, right)
@@ -115,13 +115,13 @@ def _meet(
     starts = np.flatnonzero(np.diff(probes.documents, prepend=-1))
     ends = np.append(starts, len(probes.documents))
     for some in portions(np.add.reduceat(probes.hi - probes.lo, starts) if len(starts) else starts):
-        whole = slice(int(ends[some.start]), int(ends[some.stop]))  # all of a document
+        whole = slice(int(ends[some.start]), int(ends[some.stop]))  # all probes of a document
         if mine[whole].any():
             yield from _decide(sets, left, right, probes.take(whole), mine[whole], anchors, right_is_new)
 
 
 def portions(lengths: Ints) -> Iterator[slice]:
-    """Stretches of probes with about PAIRS_AT_ONCE hits each."""
+    """Ranges of probes with about PAIRS_AT_ONCE hits each."""
     ends = np.cumsum(lengths)
     start = 0
     while start < len(lengths):
@@ -135,7 +135,7 @@ def portions(lengths: Ints) -> Iterator[slice]:
 def _decide(
     sets: EdgeSets, left: View, right: View, probes: Probes, mine: NDArray[np.bool_], anchors: Ints, right_is_new: bool
 ) -> Iterator[SetPairs | UnverifiedPairs]:
-    """Where each document binds each variable once at most."""
+    """Decides the pairs if each document binds each variable at most once."""
     own, other = (right, left) if right_is_new else (left, right)
     kinds, first = kinds_of_hits(
         probes.lo,
@@ -188,7 +188,8 @@ def _decide_several(
 
 
 def _once(edges: Ints, left: View, right: View, lefts: Ints, rights: Ints, hashes: Hashes) -> Ints:
-    """Each pair of an anchor once, by the least of its common values: several values, in several tasks, may find it."""
+    """The distinct pairs of an anchor, each at the least of its common values: several values, in several tasks, may
+    find it."""
     least = least_common(
         lefts * len(left.run.variables) + left.columns[edges[:, 1]],
         rights * len(right.run.variables) + right.columns[edges[:, 2]],
@@ -206,7 +207,7 @@ def _once(edges: Ints, left: View, right: View, lefts: Ints, rights: Ints, hashe
 def _with_queries(
     entries: Sequence[Entry], starts: Ints, left: Run, right: Run, lefts: Ints, rights: Ints, by_right: bool
 ) -> Iterator[SetPairs | UnverifiedPairs]:
-    """The queries of the pairs of each kind, which are contiguous."""
+    """Yields the queries of the pairs of each kind, which are contiguous."""
     for kind in np.flatnonzero(np.diff(starts)).tolist():
         entry, some = entries[kind // 3], slice(int(starts[kind]), int(starts[kind + 1]))
         for table in entry.doubtful:

@@ -1,14 +1,14 @@
-"""Selections below the join or above it (NiagaraCQ 3.5), chosen by a cost model.
+"""Places selections below or above the join (NiagaraCQ 3.5), by a cost model.
 
 Below: each document is looked up in the constants of both sides' queries, and its row lists the queries that it
-satisfies; a pair satisfies the queries that both rows list, which costs at most one word per 64 queries. Above: a row
-has the values that the constants are compared with, and the constants are looked up for the pairs that the join leaves,
-as regions (rows/pair_regions.py): a hash join of the one shape. Below is better where constants let few documents
-through, or where pairs are many; above is better where many queries share a join that leaves few pairs and a document
-satisfies many of them, since the lists of rows are written, and rewritten when states are merged.
+satisfies. A pair satisfies the queries that both rows list, which costs at most one word per 64 queries. Above: a row
+has the values that the constants are compared with, and the constants are looked up for the joined pairs, as regions
+(rows/pair_regions.py): a hash join of one shape. Below is better if constants let few documents through, or if there
+are many pairs. Above is better if many queries share a join that leaves few pairs and a document satisfies many of
+them, since the lists of rows are written, and rewritten when states are merged.
 
 In: a join template, its queries' constants, the statistics. Out: the two costs. The choice is made when a query is
-first planned, like that of the anchor: it determines the form in which rows are retained.
+first planned, like the choice of the anchor: it determines the form in which rows are retained.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ from fishweir.evaluate.select.anchors import anchors, selectivity
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
 
 SHARED = 64
-"""Queries of a template over columns from which on it may go above; fewer share the rows of their join signature."""
+"""Minimum number of queries of a template over columns for placement above. Fewer share the rows of their join
+signature."""
 REGIONS = 4
-"""Look-ups that one among regions costs."""
+"""Cost of a lookup among regions, in ordinary lookups."""
 LISTED = 4
-"""Steps for each query in the list of a row: looked up, sorted, written with the row and whenever it is merged."""
+"""Steps for each query in the list of a row: it is looked up, sorted, written with the row and at every merge."""
 RETAINED = 100_000
-"""Documents of a side that one document of the other joins, where more than that have been counted."""
+"""Cap on the number of retained documents of a side that the cost model assumes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Steps per document of either choice."""
+    """Steps per document for either placement."""
 
     below: float
     above: float
@@ -47,7 +48,7 @@ class Costs:
 
 
 def is_movable(template: JoinTemplate) -> bool:
-    """Whether the constants can be checked on pairs: compared with a number, or with the hash of a text."""
+    """Whether the constants can be checked on pairs: they must be compared with a number or with the hash of a text."""
     conditions = [c for side in template.sides for c in side.conditions]
     if any(side.absent for side in template.sides):
         return False
@@ -77,7 +78,7 @@ def costs(template: JoinTemplate, anchor: int, columns: Sequence[Column], statis
 
 
 def _met(template: JoinTemplate, anchor: int, statistics: Statistics) -> float:
-    """How many documents of the other side share a document's anchor value, on average; 1 where nothing is known."""
+    """Average number of documents of the other side that share a document's anchor value; 1 if unknown."""
     if anchor < 0:
         return RETAINED
     if not is_counted(template, anchor, statistics):
@@ -87,7 +88,7 @@ def _met(template: JoinTemplate, anchor: int, statistics: Statistics) -> float:
 
 
 def is_counted(template: JoinTemplate, anchor: int, statistics: Statistics) -> bool:
-    """Whether both sides' documents have been counted."""
+    """Whether the documents of both sides have been counted."""
     return anchor >= 0 and all(_known(side, template, anchor, statistics).count for side in (0, 1))
 
 

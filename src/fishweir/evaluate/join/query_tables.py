@@ -1,7 +1,7 @@
-"""Tables of joins: the common part of joins that give combinations of documents and joins that collect.
+"""Base of join tables: shared by joins that return combinations of documents and joins that collect.
 
-A table is the queries of one template. Its columns are what the queries differ in; tables of several segments with the
-same merge key become one.
+A table has the queries of one template. Its columns hold what differs between the queries. Tables of several segments
+with the same merge key are merged.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from fishweir.evaluate.witnesses.path_tables import Path
 
 
 class QueryTable(ABC):
-    """What all tables of joins are: the queries of one template. `numbers` and `columns` have one row per query, by
-    number."""
+    """The queries of one template. `numbers` and `columns` have one row per query, ordered by number."""
 
     kind: ClassVar[str] = "joins"
 
@@ -36,7 +35,7 @@ class QueryTable(ABC):
     @property
     @abstractmethod
     def merge_key(self) -> Hashable:
-        """What queries of one table have in common."""
+        """The common properties of the queries of one table."""
 
     @property
     def is_of_two(self) -> bool:
@@ -55,7 +54,7 @@ class QueryTable(ABC):
 
     @abstractmethod
     def waiting(self) -> Iterator[tuple[Source, Source, bool, NDArray[np.float64]]]:
-        """How long documents of a source wait for those of another, query by query: in rows, or in seconds."""
+        """How long documents of a source wait for those of another, by query: in rows, or in seconds."""
 
     @abstractmethod
     def header(self) -> Any: ...
@@ -65,7 +64,7 @@ class QueryTable(ABC):
 
     @abstractmethod
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
-        """The paths to look for in some sources' documents, and whether their values are read."""
+        """The paths to find in some sources' documents, each with a flag: whether its values are read."""
 
     @property
     def size(self) -> int:
@@ -83,7 +82,7 @@ AnyTable = TypeVar("AnyTable", bound=QueryTable)
 
 
 def merge_tables(tables: Sequence[AnyTable], dropped: Ints) -> AnyTable | None:
-    """One table of several with the same merge key, without the dropped queries; None where none is left."""
+    """Merges several tables with the same merge key, without the dropped queries; None if no query is left."""
     numbers = np.concatenate([table.numbers for table in tables])
     keep = np.flatnonzero(~np.isin(numbers, dropped))
     keep = keep[np.argsort(numbers[keep], kind="stable")]

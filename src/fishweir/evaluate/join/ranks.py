@@ -1,9 +1,9 @@
-"""Windows that count rows: how many newer documents of its stream lie between a document and one that joins it.
+"""Windows that count rows: how many newer documents of its stream lie between a document and its join partner.
 
-In: all runs, those of the micro-batch included. Out: the place of each document in its stream, and where the newest of
-a stream is at a time: their difference says among how many of the newest it is (SQL's `[rows n]`, as in CQL). Documents
-are ordered by time, equal times by arrival. A later document of the same stream is itself the newest; for a document of
-another stream, those of its own time have already arrived.
+In: all runs, including those of the micro-batch. Out: the position of each document in its stream, and the position of
+a stream's newest document at a given time. Their difference is the rank of the document among the newest (SQL's `[rows
+n]`, as in CQL). Documents are ordered by time, and equal times by arrival. A later document of the same stream is
+itself the newest. For a document of another stream, those of its own time have already arrived.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Times = NDArray[np.float64]
 
 
 class Ranks:
-    """The documents of each stream in order; made once per micro-batch and task."""
+    """The documents of each stream in order. Built once per micro-batch and task."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         streams, numbers, times = (
@@ -33,7 +33,7 @@ class Ranks:
         ends = np.cumsum([len(run) for run in runs])
         self._runs = list(runs)
         self._places = {id(run): places[end - len(run) : end] for run, end in zip(runs, ends.tolist(), strict=True)}
-        """Places are over all streams, one after the other."""
+        """Positions are numbered across all streams, one after the other."""
         known, starts = np.unique(streams[order], return_index=True)
         stops = np.append(starts, len(order))[1:].tolist()
         self._times: Mapping[int, tuple[int, Times]] = {
@@ -42,22 +42,23 @@ class Ranks:
         }
 
     def places(self, run: Run) -> Ints:
-        """The place of each document of a run in the order of its stream; streams come one after the other."""
+        """The position of each document of a run in the order of its stream. Positions are numbered stream after
+        stream."""
         return self._places[id(run)]
 
     def behind(self, stream: int, when: Times) -> Ints:
-        """The place after the last document of a stream that is not later than that."""
+        """The position after the last document of a stream that is not later than `when`."""
         start, times = self._times[stream]
         return start + np.searchsorted(times, when, "right")
 
     def times_at(self, stream: int, places: Ints, default: float) -> Times:
-        """The times at some places of a stream, the default beyond its end; before its beginning that of the first."""
+        """The times at some positions of a stream; `default` beyond its end, the first time before its beginning."""
         start, times = self._times[stream]
         inside = np.clip(places - start, 0, len(times) - 1)
         return np.where(places - start < len(times), times[inside], default)
 
     def newest(self, streams: Ints, when: Times) -> Ints:
-        """The place behind the newest document of each stream at a time."""
+        """The position after the newest document of each stream at a time."""
         newest = np.zeros(len(streams), np.int64)
         for stream in np.unique(streams):
             mine = streams == stream
@@ -66,8 +67,8 @@ class Ranks:
 
 
 def oldest_of_newest(runs: Sequence[Run], stream: int, reached: float, rows: float) -> float:
-    """The time from which on documents of a stream are among the newest `rows` at a time that is `reached`, or later
-    than that; where there are fewer, minus infinity."""
+    """The time from which documents of a stream are among the newest `rows` at the time `reached`, or later than that;
+    minus infinity if the stream has fewer documents."""
     own = [run.times_by_stream[stream] for run in runs if stream in run.times_by_stream]
     ends = [int(np.searchsorted(times, reached, "right")) for times in own]
     if sum(ends) < rows:
@@ -81,10 +82,10 @@ def oldest_of_newest(runs: Sequence[Run], stream: int, reached: float, rows: flo
 def arrival_blocks(
     times: Sequence[Times], arrivals: Sequence[Times], front: float | None = None
 ) -> list[list[NDArray[np.bool_]]]:
-    """The documents of some runs in blocks to be evaluated one after the other, as if each had been evaluated when it
-    arrived. A document that arrives later stays in the same block as long as its time is newer too: then no window
-    holds it. With `front`, the time of the newest document before these, it must be newer than everything that arrived
-    before it: windows are evaluated for old documents too."""
+    """Divides the documents of some runs into blocks. Evaluating the blocks in order gives the same results as
+    evaluating each document when it arrived. A document that arrives later stays in the same block as long as its time
+    is newer too, because then no window holds it. With `front`, the time of the newest document before these, it must
+    be newer than everything that arrived before it: windows are evaluated for old documents too."""
     when, came = np.concatenate([np.empty(0), *times]), np.concatenate([np.empty(0), *arrivals])
     stamps, group = np.unique(came, return_inverse=True)
     oldest, newest = np.full(len(stamps), np.inf), np.full(len(stamps), -np.inf)

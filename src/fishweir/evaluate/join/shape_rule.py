@@ -1,9 +1,10 @@
-"""When a hash join per shape is cheaper than one set of edges for all (cost per shape against cost per set).
+"""Decides when a hash join per shape is cheaper than one set of edges for all shapes.
 
-By sets, all shapes with one anchor share its look-up and visit each document that has the anchor's value: hits. By
-shape, each has a look-up and an index of its own, over all its edges at once, and visits the documents it joins with:
-matches. So sets are better where shapes are many or the anchor is selective, shapes where few of them share an anchor
-with many hits of which their other edges leave little. In: plain join tables, the statistics. Out: the two costs.
+With edge sets, all shapes with one anchor share its lookup and visit each document that has the anchor's value: hits.
+With hash joins, each shape has its own lookup and index over all its edges, and visits only its join partners: matches.
+Edge sets are better if there are many shapes or if the anchor is selective. Hash joins are better if few shapes share
+an anchor with many hits and their other edges leave few of them. In: plain join tables, the statistics. Out: the two
+costs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from fishweir.evaluate.join.placement import RETAINED
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
 
 SHAPE = 128
-"""Hits that cost as much as the look-up and the index of a shape."""
+"""Cost of the lookup and the index of a shape, in hits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class ShapeCosts:
 
 
 def cheaper_by_shape(tables: Mapping[int, JoinTable], statistics: Statistics) -> list[int]:
-    """The places of the plain tables that are."""
+    """The positions of the plain tables for which a hash join per shape is cheaper."""
     found: list[int] = []
     for places in by_anchor(tables).values():
         cost = shape_costs([tables[place] for place in places], statistics)
@@ -42,7 +43,7 @@ def cheaper_by_shape(tables: Mapping[int, JoinTable], statistics: Statistics) ->
 
 
 def by_anchor(tables: Mapping[int, JoinTable]) -> dict[Hashable, list[int]]:
-    """Places of tables that are looked up by the same values."""
+    """The positions of tables that are looked up by the same values."""
     grouped: dict[Hashable, list[int]] = defaultdict(list)
     for place, table in tables.items():
         edge = table.template.edges[table.anchor]
@@ -51,7 +52,7 @@ def by_anchor(tables: Mapping[int, JoinTable]) -> dict[Hashable, list[int]]:
 
 
 def shape_costs(tables: Sequence[JoinTable], statistics: Statistics) -> ShapeCosts | None:
-    """Of tables with one anchor; None where its values have not been counted."""
+    """The costs of tables with one anchor; None if its values have not been counted."""
     anchor = known(tables[0], tables[0].template.edges[tables[0].anchor], statistics)
     if not anchor.count:
         return None
@@ -61,17 +62,17 @@ def shape_costs(tables: Sequence[JoinTable], statistics: Statistics) -> ShapeCos
 
 
 def _combinations(table: JoinTable, statistics: Statistics) -> float:
-    """Distinct values of all edges together, if they are independent."""
+    """Number of distinct combinations of the values of all edges, assuming independence."""
     return math.prod(max(1.0, known(table, edge, statistics).distinct) for edge in table.template.edges)
 
 
 def known(table: JoinTable, edge: Edge, statistics: Statistics) -> PathStatistics:
-    """What is known of the more selective end of an edge."""
+    """The statistics of the more selective end of an edge."""
     found = (statistics.get(key, PathStatistics()) for key in edge_keys(table, edge))
     return max(found, key=lambda one: one.distinct)
 
 
 def edge_keys(table: JoinTable, edge: Edge) -> tuple[str, ...]:
-    """What the statistics have of either end of an edge."""
+    """The keys of the statistics for both ends of an edge."""
     sides = ((table.template.left, edge.left), (table.template.right, edge.right))
     return tuple(path_key(side.source, dotted(side.path(node))) for side, node in sides)

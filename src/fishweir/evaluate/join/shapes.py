@@ -1,9 +1,9 @@
-"""Plain joins, each shape by a hash join of its own: all its edges are one key.
+"""Plain joins by a hash join per shape: all edges of the shape form one key.
 
 In: plain join tables, runs. Out: pairs of documents with the queries they satisfy, as prefixes of the table's queries
-by window. What it costs grows with the pairs found, not with those that share one value. Shared: the retained cells and
-their views are those of edge sets (edges.py), so a table can change between the two strategies at any time. Where a
-document binds a variable several times, edge sets find and verify the pairs.
+by window. The cost grows with the number of pairs found, not with the number of pairs that share one value. Shared: the
+retained cells and their views are those of edge sets (edges.py), so a table can change between the two strategies at
+any time. If a document binds a variable several times, edge sets find and verify the pairs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fishweir.evaluate.join.value_views import EQUAL, View
 
 
 class ShapeJoins(EdgeSetJoins):
-    """Plain joins of two, looked up by all edges of a shape at once."""
+    """Plain two-way joins, looked up by all edges of a shape at once."""
 
     def __init__(self, tables: Sequence[JoinTable]) -> None:
         super().__init__(tables)
@@ -49,7 +49,7 @@ class ShapeJoins(EdgeSetJoins):
 
 @dataclass(frozen=True)
 class ShapeJoin:
-    """One table; `place` tells it from others that read the same view."""
+    """One table. `place` distinguishes it from others that read the same view."""
 
     place: int
     table: JoinTable
@@ -57,7 +57,7 @@ class ShapeJoin:
     _queries: dict[int, Contained] = field(default_factory=dict)
 
     def meet(self, left: View, right: View, right_is_new: bool, part: int, parts: int) -> Iterator[SetPairs]:
-        """The pairs of a new document, by its key, with the others of that key."""
+        """Yields the pairs of new documents with the others that have the same key."""
         if not self.sets.can_meet(left.run, right.run):
             return
         own, other = (right, left) if right_is_new else (left, right)
@@ -90,7 +90,7 @@ class ShapeJoin:
         return self._queries[order]
 
     def keys(self, view: View, side: int) -> tuple[Hashes, Ints]:
-        """One number for all values of a document at this side's ends, where it has all of them; and the document."""
+        """One hash of all values at this side's ends for each document that has all of them, and the document."""
         if (self.place, side) not in view.keys:
             edges = self.sets.edges[self.sets.of_tables[self.place]]
             ends = edges[edges[:, 0] == EQUAL, 1 + side]

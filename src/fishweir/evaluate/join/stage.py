@@ -1,7 +1,8 @@
-"""The join stage of a plan: what is kept of documents, for how long, and for which joins.
+"""The join stage of a plan: the state kept of documents, its retention, and the joins that use it.
 
-In: the join operators of the plan in force. Out: the run of a batch, what its documents join, and which documents may
-still join others. All operators share one state (state.py): cells for joins that equal values decide, rows for others.
+In: the join operators of the plan in force. Out: the run of a batch, the join partners of its documents, and the
+documents that may still join others. All operators share one state (state.py): cells for joins that equal values
+decide, rows for others.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.path_tables import Path, hash_texts
 
 ROUNDING = 1e-9
-"""Slack for windows, which are differences of times: covers rounding errors."""
+"""Tolerance for windows, which are differences of times: covers rounding errors."""
 
 
 class JoinStage(Stage):
-    """The joins of a plan: the operators of its segments, so that one more query among a million is its own segment."""
+    """The joins of a plan: the operators of its segments. One more query among a million is a segment of its own."""
 
     def __init__(self, parts: Sequence[JoinOperator]) -> None:
         self.parts = tuple(parts)
@@ -69,7 +70,7 @@ class JoinStage(Stage):
                 before = [*before, run]
 
     def _blocks(self, order: ProbeOrder, fresh: Sequence[Run], before: Sequence[Run]) -> Iterator[list[Run]]:
-        """The documents of a micro-batch, those that arrived first before others where their order matters."""
+        """The documents of a micro-batch in blocks, in arrival order if their order matters."""
         if order is ProbeOrder.ANY:
             yield list(fresh)
             return
@@ -97,7 +98,7 @@ class JoinStage(Stage):
             needed = replace(needed, whole=whole, lists=NeededLists(self.listing, watermarks))
         if not any(len(run.versions) for run in runs):
             return needed
-        there = [np.full(len(run), needed.count(run) > 0) for run in runs]  # a run goes whole, or stays a while
+        there = [np.full(len(run), needed.count(run) > 0) for run in runs]  # a run is dropped only as a whole
         return replace(needed, entries=needed_versions(runs, there))
 
     def keeps_all(self, sources: Collection[Source]) -> bool:
@@ -110,7 +111,7 @@ class JoinStage(Stage):
         return [part for part in self.parts if not part.keeps_all]
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
-        """The paths to look for in the documents of some sources, and whether the values are read."""
+        """The paths to find in the documents of some sources, each with a flag: whether the values are read."""
         found: dict[Path, bool] = {}
         for table in (table for part in self.parts for table in part.tables):
             for path, valued in table.paths(sources).items():
@@ -119,7 +120,7 @@ class JoinStage(Stage):
 
     @cached_property
     def kept(self) -> dict[Variable, bool]:
-        """All variables of plain joins, each with whether its values are compared."""
+        """All variables of plain joins, each with a flag: whether its values are compared."""
         found: dict[Variable, bool] = {}
         for part in self.parts:
             for variable, compared in part.variables.items():
@@ -131,8 +132,9 @@ class JoinStage(Stage):
 
     @cached_property
     def row_sides(self) -> list[RowSide]:
-        """The sides whose rows are kept. Joins of several segments may be of one class: its rows are the same for all
-        of them and kept once, unless they list the queries whose constants they satisfy: then each keeps its own."""
+        """The sides whose rows are kept. Joins of several segments may share a class. Its rows are the same for all of
+        them and stored once, unless they list the queries whose constants they satisfy: then each join stores its
+        own."""
         found: dict[tuple[int, tuple[Source, ...], int], RowSide] = {}
         for place, side in enumerate(side for part in self.parts for side in part.row_sides):
             found.setdefault((side.key, side.sources, place if side.lists_queries else -1), side)
@@ -144,45 +146,45 @@ class JoinStage(Stage):
 
     @cached_property
     def is_by_arrival(self) -> bool:  # type: ignore[override]
-        """Whether what some window holds depends on what has arrived."""
+        """Whether the content of some window depends on the arrival order."""
         return any(part.order is not ProbeOrder.ANY for part in self.parts)
 
     def merged(self, runs: Sequence[Any], needed: Any = None) -> Run:
-        """Several runs merged into one, without what no query needs any more."""
+        """Merges several runs into one, without state that no query needs any more."""
         compared = {variable.key: compared for variable, compared in self.kept.items()}
         return merge_runs(runs, compared, self.classes, needed or Chosen())
 
 
 @dataclass(frozen=True)
 class NeededLists:
-    """For operators that keep documents by the lists of their rows: the entries of these lists that are needed."""
+    """The needed entries in the lists of rows, for operators that keep documents by these lists."""
 
     operators: Sequence[JoinOperator]
     watermarks: Watermarks
 
     def own(self, run: Run) -> NDArray[np.bool_]:
-        """Which entries are theirs."""
+        """Mask of the entries that belong to these operators."""
         classes = [side.key for operator in self.operators for side in operator.row_sides if side.lists_queries]
         rows = np.isin(run.rows.classes, np.array(classes, np.uint64))
         return np.repeat(rows, np.diff(run.rows.member_starts))
 
     def needed(self, runs: Sequence[Run]) -> list[NDArray[np.bool_]]:
-        """For runs that are merged, which entries are needed or not theirs."""
+        """For runs that are merged, masks of the entries that are needed or belong to other operators."""
         parts = zip(*(operator.listed(runs, self.watermarks) for operator in self.operators), strict=True)
         return [np.logical_or.reduce([~self.own(run), *some]) for run, some in zip(runs, parts, strict=True)]
 
 
 @dataclass(frozen=True)
 class NeededDocuments:
-    """The documents of each stream from a time on: `oldest` for those that are kept by the lists of their rows, `whole`
-    for all others."""
+    """The documents of each stream from a given time: `oldest` for those that are kept by the lists of their rows,
+    `whole` for all others."""
 
     oldest: Mapping[int, float]
     used: Mapping[int, float]
     whole: Mapping[int, float] | None = None
     lists: NeededLists | None = None
     entries: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """The entries of changing files that say until when these documents are in force."""
+    """The entries of changing files that determine until when these documents are in force."""
 
     def listed(self, runs: Sequence[Run]) -> Sequence[NDArray[np.bool_] | None]:
         return [None] * len(runs) if self.lists is None else self.lists.needed(runs)
@@ -205,14 +207,14 @@ class NeededDocuments:
         return kept / max(1, len(state) + len(state.versions))
 
     def count(self, run: Run) -> int:
-        """How many documents of a run these are."""
+        """The number of a run's documents among them."""
         times = run.times_by_stream.items()
         return sum(len(own) - int(np.searchsorted(own, self.oldest.get(stream, np.inf))) for stream, own in times)
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Some documents of a run, or all, with everything that is known of rows of changing files."""
+    """Some or all documents of a run, with all entries of changing files."""
 
     documents: NDArray[np.bool_] | None = None
 
@@ -229,8 +231,8 @@ class Chosen:
 def _oldest_needed(
     stream: int, waits: Sequence[Waits], watermarks: Watermarks, runs: Sequence[Run], used: dict[int, float]
 ) -> float:
-    """From when on a stream's documents may still join others: the watermarks of the streams they wait for, which are
-    added to those `used`, have not passed their windows, or not so many newer ones."""
+    """The time from which a stream's documents may still join others: the watermarks of the streams they wait for have
+    not passed their windows, or not enough documents are newer. Adds these watermarks to `used`."""
     oldest = np.inf
     for wait in waits:
         if wait.source not in watermarks.sources.get(stream, ()):
@@ -246,7 +248,7 @@ def _oldest_needed(
 
 
 def batch_run(stage: JoinStage, batch: Batch) -> Run:
-    """What a batch of one stream's documents leaves for later ones to join."""
+    """The state that a batch of one stream's documents leaves for later ones to join."""
     sides = (side for side in stage.row_sides if side.reads(batch.sources))
     by_class = {(side.key, i if side.lists_queries else -1): side for i, side in enumerate(sides)}
     parts = [found for side in by_class.values() if (found := side.rows(batch)) is not None]

@@ -1,10 +1,10 @@
-"""The join state: immutable runs, each the witnesses of some documents, sorted for look-up by value.
+"""The join state: immutable runs, each with the witnesses of some documents, sorted for lookup by value.
 
 In: the path tables of a batch of documents. Out: a Run. Its cells hold, for each document and variable, the hashes of
-the values and the nodes from the pattern's root down; its index leads from (variable, value) to documents. Beside the
-cells, which serve plain joins, a run holds rows of the sides of all other joins (rows.py), sorted by their anchor's
-value. A run is written once, mapped by every worker that probes it, merged with others and dropped when the longest
-window has passed it (design, "Join state").
+the values and the nodes from the pattern's root down. Its index maps (variable, value) to documents. The cells serve
+plain joins. A run also holds rows of the sides of all other joins (rows/), sorted by their anchor's value. A run is
+written once, mapped by every worker that probes it, merged with others, and dropped when the longest window has passed
+it (ARCHITECTURE.md, "Join state").
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def combine(key: int | Hashes, hashes: Hashes) -> Hashes:
 class SideRows:
     """Rows of the sides of joins that equal values alone do not decide, sorted by `keys`: (class, anchor's value).
 
-    A row is one way a side's pattern lies over a document, with a value for each edge (a hash, or the bits of a
-    number) and the queries whose constants it satisfies; none stands for all. `classes` are JoinTable.keys.
+    A row is one embedding of a side's pattern in a document, with a value for each edge (a hash, or the bits of a
+    number) and the queries whose constants it satisfies; an empty list stands for all. `classes` are JoinTable.keys.
     """
 
     keys: Hashes
@@ -61,7 +61,7 @@ class SideRows:
         return SideRows(**parts)
 
     def with_members(self, kept: NDArray[np.bool_]) -> SideRows:
-        """With only some entries of the lists of queries. A row whose list becomes empty is left out."""
+        """The rows with only some entries of the lists of queries, without rows whose list becomes empty."""
         counts = np.diff(self.member_starts)
         owner = np.repeat(np.arange(len(self)), counts)[kept]
         left = np.bincount(owner, minlength=len(self))
@@ -79,14 +79,14 @@ class SideRows:
         return {int(key): i for i, key in enumerate(known)}, np.append(starts, len(order)), order
 
     def of_class(self, key: int) -> Ints:
-        """The rows of a class, in the order they are in."""
+        """The rows of a class, in stored order."""
         known, starts, order = self._by_class
         place = known.get(key)
         return order[:0] if place is None else order[starts[place] : starts[place + 1]]
 
 
 def _taken(starts: Ints, values: Any, rows: Ints) -> tuple[Ints, Any]:
-    """The lists of some rows. Mostly all lists are of one length."""
+    """The lists of some rows. Usually all lists have the same length."""
     lengths = np.diff(starts)
     width = int(lengths[0]) if len(lengths) else 0
     if (lengths == width).all():
@@ -101,7 +101,7 @@ def no_rows() -> SideRows:
 
 
 def concatenated_rows(parts: Sequence[SideRows], shifts: Sequence[int]) -> SideRows:
-    """Several merged into one, the documents of each moved by its shift."""
+    """Merges several parts, with the documents of each moved by its shift."""
     if not parts:
         return no_rows()
     found: dict[str, Any] = {name: np.concatenate([getattr(p, name) for p in parts]) for name in ("keys", "classes")}
@@ -133,16 +133,16 @@ def no_versions() -> Versions:
 
 @dataclass(frozen=True)
 class Run:
-    """Documents by their place in the run; cell (document, variable) is document * variables + variable."""
+    """Documents by their position in the run. Cell (document, variable) is document * variables + variable."""
 
     streams: Ints
     numbers: Ints
     times: NDArray[np.float64]
     since: Ints
-    """For each document, the version of the catalog that its micro-batch ran with."""
+    """The version of the catalog that each document's micro-batch ran with."""
     arrivals: NDArray[np.float64]
     origins: Ints
-    """Which document it is: another one where it was passed on by a published query."""
+    """The identity of each document: that of another one if it was passed on by a published query."""
     variables: Hashes
     cells: Ints
     values: Hashes
@@ -158,7 +158,7 @@ class Run:
 
     @cached_property
     def views(self) -> dict[int, Any]:
-        """By class, what probes have computed from its rows (rows/row_views.py)."""
+        """Data that probes have computed from its rows, by class (rows/row_views.py)."""
         return {}
 
     @cached_property
@@ -172,7 +172,7 @@ class Run:
 
     @cached_property
     def times_by_stream(self) -> dict[int, NDArray[np.float64]]:
-        """Sorted. What is still needed is asked in every micro-batch; the documents are passed over once."""
+        """Sorted times of each stream. Retention reads them in every micro-batch, so they are computed once."""
         return {stream: np.sort(self.times[self.streams == stream]) for stream in np.unique(self.streams).tolist()}
 
     @cached_property
@@ -180,29 +180,30 @@ class Run:
         return float(self.times.min(initial=np.inf))
 
     def has_listed(self, entries: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which documents have rows with some of these entries in their lists of queries."""
+        """Mask of the documents that have rows with some of these entries in their lists of queries."""
         found = np.zeros(len(self), np.bool_)
         found[np.repeat(self.rows.documents, np.diff(self.rows.member_starts))[entries]] = True
         return found
 
     def arrays(self) -> dict[str, Any]:
-        """All arrays by name; those of a part with its name before theirs."""
+        """All arrays by name. Names of arrays of a part are prefixed with the part's name."""
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _PARTS}
         for name, part in _PARTS.items():
             arrays |= {f"{name}/{f.name}": getattr(getattr(self, name), f.name) for f in fields(part)}
         return arrays
 
     def columns(self, wanted: Hashes) -> Ints:
-        """The place of each variable among the run's own, -1 where it has none."""
+        """The position of each variable among the run's own, -1 if the run does not have it."""
         place = {int(key): i for i, key in enumerate(self.variables)}
         return np.array([place.get(int(key), -1) for key in wanted], dtype=np.int64)
 
 
 class Needed(Protocol):
-    """What of a run later documents may still join: which documents, and which entries of changing files."""
+    """The parts of a run that later documents may still join: documents, and entries of changing files."""
 
     def listed(self, runs: Sequence[Run]) -> Sequence[NDArray[np.bool_] | None]:
-        """For runs that are merged, which entries of their rows' lists of queries; None stands for all."""
+        """For runs that are merged, masks of the needed entries of their rows' lists of queries; None stands for
+        all."""
 
     def __call__(self, run: Run, listed: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]: ...
 
@@ -221,7 +222,8 @@ def build_run(
     versions: Versions,
     origins: Sequence[int] | Ints = (),
 ) -> Run:
-    """A run of one batch; `variables` with whether their values are compared, all of these documents' sources."""
+    """Builds the run of one batch. `variables` are those of all of these documents' sources, each with a flag: whether
+    its values are compared."""
     keys = np.array([variable.key for variable in variables], dtype=np.uint64)
     places: list[Ints] = []
     hashes: list[Hashes] = []
@@ -276,7 +278,7 @@ def _joined(parts: list[Any], kind: Any) -> Any:
 
 
 def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hashes, needed: Needed) -> Run:
-    """One run of several: without documents, variables and rows that nobody needs any more."""
+    """Merges several runs, without documents, variables and rows that are no longer needed."""
     wanted = np.array(list(variables), dtype=np.uint64)
     compared = np.array(list(variables.values()), dtype=np.bool_)
     lists = needed.listed(runs)

@@ -1,8 +1,8 @@
-"""Rows of a changing file that are no longer there: documents that arrived since join the new version only.
+"""Superseded rows of changing files: documents that arrive after a new version of a row join only the new version.
 
-In: all runs, those of the micro-batch included. Out: for pairs of documents, whether each was still in force when the
+In: all runs, including those of the micro-batch. Out: for pairs of documents, whether each was still in force when the
 other arrived. A row of a file that changes in place (`rows PATH key PATH`) is in force from its arrival until the next
-entry with its key, a new version or its deletion. Documents of other streams are in force for ever.
+entry with its key, which is a new version or its deletion. Documents of other streams are in force forever.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fishweir.evaluate.join.state import Run, Versions
 
 
 def needed_versions(runs: Sequence[Run], kept: Sequence[NDArray[np.bool_]]) -> Ints:
-    """The entries by which documents that are `kept` go out of force: their own and the next with their key; sorted."""
+    """The sorted entries that end the validity of documents that are `kept`: their own and the next with their key."""
     parts = [run.versions for run in runs]
     streams, numbers, keys = (
         np.concatenate([np.empty(0, kind), *(getattr(part, name) for part in parts)])
@@ -33,7 +33,7 @@ def needed_versions(runs: Sequence[Run], kept: Sequence[NDArray[np.bool_]]) -> I
 
 
 class Superseded:
-    """When each row's next version arrived; made once per micro-batch and task."""
+    """The arrival of each row's next version. Built once per micro-batch and task."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         parts = [run.versions for run in runs if len(run.versions)]
@@ -46,7 +46,7 @@ class Superseded:
             np.concatenate([getattr(part, name) for part in parts])
             for name in ("streams", "numbers", "arrivals", "keys")
         )
-        _, first = np.unique(_place(streams, numbers), return_index=True)  # parts of a run have all of its versions
+        _, first = np.unique(_place(streams, numbers), return_index=True)  # all parts of a run have all of its versions
         order = first[np.lexsort((numbers[first], keys[first], streams[first]))]
         streams, numbers, arrivals, keys = streams[order], numbers[order], arrivals[order], keys[order]
         again = np.flatnonzero((streams[1:] == streams[:-1]) & (keys[1:] == keys[:-1]))
@@ -55,7 +55,7 @@ class Superseded:
         self._places, self._ends = places[by_place], arrivals[again + 1][by_place]
 
     def until(self, run: Run) -> NDArray[np.float64]:
-        """When each document of a run went out of force; infinity where it did not."""
+        """When each document of a run went out of force; infinity if it is in force."""
         if id(run) not in self._until:
             own = _place(run.streams, run.numbers)
             found = np.full(len(run), np.inf)
@@ -76,5 +76,5 @@ def _place(streams: Ints, numbers: Ints) -> Ints:
 
 
 def are_among(versions: Versions, places: Ints) -> NDArray[np.bool_]:
-    """Which entries are in a list of needed ones."""
+    """Mask of the entries that are in a list of needed ones."""
     return np.isin(_place(versions.streams, versions.numbers), places)

@@ -1,8 +1,8 @@
 """Views of runs: the values that a segment's edge sets compare, side by side, and the kernels that compare them.
 
-In: a run and the variables of some edge sets. Out: for each document the first value of each variable in one row, so
-that a pair of documents touches two rows, and one bit per variable that it binds several times; only for those are the
-run's cells looked at. Which edges hold for a pair of documents is one pass over the edges.
+In: a run and the variables of some edge sets. Out: the first value of each variable in one row per document, so that a
+pair of documents touches two rows; and one bit per variable that the document binds several times. The run's cells are
+read only for these variables. One pass over the edges finds those that hold for a pair of documents.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.join.state import Hashes, Run
 
 EQUAL, LEFT_EXISTS, RIGHT_EXISTS = range(3)
-"""Kinds of edges: two values are equal, or a node is there on one side."""
+"""Kinds of edges: two values are equal, or a node is present on one side."""
 
 
 @dataclass(frozen=True)
 class View:
-    """`values`: the first value of each variable, 0 where there is none, 1 where it is only asked for."""
+    """`values`: the first value of each variable, 0 if there is none, 1 if only its presence matters."""
 
     run: Run
     columns: Ints
@@ -37,7 +37,7 @@ class View:
 
     @cached_property
     def keys(self) -> dict[tuple[int, int], tuple[Hashes, Ints]]:
-        """By shape and side, what documents are looked up by (shapes.py)."""
+        """The lookup keys of documents by shape and side (shapes.py)."""
         return {}
 
     @cached_property
@@ -46,7 +46,7 @@ class View:
 
 
 def view_of(run: Run, variables: Mapping[int, bool]) -> View:
-    """The variables by key, with whether their values are compared."""
+    """Builds a view of a run. `variables` maps the key of each variable to a flag: whether its values are compared."""
     keys = np.array(list(variables), dtype=np.uint64)
     columns, compared = run.columns(keys), np.array(list(variables.values()), dtype=np.bool_)
     values = np.zeros((len(run), len(keys)), np.uint64)
@@ -71,7 +71,8 @@ def _first_values(
 
 
 def pair_words(left: View, right: View, lefts: Ints, rights: Ints, edges: Ints) -> Hashes:
-    """For each pair of documents: the words of S, then what the left and the right one bind several times."""
+    """For each pair of documents: the words of S, then the variables that the left and the right one bind several
+    times."""
     size, many = max(1, -(-len(edges) // 64)), left.several.shape[1]
     words = np.zeros((len(lefts), size + 2 * many), np.uint64)
     words[:, size : size + many] = left.several[lefts]
@@ -101,7 +102,7 @@ def pair_words(left: View, right: View, lefts: Ints, rights: Ints, edges: Ints) 
 def _edges_that_hold(
     lefts: Ints, rights: Ints, left_values: Hashes, right_values: Hashes, edges: Ints, words: Hashes
 ) -> None:
-    """By the first values."""
+    """Sets the bits of edges that hold for the first values."""
     for pair in range(len(lefts)):
         left, right = left_values[lefts[pair]], right_values[rights[pair]]
         for edge in range(len(edges)):
@@ -127,7 +128,7 @@ def _edges_of_several(
     size: int,
     many: int,
 ) -> None:
-    """The other values of variables that a document binds several times."""
+    """Sets the bits of edges that hold for the other values of variables that a document binds several times."""
     for pair in range(len(lefts)):
         left, right = lefts[pair] * left_width, rights[pair] * right_width
         for edge in range(len(edges)):

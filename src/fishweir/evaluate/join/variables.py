@@ -1,4 +1,5 @@
-"""What joins keep of documents: variables (source and path), and the paths that a side's documents are walked for."""
+"""The variables (source and path) that joins keep of documents, and the paths that a side's documents are walked
+for."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from fishweir.evaluate.witnesses.path_tables import Path
 
 @dataclass(frozen=True)
 class Variable:
-    """What a value or node of a document is kept under: equal definitions are one variable."""
+    """The name under which a value or node of a document is stored. Equal definitions are one variable."""
 
     source: Source
     path: Path
@@ -38,24 +39,24 @@ def variables_in(template: Template) -> tuple[Variable, ...]:
 
 @lru_cache(maxsize=100_000)
 def kept_nodes(template: Template) -> tuple[int, ...]:
-    """The nodes that decide whether, and how often, a pattern lies over a document."""
+    """The nodes that determine whether, and how often, a pattern occurs in a document."""
     return tuple(sorted({*template.leaves, *template.referred}))
 
 
 def key_of(text: str) -> int:
-    """A number that is the same in every process."""
+    """A hash that is the same in every process."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def side_paths(template: Template, kept: Iterable[int], compared: Iterable[int]) -> dict[Path, bool]:
-    """The paths that a side's documents are walked for, and whether their values are read."""
+    """The paths that a side's documents are walked for, each with a flag: whether its values are read."""
     found = template_paths(template)
     found |= {template.path(node): found.get(template.path(node), False) for node in kept}
     return found | {template.path(node): True for node in compared}
 
 
 def together(paths: Iterable[Mapping[Path, bool]]) -> dict[Path, bool]:
-    """The paths of several sides; values are read where any reads them."""
+    """The union of the paths of several sides. Values are read if any side reads them."""
     found: dict[Path, bool] = {}
     for own in paths:
         for path, valued in own.items():

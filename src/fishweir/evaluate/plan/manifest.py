@@ -12,15 +12,15 @@ from fishweir.sealed import read_json, write_json
 
 @dataclass(frozen=True)
 class SegmentEntry:
-    """A segment in the list: its range of changes, when it was built and how many queries it has."""
+    """A segment in the list: its range of changes, when it was built and the number of its queries."""
 
     after: int
     upto: int
     built: int
-    """Queries that were dropped up to this change are not in it."""
+    """The last change it reflects: queries dropped up to this change are not in it."""
     size: int
     revision: int = 0
-    """The number of plans replaced because the statistics had drifted."""
+    """The number of times its plan was replaced because the statistics had drifted."""
     plan: str = ""
     """The plan's own name: processes cache segments by their ids, and a home may be recreated in the same place."""
     asked: str = ""
@@ -34,14 +34,14 @@ class SegmentEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Pieces in the order of their changes; no query up to the change `upto` is in none of them."""
+    """Pieces in the order of their changes. They contain all queries up to the change `upto`."""
 
     upto: int = 0
     pieces: tuple[SegmentEntry, ...] = ()
     name: str = ""
 
     def with_pieces(self, old: Sequence[SegmentEntry], new: SegmentEntry | None) -> Manifest | None:
-        """With one piece, or none, in place of some neighbours; None if these are no longer in force."""
+        """The list with one piece, or none, in place of some neighbours; None if these are no longer in force."""
         at = next((i for i, piece in enumerate(self.pieces) if piece == old[0]), -1)
         if at < 0 or self.pieces[at : at + len(old)] != tuple(old):
             return None

@@ -1,7 +1,7 @@
 """The plan in force: a stage for each kind of group, over all segments, and the paths that each source is walked for.
 
-In: segments. Out: for a batch of documents what all queries select, and what is kept of it for joins. A source is a
-stream by name or, for `in "*"`, a DTD: a stream that conforms to one feeds both.
+In: segments. Out: for a batch of documents, the matches of all queries and the state that joins keep. A source is a
+stream by name or, for `in "*"`, a DTD. A stream that conforms to a DTD feeds both.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fishweir.evaluate.witnesses.turns import EVERYTHING, ElementTurns, Turns
 from fishweir.sealed import Stamp, stamp
 
 COUNTED = 256
-"""Paths whose statistics are taken in one chunk: counting must stay a small part of matching."""
+"""Number of paths whose statistics are taken in one chunk: counting must stay a small part of matching."""
 
 
 class Plan:
@@ -44,14 +44,14 @@ class Plan:
                 self.stages[name] = kind.stage(operators)
 
     def keeps(self, sources: Sequence[Source]) -> bool:
-        """Whether some query keeps anything of these sources' documents."""
+        """Whether some query keeps state of these sources' documents."""
         return any(stage.reads(sources) for stage in self.stages.values())
 
 
 class SourcePlan:
-    """What a plan does with the documents of some sources.
+    """The evaluation of the documents of some sources by a plan.
 
-    The automaton is shared by all plans of the sources, so that a new segment adds its own paths only.
+    All plans of the sources share the automaton, so that a new segment adds only its own paths.
     """
 
     def __init__(self, plan: Plan, sources: tuple[Source, ...], shared: Callable[[], SharedPaths]) -> None:
@@ -60,7 +60,7 @@ class SourcePlan:
 
     @cached_property
     def shared(self) -> SharedPaths:
-        """Made when the first document is walked: tuples are not."""
+        """The automaton, built when the first document is walked. Tuples are not walked."""
         return self._shared()
 
     @cached_property
@@ -79,20 +79,20 @@ class SourcePlan:
         return found
 
     def paths_at(self, names: Sequence[str]) -> frozenset[Path]:
-        """The paths of some names, as `dotted` gives them; names that nothing reads have none."""
+        """The paths with some names, as `dotted` gives them. Names that no query reads have no paths."""
         return frozenset(path for name in names for path in self._by_name.get(name, ()))
 
     def start(
         self, turns: Turns | ElementTurns = EVERYTHING, relaxed: Collection[frozenset[Path]] = ()
     ) -> DocumentWalk:
-        """A walk over a batch of documents; its tables are what `match` takes. `turns` suspend paths. The conditions at
-        `relaxed` paths are given up in some documents: then other paths are looked for."""
+        """Starts a walk over a batch of documents. `match` takes its tables. `turns` suspend paths. The conditions at
+        `relaxed` paths are given up in some documents: the walk then finds other paths."""
         more = {f"relaxed {sorted(map(dotted, paths))}": self.relaxed_paths(paths) for paths in relaxed}
         self.shared.hold({**self.by_segment, **more})
         return self.shared.start(turns)
 
     def relaxed(self, paths: frozenset[Path]) -> list[tuple[str, Relaxed]]:
-        """The selections that have conditions at some paths, without these, each with its segment."""
+        """The selections that have conditions at some paths, without these conditions, each with its segment."""
         return [one for stage in self.plan.stages.values() for one in stage.relaxed(self.sources, paths)]
 
     def relaxed_paths(self, paths: frozenset[Path]) -> Paths:
@@ -102,12 +102,14 @@ class SourcePlan:
         return found
 
     def match(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[str, int, Matches]]:
-        """What the queries select, with the segment and group that slices refer to, and the sides of the documents."""
+        """Yields the matches of the queries, with the segment and group that slices refer to, and the sides of the
+        documents."""
         for stage in self.plan.stages.values():
             yield from stage.matches(self.sources, witnesses)
 
     def count(self, witnesses: Mapping[Path, PathTable], turn: int = 0) -> dict[str, PathStatistics]:
-        """Statistics of the paths that planning depends on; if there are many, of as many as a `turn` allows."""
+        """Statistics of the paths that planning depends on. If there are many paths, each `turn` counts a part of
+        them."""
         every, worded = self._counted
         turns = -(-len(every) // COUNTED) or 1
         paths = every[turn % turns :: turns]
@@ -120,7 +122,7 @@ class SourcePlan:
         return list(dict.fromkeys(p for paths, _ in parts for p in paths)), {p for _, worded in parts for p in worded}
 
     def counters(self, documents: int, witnesses: Mapping[Path, PathTable]) -> StreamCounters:
-        """How many nodes and documents each path has; tuples have columns, and no elements to walk."""
+        """The number of nodes and documents of each path. Tuples have columns and no elements to walk."""
         if isinstance(witnesses, FoundTables):
             return witnesses.counters()
         tables = witnesses.values()
@@ -150,7 +152,7 @@ def selection_rows(batch: Batch, segment: str, group: int, matches: Matches) -> 
 
 
 def _of_sets(matches: Matches, values: list[Any], kind: pa.DataType) -> pa.Array | None:
-    """By row what its set has; None where there are no sets."""
+    """The value of each row's set; None if there are no sets."""
     return None if matches.set_of is None else pa.array(values, kind).take(pa.array(matches.set_of))
 
 
@@ -158,7 +160,7 @@ def plan_of(segments: Sequence[Segment], sources: Sequence[Source], shared: Shar
     return SourcePlan(Plan(segments), tuple(sources), lambda: shared or SharedPaths())
 
 
-# Kept per process: segments never change. A file that does, or that is gone, is noticed when it is asked for again.
+# Caches per process: segments never change. A replaced or deleted file is noticed on the next request.
 
 
 def cached_segment(folder: FilePath, id: str) -> Segment:
@@ -181,7 +183,7 @@ def _plan(folder: FilePath, ids: tuple[str, ...], stamps: tuple[Stamp, ...]) -> 
 
 @lru_cache(maxsize=256)
 def cached_paths(folder: FilePath, sources: tuple[Source, ...]) -> SharedPaths:
-    """The automaton of some sources, whatever segments come and go."""
+    """The automaton of some sources, shared by all segments."""
     return SharedPaths()
 
 
@@ -201,6 +203,6 @@ def _stamps(folder: FilePath, ids: tuple[str, ...]) -> tuple[Stamp, ...]:
 
 
 def forget_plans() -> None:
-    """Lets go of what is kept, and of the files that it maps."""
+    """Clears the caches and releases the mapped files."""
     for kept in (_source_plan, _plan, _segment):
         kept.cache_clear()

@@ -1,15 +1,15 @@
 """The planner: keeps the list of segments in step with the catalog.
 
-Queries that were registered in bulk have segments of their own; the others become a small segment at once, grouped by
-the current statistics. Everything else is left to a rebuilder, which may be a process beside the job: neighbours of
-similar size are merged, so there are few segments and a query is rewritten a logarithmic number of times (a merge keeps
-every query in its group); a segment most of whose queries are gone is rewritten; plans are replaced when the statistics
-have drifted. A rebuilder's result is adopted if the segments it was made from are still in force.
-Dropped queries otherwise stay where they are: expanding a set leaves out the queries that were not alive at the version
-the micro-batch ran with.
+Queries that were registered in bulk have their own segments. The others become a small segment at once, grouped by the
+current statistics. Everything else is left to a rebuilder, which may be a separate process. It merges neighbours of
+similar size, so that there are few segments and a query is rewritten a logarithmic number of times (a merge keeps every
+query in its group). It rewrites a segment most of whose queries have been dropped, and replaces plans when the
+statistics have drifted. The planner adopts a rebuilder's result if its input segments are still in force. Otherwise,
+dropped queries stay where they are: expanding a set omits the queries that were not alive at the version the
+micro-batch ran with.
 
-Which strategy evaluates which groups (rules.py) is decided for each segment that is written, so that queries registered
-one by one are looked up together once they are many; segments are rewritten when other strategies are requested.
+The rules choose the strategies (rules.py) for each segment that is written, so queries registered one by one are looked
+up together once there are many. Segments are rewritten when other strategies are requested.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ logger = logging.getLogger("fishweir.plan")
 MERGE_FACTOR = 2
 SMALL = 256
 ATTEMPTS = 3
-"""How often the same work is tried, until the catalog changes."""
+"""Number of attempts at the same work until the catalog changes."""
 
 
 class Registered(Protocol):
-    """What a planner must know of the catalog."""
+    """The planner's view of the catalog."""
 
     def planned(self, after: int, upto: int) -> Iterable[QueryRow]:
         """The living queries with change numbers in (after, upto]."""
@@ -64,10 +64,10 @@ class Registered(Protocol):
         """The numbers of all dropped queries."""
 
     def gone(self, after: int, upto: int, since: int) -> int:
-        """How many queries of (after, upto] were dropped after the change `since`."""
+        """The number of queries of (after, upto] that were dropped after the change `since`."""
 
     def written(self, after: int) -> Sequence[SegmentEntry]:
-        """Segments of registrations whose changes are later, in their order."""
+        """Segments of registrations with later changes, in order."""
 
 
 class Planner:
@@ -78,7 +78,7 @@ class Planner:
         asked: Sequence[Strategy] = (),
         rebuilder: Rebuilder | None = None,
     ) -> None:
-        """`asked` are strategies requested by name: they take what they can evaluate."""
+        """`asked` are strategies requested by name: they take every group that they can evaluate."""
         self.folder, self.registered, self.asked = folder, registered, tuple(asked)
         self.rebuilder = rebuilder or InlineRebuilder(folder, asked)
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ class Planner:
         self.current = load_manifest(self._list)
         self._under_way: Work | None = None
         self._drifts: dict[str, Drifts] = {}
-        """By segment; a rebuilder looks at those that it has not written."""
+        """By segment. A rebuilder inspects the segments that are missing here."""
         self._looked_at: dict[tuple[str, int], int] = {}
         self._failed: dict[tuple[str, ...], int] = {}
 
@@ -104,7 +104,7 @@ class Planner:
         return tuple(piece.id for piece in self.pieces)
 
     def refresh(self, version: int, statistics: Statistics) -> None:
-        """Brings the plan to the catalog's version."""
+        """Brings the plan up to the catalog's version."""
         before = self.current
         self._adopt()
         if version != self.version:
@@ -122,7 +122,7 @@ class Planner:
             save_manifest(self._list, self.current)
 
     def tail(self, version: int, statistics: Statistics) -> list[Segment]:
-        """What is registered but not yet in the list, for read-only use."""
+        """Segments of the registered queries that are not yet in the list, for read-only use."""
         found, start = list[Segment](), self.version
         for piece in self._written(version):
             found += [self._built(start, piece.after, statistics), read_segment(self.folder, piece.id)]
@@ -134,13 +134,14 @@ class Planner:
         return planned_segment("tail", groups, statistics, self.asked)
 
     def _written(self, version: int) -> Iterator[SegmentEntry]:
-        """The segments of registrations up to a version; they may have been written for another home."""
+        """The segments of registrations up to a version. They may have been written for another home."""
         for piece in self.registered.written(self.version):
             if piece.upto <= version and segment_path(self.folder, piece.id).exists():
                 yield piece
 
     def _add(self, upto: int, statistics: Statistics) -> None:
-        """A segment of the queries up to a change that are in none, with small ones before it."""
+        """Adds a segment of the queries up to a change that are in no segment, merged with the small segments before
+        it."""
         start, pieces = self.version, self.pieces
         groups = build_groups(self.registered.planned(start, upto), statistics) if upto > start else ()
         size = sum(group.size for group in groups)
@@ -162,7 +163,7 @@ class Planner:
             self._keep_drifts(Made(written, drifts_of(groups)))
 
     def _ask(self, statistics: Statistics) -> None:
-        """Rewrites the segments that were planned with other strategies requested; their groups stay."""
+        """Rewrites the segments that were planned for other requested strategies. Their groups stay."""
         asked = names_of(self.asked)
         for piece in self.pieces:
             if piece.asked != asked:
@@ -170,7 +171,7 @@ class Planner:
                 into = replace(piece, revision=piece.revision + 1)
                 self._replace((piece,), write_piece(self.folder, into, groups, statistics, self.asked))
 
-    # What a rebuilder does
+    # Work for the rebuilder.
 
     def _adopt(self) -> None:
         done = self.rebuilder.take()
@@ -205,7 +206,7 @@ class Planner:
         return None
 
     def _merges(self, statistics: Statistics) -> Iterator[Work]:
-        """The newest segments, as long as the one before is not much larger than all behind it."""
+        """Merges the newest segments as long as the preceding one is not much larger than all after it."""
         start = len(self.pieces) - 1
         size = self.pieces[start].size if self.pieces else 0
         while start > 0 and self.pieces[start - 1].size <= max(SMALL, MERGE_FACTOR * size):
@@ -224,7 +225,7 @@ class Planner:
         return Work(pieces, into, self.registered.dropped(), dict(statistics))
 
     def _replans(self, statistics: Statistics) -> Iterator[Work]:
-        """A group is looked at whenever its source has been counted twice as far as the last time."""
+        """Inspects a group whenever the counts of its source have doubled since the last time."""
         for piece in self.pieces:
             drifts = self._drifts.get(piece.id)
             if drifts is None:

@@ -24,8 +24,8 @@ from fishweir.evaluate.statistics import Statistics
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """Some neighbours that become `into`: merged without the dropped queries; or one of them, whose groups at the given
-    places are planned anew, if that pays; or one that is only looked at, into itself."""
+    """Neighbours that become `into`: several that are merged without the dropped queries; or one whose groups at the
+    given positions are replanned, if that pays; or one that is only inspected, into itself."""
 
     pieces: tuple[SegmentEntry, ...]
     into: SegmentEntry
@@ -43,12 +43,13 @@ class Work:
 
 
 Drifts = dict[int, Drift]
-"""What the plans of a segment's groups depend on, by their places; those that do not drift are not there."""
+"""The statistics that the plans of a segment's groups depend on, by position. Groups that do not drift are omitted."""
 
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What came of some work: the piece in force then, which may be as it was, and what its plans depend on."""
+    """The result of some work: the piece in force, which may be unchanged, and the statistics that its plans depend
+    on."""
 
     piece: SegmentEntry
     drifts: Drifts
@@ -56,7 +57,7 @@ class Made:
 
 @dataclass(frozen=True, eq=False)
 class Done:
-    """Work with what came of it; `failed` says why it could not be done."""
+    """Work with its result. `failed` is the reason if it could not be done."""
 
     work: Work
     made: Made | None
@@ -64,7 +65,7 @@ class Done:
 
 
 class Rebuilder(Protocol):
-    """Does one piece of work after the other."""
+    """Performs one task after the other."""
 
     @property
     def busy(self) -> bool: ...
@@ -72,13 +73,13 @@ class Rebuilder(Protocol):
     def begin(self, work: Work) -> None: ...
 
     def take(self) -> Done | None:
-        """What has been done since the last call."""
+        """The work done since the last call."""
 
     def close(self) -> None: ...
 
 
 class InlineRebuilder:
-    """Does the work where it is asked for."""
+    """Performs the work in the calling thread."""
 
     busy = False
 
@@ -94,7 +95,7 @@ class InlineRebuilder:
         return done
 
     def close(self) -> None:
-        """Nothing is left running."""
+        """Does nothing: no work is left running."""
 
 
 def perform(folder: Path, work: Work, asked: Sequence[Strategy]) -> Made:
@@ -119,7 +120,7 @@ def drifts_of(groups: Sequence[Group]) -> Drifts:
 
 
 def _other_strategies(segment: Segment, work: Work, asked: Sequence[Strategy]) -> bool:
-    """Whether the rules would choose others by now, for the kinds of groups that are looked at."""
+    """Whether the rules would now choose other strategies for the kinds of groups that are inspected."""
     kinds = {segment.groups[place].kind for place in work.replanned}
     chosen = choose_strategies(segment.groups, work.statistics, asked)
     ours, theirs = (

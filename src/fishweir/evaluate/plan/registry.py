@@ -1,4 +1,4 @@
-"""The kinds of groups, by name. A template says by its `kind` which of them plans it."""
+"""The kinds of groups, by name. The `kind` of a template names the kind that plans it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from fishweir.evaluate.select.filter_kind import Filters
 from fishweir.evaluate.select.kind import Selections
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (Selections(), Filters(), JoinKind(), DistinctKind())}
-"""In the order in which a segment holds their groups and a micro-batch evaluates them: a kind that others match for
-comes after them."""
+"""The kinds in the order in which a segment holds their groups and a micro-batch evaluates them: a kind comes after the
+kinds that match for it."""
 
 
 def register_kind(kind: Kind) -> None:
-    """Adds a kind. Spark's workers do so when they read a segment that has groups of it: they import its `module`."""
+    """Adds a kind. Spark's workers add it when they read a segment with groups of this kind: they import its
+    `module`."""
     KINDS[kind.name] = kind

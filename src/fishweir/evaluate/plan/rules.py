@@ -1,21 +1,21 @@
-"""Which strategy evaluates which groups: one tuple of rules, tried in order, for every segment that is written.
+"""Rules that choose the strategy for each group: one tuple, tried in order, for every segment that is written.
 
-A rule takes what it evaluates best of the groups that are left; the next one gets the rest. The order and its reasons:
+A rule takes the groups that it evaluates best; the next rule gets the rest. The order and its reasons:
 
-1. Regions, before twigs and anchors: where conditions on several attributes let through many queries by any one of
-   them, looking at all attributes at once is cheaper. The rule knows when that pays (select/region_rule.py).
-2. Twigs: many small tables with a pattern each, of which an index over few constants would not pay.
-3. The anchor: one look-up per value, and what is left is checked on the candidates. It takes every table.
+1. Regions, before twigs and anchors: if queries have conditions on several attributes and each attribute alone leaves
+   many candidates, a lookup by all attributes is cheaper. The rule estimates when it pays (select/region_rule.py).
+2. Twigs: many small tables with a pattern each, for which an index over few constants would not pay.
+3. The anchor: one lookup per value; the other conditions are checked on the candidates. It takes every table.
 4. The factorized filter plan: it takes every source's filters.
-5. Hash joins per shape, before edge sets: where few shapes share an anchor that many documents have in common, looking
-   up all edges at once is cheaper. The rule compares the cost per shape with that per set (join/shape_rule.py).
+5. Hash joins per shape, before edge sets: if few shapes share an anchor value that many documents have, a lookup by
+   all edges is cheaper. The rule compares the cost per shape with the cost per set (join/shape_rule.py).
 6. Edge sets, before rows: a join of two streams by equality alone is decided by a set of bits per pair.
 7. Rows: every other join of two streams.
 8. The multiway join: joins of more streams.
-9. Windows: joins that collect, which no rule before takes (annotation joins).
-9. The first of each: `distinct`, around groups for which rules 1 to 4 choose.
+9. Windows: joins that collect, which no earlier rule takes (annotation joins).
+10. The first of each: `distinct`, around groups for which rules 1 to 4 choose.
 
-A strategy that somebody asks for by name comes before all of these, and takes what it can evaluate.
+A strategy that is requested by name comes before all of these and takes every group that it can evaluate.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def register_rule(strategy: Strategy) -> None:
 def choose_strategies(
     groups: Sequence[Group], statistics: Statistics, asked: Sequence[Strategy] = ()
 ) -> tuple[Bundle, ...]:
-    """The bundles of a segment: every group in one."""
+    """The bundles of a segment. Every group is in one bundle."""
     return bundled(dict(enumerate(groups)), (*asked, *_BY_NAME.values()), statistics)
 
 

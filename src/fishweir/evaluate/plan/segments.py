@@ -1,8 +1,8 @@
 """Segments: immutable pieces of the shared plan, one file each, mapped by every worker that needs it.
 
-A segment holds the groups of the queries whose change numbers lie in (after, upto], whatever their kinds, and which
-strategy evaluates which of them. One more query among a million is a new segment of one row: the others do not
-travel again.
+A segment holds the groups of the queries whose change numbers lie in (after, upto], whatever their kinds, and records
+which strategy evaluates which of them. One more query among a million is a new segment of one row: the others are not
+sent again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fishweir.evaluate.statistics import Statistics
 
 @dataclass(frozen=True)
 class Segment:
-    """Groups in the order of the kinds; `bundles` say how they are evaluated."""
+    """Groups in the order of the kinds. `bundles` say how they are evaluated."""
 
     id: str
     groups: tuple[Group, ...]
@@ -45,14 +45,14 @@ class Segment:
 
     @cached_property
     def operators(self) -> dict[str, list[Any]]:
-        """By kind, what evaluates the bundles; made once per process."""
+        """The operators of the bundles by kind, created once per process."""
         found: dict[str, list[Any]] = defaultdict(list)
         for placed in self.placed:
             found[placed.groups[0].kind].append(strategy_of(placed.bundle).operator(placed))
         return dict(found)
 
     def paths(self, sources: tuple[Source, ...]) -> Paths:
-        """What its groups read of some sources: worked out once per segment."""
+        """The paths that its groups read of some sources, computed once per segment."""
         if sources not in self._paths:
             found: Paths = {}
             for group in self.groups:
@@ -85,7 +85,7 @@ def build_groups(queries: Iterable[QueryRow], statistics: Statistics) -> tuple[G
 
 
 def merge_segments(segments: Iterable[Segment], dropped: Ints, statistics: Statistics) -> tuple[Group, ...]:
-    """The groups of several segments as those of one, without the dropped queries and the sides that only they read."""
+    """Merges the groups of several segments, without the dropped queries and the sides that only they read."""
     groups: dict[str, list[Group]] = defaultdict(list)
     for segment in segments:
         for group in segment.groups:
@@ -104,7 +104,7 @@ def _sides(kind: Kind, groups: Sequence[Group]) -> Ints:
 
 
 def compact(rows: Iterable[PathRow], asked: Sequence[Strategy]) -> tuple[Sequence[Compact], Sequence[QueryRow]]:
-    """Queries that are single paths: those that are written in columns, and the others as rows."""
+    """Divides queries that are single paths into those that are written in columns and those that stay rows."""
     for kind in KINDS.values():
         found = kind.compact(rows, asked)
         if found is not None:
@@ -124,7 +124,7 @@ def write_segment(folder: FilePath, segment: Segment, compacted: Sequence[Compac
 
 
 def _bundles_of(compacted: Sequence[Compact], place: int) -> Iterator[Bundle]:
-    """The bundles of the groups that readers build, the first of them at a place."""
+    """The bundles of the groups that readers build, numbered from `place`."""
     for one in compacted:
         yield one.bundle(place)
         place += one.groups

@@ -1,4 +1,4 @@
-"""The parts of the experiment on delivery: each commits results first, then measures what delivering them takes."""
+"""Parts of the delivery experiment: each commits results first, then measures their delivery."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def opened(clock: testing.Clock | None = None) -> Iterator[testing.Weir]:
 
 
 def committed(weir: testing.Weir, count: int, batch: int = 10_000) -> None:
-    """Results in the table, and nothing delivered yet."""
+    """Commits results without delivering them."""
     service = weir._delivery_service
     whole, service.step = service.step, lambda: 0  # type: ignore[method-assign]
     for start in range(0, count, batch):
@@ -50,7 +50,7 @@ def committed(weir: testing.Weir, count: int, batch: int = 10_000) -> None:
 
 
 def delivered(weir: testing.Weir) -> tuple[float, float]:
-    """Seconds for everything that is due, and the processor's."""
+    """Delivers everything that is due. Returns the elapsed seconds and the processor seconds."""
     began, spent = time.perf_counter(), time.process_time()
     weir._delivery_service.start()
     while not weir._delivery_service.is_idle():
@@ -87,7 +87,7 @@ def to_callback(count: int) -> list[Figure]:
 
 
 def to_http(count: int) -> list[Figure]:
-    """One query for each of 50 targets, each with its own share of the results, which may be a single POST."""
+    """One query for each of 50 targets, each with its share of the results, which may be a single POST."""
     with opened() as weir, receiver() as (url, taken):
         for part in range(50):
             low, high = count * part // 50, count * (part + 1) // 50
@@ -102,7 +102,7 @@ def to_http(count: int) -> list[Figure]:
 
 
 def small_posts(count: int) -> list[Figure]:
-    """As many targets as POSTs, each of one query with two results."""
+    """As many targets as POSTs, each with one query that has two results."""
     with opened() as weir, receiver() as (url, taken):
         weir.execute(";".join(
             f"create query q{i} as select x from R where x >= {2 * i} and x < {2 * i + 2} do http '{url}/{i}'"
@@ -115,7 +115,7 @@ def small_posts(count: int) -> list[Figure]:
 
 
 def to_subscribers(count: int) -> list[Figure]:
-    """Intervals from 1 to 100 minutes, 20 minutes with an item each; every target is a file."""
+    """Intervals from 1 to 100 minutes, 20 minutes with one item each. Every target is a file."""
     clock = testing.Clock(0.0)
     with opened(clock) as weir:
         weir.execute("create feed F from R")
@@ -151,12 +151,12 @@ def _lines(path: Path) -> list[int]:
 
 
 def many_timers(count: int) -> list[Figure]:
-    """All but a hundred are due in a year: a round costs what is due."""
+    """All but a hundred timers are due in a year: a round only costs what is due."""
     clock = testing.Clock(0.0)
     found = []
     with opened(clock) as weir:
         weir.execute("create query q as select x from R")
-        weir.execute("subscribe to q output jsonl 'box' every 1 year")  # where nobody subscribes, nothing is looked for
+        weir.execute("subscribe to q output jsonl 'box' every 1 year")  # without subscribers, nothing is collected
         for size in (0, count):
             if size:
                 _add_timers(weir, size)
@@ -194,6 +194,6 @@ def _timed(act: Callable[[], object]) -> tuple[float, float]:
 
 
 def _resident() -> float:
-    """Megabytes of memory in use now."""
+    """Resident memory in megabytes."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -1,7 +1,7 @@
-"""A web server that takes what is posted to it, in a process of its own: what it costs is not what delivery costs.
+"""A web server that receives POSTs in a separate process, so that its cost is not part of the cost of delivery.
 
-It speaks just enough HTTP: POSTs with a length, answered over the same connection. A GET gives what it has taken, as
-JSON: of each POST its path and the numbers in it, in the order in which they were acknowledged.
+It speaks just enough HTTP: POSTs with a length, answered over the same connection. A GET returns what it has received
+as JSON: the path of each POST and the numbers in it, in the order of acknowledgement.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ async def _serve() -> None:
 
 @contextmanager
 def receiver() -> Iterator[tuple[str, Callable[[], Taken]]]:
-    """The address of a receiver, and what it has taken by now."""
+    """The address of a receiver, and a function that returns what it has received so far."""
     with subprocess.Popen([sys.executable, "-m", __name__], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = f"http://127.0.0.1:{int(process.stdout.readline())}"

@@ -1,8 +1,8 @@
-"""Delivery, from committed results to targets: files, a web server, a hundred thousand subscribers, a million timers.
+"""Measures delivery from committed results to targets: files, a web server, 100,000 subscribers, a million timers.
 
-Results are committed first, so that what is measured is delivery alone: collecting, reading, sending and recording.
-The web server runs on this machine, in a process of its own, and keeps what it acknowledges; whatever is delivered is
-compared with the results that there are before a time is believed.
+Results are committed first, so that only delivery is measured: collecting, reading, sending and recording. The web
+server runs on the same machine in a separate process and stores what it acknowledges. Everything delivered is compared
+with the committed results before a time is accepted.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ PARTS: Mapping[str, tuple[Callable[[int], list[Figure]], int, int]] = {
     "subscribers": (to_subscribers, 100_000, 500),
     "timers": (many_timers, 1_000_000, 2_000),
 }
-"""Each part with its size, and the one that shows that it works."""
+"""Each part with its full size and its quick size."""
 ONLY = tuple(PARTS)
 
 
 def main(out: Path, quick: bool = False, only: Sequence[str] = ()) -> None:
-    """The whole experiment, or some parts; `quick` has small sizes, to see that it works."""
+    """Runs the whole experiment, or some parts. `quick` uses small sizes for a smoke test."""
     run(out, quick, Console(), only)
 
 
@@ -67,7 +67,7 @@ def run(out: Path, quick: bool, console: Console, only: Sequence[str] = ()) -> O
 
 
 def targets(outcome: Outcome) -> list[Target]:
-    """Those of the parts that were run."""
+    """The targets of the parts that were run."""
 
     def at_least(name: str, case: str, wanted: int) -> Iterator[Target]:
         for one in outcome.find(case=case):

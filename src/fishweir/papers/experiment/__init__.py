@@ -1,1 +1,1 @@
-"""What the experiments share: data, timing, tables, plots."""
+"""Shared code of the experiments: data, timing, tables, plots."""

@@ -1,6 +1,7 @@
-"""What every experiment shows: its progress, whether the machine was too busy to trust the times, and the targets.
+"""Output that all experiments share: progress, a warning if the machine was too busy to trust the times, and the
+targets.
 
-At its end: tables on the terminal; CSV, JSON and a picture in the folder.
+At the end it prints tables on the terminal and writes CSV, JSON and a picture to the folder.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ VERDICTS = {True: "[green]yes[/]", False: "[red]no[/]", None: "not measured"}
 
 
 class Report(Protocol):
-    """The module that knows an experiment's targets and tables."""
+    """The module with an experiment's targets and tables."""
 
     def targets(self, outcome: Outcome) -> list[Target]: ...
 
@@ -31,7 +32,7 @@ class Report(Protocol):
 def finish(
     outcome: Outcome, out: Path, name: str, report: Report, draw: Callable[[Outcome, Path], object], console: Console
 ) -> None:
-    """Writes and shows what was measured."""
+    """Writes and prints the measurements."""
     outcome.about["load_after"] = os.getloadavg()[0]
     outcome.targets = report.targets(outcome)
     outcome.write(out, name)
@@ -52,7 +53,7 @@ def warn_if_missed(targets: Sequence[Target], console: Console) -> None:
 
 
 def counting_progress(console: Console) -> Progress:
-    """A bar for each task, with its count and the time elapsed."""
+    """A bar for each task, with its count and the elapsed time."""
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),

@@ -1,8 +1,8 @@
-"""What two runs of an experiment are compared by: each measured time under a name that both runs give it.
+"""Compares two runs of an experiment: gives each measured time a name that is the same in both runs.
 
-In: the figures of a run, whatever their class; each says by `point()` which figure it belongs to, where it lies on the
-x axis, and what was found there. Out: rows for the JSON file, which `scripts/compare-bench` reads. The names hold
-nothing that depends on the run: no time, no size that was chosen by time.
+In: the figures of a run, of any class. The `point()` of a figure returns the figure it belongs to, its position on the
+x axis, and the answers found there. Out: rows for the JSON file, which `scripts/compare-bench` reads. The names contain
+nothing that depends on the run: no time, and no size that was chosen by time.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ TIMES = {
     "register_seconds": ", registration",
     "build_seconds": ", registration",
 }
-"""The measured fields of all classes of figures, and what is added to the contestant's name."""
+"""The measured fields of all classes of figures, and the suffix that each adds to the contestant's name."""
 
 
 @dataclass(frozen=True)
 class Comparable:
-    """One time; `answers` is what was found, the same in every run over the same data."""
+    """One time. `answers` is what was found, the same in every run over the same data."""
 
     figure: str
     series: str

@@ -1,9 +1,10 @@
-"""The two contestants of NiagaraCQ 5.2, and the proof that they give the same results.
+"""The two contestants of NiagaraCQ 5.2, and the check that they return the same results.
 
-Grouped is Fishweir's kernel as the worker runs it: witnesses of the parsed rows, then every constant table; for the
-join of type 4 it is in niagaracq/joined.py. Non-grouped evaluates each query by itself, a compiled closure over the
-same parsed rows, in memory. A third stands between: each query by itself, but on values pulled out of the XML once for
-all; it shares the walk, which the paper's non-grouped queries do not, and is compared with matching.
+Grouped is Fishweir's kernel as the worker runs it: witnesses of the parsed rows, then every constant table. For the
+join of type 4 it is in niagaracq/joined.py. Non-grouped evaluates each query by itself, as a compiled closure over the
+same parsed rows, in memory. A third contestant is in between: it evaluates each query by itself, but on values that
+were extracted from the XML once for all queries. It shares the walk, which the paper's non-grouped queries do not, and
+is compared with matching.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from fishweir.papers.niagaracq.quotes import CONTEXT
 from fishweir.papers.niagaracq.workloads import STREAM, Companies, Counts, Workload
 
 ROWS_AT_ONCE = 1_000
-"""As pipeline.worker.DOCUMENTS_AT_ONCE, which cannot be imported without Spark."""
+"""The same as pipeline.worker.DOCUMENTS_AT_ONCE, which cannot be imported without Spark."""
 OTHERS = 20
-"""Companies that the oracle tries whatever their symbol."""
+"""Number of companies that the oracle tries regardless of their symbol."""
 
 Found = list[tuple[int, int, Matches]]
 """Chunk of rows, table, matches."""
 
 
 class Disagreement(AssertionError):
-    """The contestants do not give the same results; no time is worth printing."""
+    """The contestants return different results, so no time is printed."""
 
 
 class Grouped:
@@ -51,7 +52,7 @@ class Grouped:
         self.plan = plan_of([self.segment], [Source(STREAM)])
 
     def extract(self, rows: Sequence[Element]) -> list[Any]:
-        """The witnesses, by chunks of the worker's size."""
+        """The witnesses, in chunks of the worker's size."""
         return [self._witnesses(rows[i : i + ROWS_AT_ONCE]) for i in range(0, len(rows), ROWS_AT_ONCE)]
 
     def _witnesses(self, rows: Sequence[Element]) -> Any:
@@ -64,14 +65,14 @@ class Grouped:
         return [(i, at, found) for i, chunk in enumerate(chunks) for _, at, found in self.plan.match(chunk)]
 
     def counts(self, found: Found) -> Counts:
-        """Counted on the slices: pairs of many queries are never listed."""
+        """Counts from the slices, without listing the pairs of many queries."""
         numbers = [_fired(self.segment.groups[at], matches) for _, at, matches in found]
         fired = len(np.unique(np.concatenate(numbers))) if numbers else 0
         pairs = sum(int((m.slices[1::2] - m.slices[::2]).sum()) + len(m.members) for _, _, m in found)
         return Counts(fired, pairs, sum(len(m) for _, _, m in found))
 
     def pairs(self, found: Found) -> set[tuple[int, int]]:
-        """All (query, row), expanded."""
+        """All (query, row) pairs, expanded."""
         result: set[tuple[int, int]] = set()
         for chunk, at, matches in found:
             rows = matches.documents + chunk * ROWS_AT_ONCE
@@ -85,7 +86,7 @@ class Grouped:
 
 
 def _fired(table: Group, matches: Matches) -> Ints:
-    """The queries with at least one row: those under some slice, and those listed."""
+    """The queries with at least one row: those in some slice, and those listed."""
     depth = np.zeros(len(table.members) + 1, np.int64)
     np.add.at(depth, matches.slices[::2], 1)
     np.add.at(depth, matches.slices[1::2], -1)
@@ -121,7 +122,7 @@ def _symbol_below(symbol: str, limit: float) -> Evaluate:
 
 
 def _industry_joined(industry: str, companies: Companies) -> Evaluate:
-    """With an index of the companies that all queries share."""
+    """Evaluates with an index of the companies that all queries share."""
     symbols = companies.symbols
     return lambda rows: [row for row in rows if row[4] == industry and row[1] in symbols]
 
@@ -133,7 +134,7 @@ COMPILED: dict[str, Callable[..., Evaluate]] = {
 
 
 def child_text(row: Element, tag: str) -> str:
-    """The text of a child; faster than lxml's own findtext."""
+    """The text of a child. Faster than lxml's findtext."""
     for child in row:
         if child.tag == tag:
             return child.text or ""
@@ -159,7 +160,7 @@ def _symbol_below_alone(symbol: str, limit: float) -> Alone:
 
 
 def _industry_joined_alone(industry: str, companies: Companies) -> Alone:
-    """A hash join of its own: the quotes selected are the smaller side, every company probes them."""
+    """Evaluates with a separate hash join: the selected quotes are the build side, and every company probes them."""
 
     def joined(rows: Sequence[Element]) -> list[Element]:
         selected: dict[str, list[Element]] = defaultdict(list)
@@ -189,11 +190,11 @@ class NonGrouped:
         self.queries = [ALONE[part.type](*values, *given) for part in workload.parts for values in part.constants()]
 
     def extract(self, rows: Sequence[Element]) -> Sequence[Element]:
-        """Nothing is shared: each query finds its values itself."""
+        """Shares nothing: each query finds its own values."""
         return rows
 
     def match(self, rows: Sequence[Element]) -> Counts:
-        """Every query in turn; its result is made, counted and let go."""
+        """Evaluates the queries one by one. Each result is constructed, counted and discarded."""
         lengths = [len(query(rows)) for query in self.queries]
         pairs = sum(lengths)
         return Counts(len(lengths) - lengths.count(0), pairs, pairs)
@@ -207,7 +208,7 @@ class NonGrouped:
 
 
 class ValuesShared:
-    """One closure per query over values that were pulled out once."""
+    """One closure per query over values that were extracted once."""
 
     name = "values shared"
 
@@ -216,7 +217,7 @@ class ValuesShared:
         self.queries = [COMPILED[part.type](*values, *given) for part in workload.parts for values in part.constants()]
 
     def extract(self, rows: Sequence[Element]) -> list[Row]:
-        """The values, pulled out of the XML once for all queries."""
+        """The values, extracted from the XML once for all queries."""
         return [
             (
                 i,
@@ -229,7 +230,7 @@ class ValuesShared:
         ]
 
     def match(self, rows: list[Row]) -> Counts:
-        """Every query in turn; its result is made, counted and let go."""
+        """Evaluates the queries one by one. Each result is constructed, counted and discarded."""
         lengths = [len(query(rows)) for query in self.queries]
         pairs = sum(lengths)
         return Counts(len(lengths) - lengths.count(0), pairs, pairs)
@@ -239,7 +240,8 @@ class ValuesShared:
 
 
 def check_agreement(workload: Workload, rows: Sequence[Element], sample: int = 100) -> int:
-    """Raises Disagreement unless all give the same pairs, the oracle on a sample; how many pairs."""
+    """Returns the number of pairs. Raises Disagreement unless all contestants return the same pairs, and the oracle
+    agrees on a sample."""
     grouped = grouped_of(workload)
     found = grouped.match(grouped.extract(rows))
     pairs = grouped.pairs(found)
@@ -259,7 +261,7 @@ def check_agreement(workload: Workload, rows: Sequence[Element], sample: int = 1
 def _check_oracle(
     workload: Workload, rows: Sequence[Element], pairs: set[tuple[int, int]], sample: int, label: str
 ) -> None:
-    """Some pairs that hold and as many drawn at random, decided by the naive evaluator from the text."""
+    """Checks some pairs that hold and as many random pairs with the naive evaluator, from the text."""
     draw = np.random.default_rng(3)
     held = sorted(pairs)
     chosen = [held[i] for i in draw.integers(0, len(held), sample)] if held else []
@@ -274,7 +276,7 @@ def _check_oracle(
 
 
 def _holds(query: CreateQuery, row: Element, joined: Sequence[Companies]) -> bool:
-    """Whether the naive evaluator finds a result; it tries the companies of the same symbol and some others."""
+    """Whether the naive evaluator finds a result. It tries the companies with the same symbol and some others."""
     assert isinstance(query.shape, Shape)
     if not joined:
         return bool(evaluate(query.shape, query.constants, Document("row", 0.0, row, CONTEXT)))

@@ -1,6 +1,6 @@
-"""Where the experiments' data is: the shared folder beside the project, or generated of the same shape.
+"""Locates the data of the experiments: the shared folder beside the project, or generated data of the same shape.
 
-Nobody has to have the real data; every experiment says which it used.
+The real data is optional. Every experiment reports which data it used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ VARIABLE = "FISHWEIR_DATA"
 
 
 def data_folder(name: str) -> Path | None:
-    """The folder of a data set, or None where it has to be generated."""
+    """The folder of a data set, or None if it has to be generated."""
     for place in _places():
         if (place / name).is_dir():
             return place / name
@@ -20,7 +20,7 @@ def data_folder(name: str) -> Path | None:
 
 
 def _places() -> list[Path]:
-    """What the environment variable names and nothing else; without it `shared/data` on the way up."""
+    """Only the folder that the environment variable names; without it, `shared/data` in any parent folder."""
     given = os.environ.get(VARIABLE)
     if given:
         return [Path(given)]

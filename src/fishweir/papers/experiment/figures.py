@@ -1,4 +1,4 @@
-"""Measured figures: what one is, how it is timed, and how all of them are written to CSV and JSON."""
+"""Measured figures: their definition, their timing, and their output as CSV and JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PACKAGES = ("fishweir", "pyspark", "pyarrow", "numpy", "lxml")
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the result. `seconds` is None where it was not run, and `note` says why."""
+    """One line of the result. `seconds` is None if it was not run, and `note` gives the reason."""
 
     experiment: str
     type: str
@@ -51,7 +51,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Target:
-    """A goal, what was measured, and whether it was met; None where it was not measured."""
+    """A target, the measured value, and whether the target was met; None if it was not measured."""
 
     name: str
     measured: str
@@ -60,7 +60,7 @@ class Target:
 
 @dataclass
 class Outcome:
-    """All that a run has found; the figures are of one class, which is the experiment's own or Figure."""
+    """All measurements of a run. The figures have one class, which is Figure or the experiment's own."""
 
     about: dict[str, Any]
     figures: list[Any] = field(default_factory=list)
@@ -89,7 +89,7 @@ def _rows(items: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def about_run(data: str, quick: bool) -> dict[str, Any]:
-    """Versions, machine, data: what a figure means nothing without."""
+    """The context of the figures: versions, machine, data."""
     return {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "data": data,
@@ -104,14 +104,14 @@ def about_run(data: str, quick: bool) -> dict[str, Any]:
 
 
 def pin_threads() -> None:
-    """One thread for whoever would take more."""
+    """Restricts libraries to one thread."""
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", ARROW_NUM_THREADS="1")
     pa.set_cpu_count(1)
 
 
 @dataclass(frozen=True)
 class Timed:
-    """Median seconds of each stage, and what the last repetition gave."""
+    """Median seconds of each stage, and the result of the last repetition."""
 
     extract: float
     match: float
@@ -131,7 +131,7 @@ def time_stages(
     budget: float = 3.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Timed:
-    """Repeats until there are `most` repetitions or the budget's seconds have passed; at least one."""
+    """Repeats until `most` repetitions are done or the budget's seconds have passed; at least once."""
     gc.collect()
     gc.disable()
     try:

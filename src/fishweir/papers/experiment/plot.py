@@ -1,4 +1,4 @@
-"""The figures 5.3 to 5.8 of NiagaraCQ, drawn anew from what was measured."""
+"""Draws figures 5.3 to 5.8 of NiagaraCQ from the measurements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINES = (
 
 
 def load_pyplot() -> Any:
-    """matplotlib, drawing to files."""
+    """Loads matplotlib with a backend that draws to files."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -39,7 +39,8 @@ def load_pyplot() -> Any:
 
 
 def draw(outcome: Outcome, path: Path) -> None:
-    """One panel per query type, time against N; then experiment 2, time against C; the last place is the legend's."""
+    """Draws one panel per query type, time against N; then experiment 2, time against C; the last panel is the
+    legend."""
     pyplot = load_pyplot()
     picture, axes = pyplot.subplots(2, 4, figsize=(19, 9.5), sharey=True)
     panels = axes.ravel()
@@ -87,7 +88,8 @@ def _time(seconds: float) -> str:
 
 
 def _mark_not_run(panel: Any, figures: list[Figure]) -> None:
-    """In the corner that is then free: non-grouped takes longest, and stops before the largest N."""
+    """Marks missing points in the corner that is then free: non-grouped takes longest, and stops before the largest
+    N."""
     left_out = {case: [_short(f.n) for f in figures if f.seconds is None and f.case == case] for case in CASES}
     lines = [f"{case} case, N = {', '.join(sizes)}" for case, sizes in left_out.items() if sizes]
     if len({tuple(sizes) for sizes in left_out.values()}) == 1 and lines:

@@ -1,1 +1,1 @@
-"""What late items cost: joins over news as it was published, and as it arrives."""
+"""The cost of late items: joins over news in the order of publication and in the order of arrival."""

@@ -1,8 +1,9 @@
-"""What lateness costs: real news through the Spark job, in the order of publication and as late as polls see it.
+"""Measures the cost of lateness: real news through the Spark job, in the order of publication and as late as polls see
+it.
 
-Half of the items arrive more than 12 hours late, 5% more than 44 hours (Weibull). The same items and joins in order,
-late with the lateness learned, and late with it declared; all must give the same results. Measured are documents a
-second in micro-batches, and what is retained from one to the next.
+Half of the items arrive more than 12 hours late, 5% more than 44 hours (Weibull). The same items and joins run in
+order, late with learned lateness, and late with declared lateness. All must return the same results. The experiment
+measures documents per second in micro-batches, and the state retained between them.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ from fishweir.papers.experiment.figures import Figure, Outcome, Target, about_ru
 NAME = "lateness"
 HOUR, DAY = 3600.0, 86400.0
 SHAPE, SCALE = 1.126, 16.6 * HOUR
-"""Of the Weibull distribution: median 12 hours, 95% below 44."""
+"""Parameters of the Weibull distribution: median 12 hours, 95% below 44."""
 QUERIES = 300
 STREAMS = ("A", "B")
 IN_ORDER, LEARNED, DECLARED = "in order", "late, learned", "late, declared"
 LONGEST = 8 * DAY
-"""What is declared; later than that come fewer than one in a million."""
+"""The declared lateness. Fewer than one item in a million is later."""
 ROUNDS = 2
-"""Rounds in turns, of which the faster counts: other work on the machine only ever adds."""
+"""Number of alternating rounds, of which the fastest counts: other work on the machine can only add time."""
 WARM = 2
-"""Micro-batches that are not measured: processes start and kernels are loaded."""
+"""Number of micro-batches that are not measured: processes start and kernels are loaded."""
 
 
 @dataclass(frozen=True)
 class News:
-    """Items by time of publication, with the time that each arrives late by."""
+    """Items by time of publication, with the delay of each."""
 
     times: Any
     delays: Any
@@ -62,7 +63,7 @@ class Run:
 
 
 def main(out: Path, quick: bool = False) -> None:
-    """The whole experiment; `quick` has small sizes, to see that it works."""
+    """Runs the whole experiment. `quick` uses small sizes for a smoke test."""
     run(out, quick, Console())
 
 
@@ -117,7 +118,7 @@ def load_news(count: int, seed: int = 11) -> News:
 
 
 def queries() -> str:
-    """Joins of three shapes, each with a window of its own, from a minute to a day."""
+    """Joins of three shapes, each query with its own window, from a minute to a day."""
     shapes = ("title->a", "title->b"), ("channel->a", "channel->b"), ("title->a][channel->c", "title->b][channel->d")
     texts = []
     for number in range(QUERIES):

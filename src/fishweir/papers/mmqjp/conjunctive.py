@@ -1,15 +1,16 @@
 """The conjunctive query of a template as SQL (MMQJP 4.4, 5 and algorithm 3).
 
-In: a template, and which relations hold the documents of its left and of its right side. Out: SQL that Spark and
-DuckDB both take. Its body has, as in the paper, RT; for each value join a copy of Rdoc on either side, compared by
-value; for each structural edge a copy of Rbin. With materialized views an edge whose lower end has an equality is a
-copy of RL or RR instead, which has the value beside it (section 5); edges to nodes without one are not in these
-views and stay copies of Rbin, which the paper passes over. A side that is a single node has Rbin's pair (x, x).
-Beyond the paper: `!=` compares texts, `<` and the like compare numbers; a value that is none satisfies nothing.
+In: a template, and the relations with the documents of its left and of its right side. Out: SQL that both Spark and
+DuckDB accept. As in the paper, its body has RT; for each value join a copy of Rdoc on either side, compared by value;
+and for each structural edge a copy of Rbin. With materialized views, an edge whose lower end has an equality is a copy
+of RL or RR instead, which also contains the value (section 5). Edges to nodes without an equality are not in these
+views and stay copies of Rbin, which the paper does not mention. A side that is a single node has Rbin's pair (x, x).
+Beyond the paper: `!=` compares texts, `<` and similar operators compare numbers; a value that is not a number satisfies
+no such comparison.
 
-The tables come in an order that can be joined as it stands: two value joins first, so that few pairs of documents are
-left, then RT, so that few edges are, then the rest. An optimizer that goes by the numbers of rows begins with RT, and
-has all queries with all documents before the first value is compared.
+The tables are listed in an order in which they can be joined: two value joins first, which leave few pairs of
+documents, then RT, which leaves few edges, then the rest. An optimizer that goes by the numbers of rows starts with RT,
+and combines all queries with all documents before it compares the first value.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from fishweir.papers.mmqjp.templates import QueryTemplate, Reach
 
 @dataclass(frozen=True, slots=True)
 class SideTables:
-    """The relations that one side is read from; `views` names RL or RR where it is materialized."""
+    """The relations of one side. `views` names RL or RR if it is materialized."""
 
     bin: str
     doc: str
@@ -34,7 +35,8 @@ class SideTables:
 STATE = SideTables("Rbin", "Rdoc", "RdocTS")
 CURRENT = SideTables("RbinW", "RdocW", "RdocTSW")
 FIRST = 2
-"""Value joins before the queries: one leaves all documents of a frequent value, three are many nodes of one pair."""
+"""Number of value joins before the queries: one leaves all documents with a frequent value, three bring many nodes of
+one pair."""
 
 
 def conjunctive_query(
@@ -45,7 +47,8 @@ def conjunctive_query(
     variables: tuple[int, ...] = (),
     ends: tuple[float, ...] = (),
 ) -> str:
-    """CQT: RoutT(qid, docid1, docid2, node1, ..., noden, wl). With `variables` it is of one query alone, without RT."""
+    """CQT: RoutT(qid, docid1, docid2, node1, ..., noden, wl). With `variables` it is the query of one query alone,
+    without RT."""
     names = [str(v) for v in variables] or [f"t.var{i + 1}" for i in range(template.size)]
     body = _Body(template, (left, right), names)
     for edge in body.value_joins:
@@ -76,7 +79,7 @@ def within_window(query: str, reach: Reach, left: SideTables, right: SideTables,
 
 
 def counted(query: str) -> str:
-    """How many results each query has."""
+    """The number of results of each query."""
     return f"select qid, count(*) as results from ({query}) counted group by qid"
 
 
@@ -92,7 +95,7 @@ def _times(reach: Reach) -> str:
 
 
 class _Body:
-    """Tables and conditions of a query as they are put together."""
+    """Tables and conditions of a query under construction."""
 
     def __init__(self, template: QueryTemplate, sides: tuple[SideTables, SideTables], names: list[str]) -> None:
         self.template, self.sides, self.names = template, sides, names
@@ -103,7 +106,7 @@ class _Body:
         self._docs: list[list[str]] = []
 
     def ordered(self, queries: list[str]) -> list[str]:
-        """All tables: two value joins, the queries, all else."""
+        """All tables: two value joins, the queries, the rest."""
         joined = [
             [*docs, *(self._bins[node] for node in (edge.left, edge.right) if node in self._bins)]
             for edge, docs in zip(self.value_joins, self._docs, strict=True)
@@ -112,7 +115,7 @@ class _Body:
         return list(dict.fromkeys(tables))
 
     def node(self, node: int) -> str:
-        """Where the id of a template's node stands: a root's is the upper end of its first edge."""
+        """The column with the id of a template's node. The id of a root is the upper end of its first edge."""
         if self.template.structure.parents[node] >= 0:
             return f"p{node + 1}.node2"
         return f"p{self.edges(node)[0][1] + 1}.node1"
@@ -122,14 +125,14 @@ class _Body:
         return self.template.structural_edges(int(node >= self.template.structure.lefts))
 
     def document(self, side: int) -> str:
-        """Where the id of a side's document stands: in the edge of the first node whose value is compared."""
+        """The column with the id of a side's document: in the edge of the first node whose value is compared."""
         edges = self.template.structural_edges(side)
         compared = [(edge.left, edge.right)[side] for edge in self.value_joins[:1]]
         first = next((below for _, below in edges if below in compared), edges[0][1])
         return f"p{first + 1}.docid"
 
     def viewed(self, node: int) -> bool:
-        """Whether the node's edge is in a materialized view, and its value with it."""
+        """Whether the node's edge, and with it the value, is in a materialized view."""
         return self.sides[int(node >= self.template.structure.lefts)].views is not None and node in self._matched
 
     def structural_edges(self, side: int) -> None:
@@ -156,5 +159,5 @@ class _Body:
         return f"{own}.{column}"
 
     def _bound_below(self, node: int) -> bool:
-        """Whether the node is the lower end of an edge: a root with children of its own is not."""
+        """Whether the node is the lower end of an edge. A root with children is not."""
         return any(below == node for _, below in self.edges(node))

@@ -1,7 +1,7 @@
-"""DuckDB as the engine of MMQJP's statements: in memory, on one thread.
+"""Runs MMQJP's statements on DuckDB: in memory, on one thread.
 
-Tables are joined in the order of the statement (conjunctive.py): with DuckDB's own order two
-documents take as long or longer, a stream of 2,000 documents forty times as long.
+Tables are joined in the order of the statement (conjunctive.py). With DuckDB's own order, two documents take as long or
+longer, and a stream of 2,000 documents takes forty times as long.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The canonical form of a small join graph: equal for isomorphic ones, and only for these.
+"""Canonical forms of small join graphs: equal if and only if the graphs are isomorphic.
 
 In: two trees and the value joins between them, without names. Out: the same graph with its nodes in canonical order,
-and that order. Colours are refined by neighbours until they tell no more apart; of a colour that several nodes have,
-each is tried as the first one, and the least graph is taken. Nodes whose first way down leads to the same graph are
-images of each other and only one of them is tried: so a matching of twelve leaves, which has 12! symmetries, is cheap.
+and that order. Colours are refined by neighbours until the partition is stable. If several nodes have the same colour,
+each is tried as the first one, and the least graph is taken. Nodes whose first descent leads to the same graph are
+images of each other, and only one of them is tried: a matching of twelve leaves, which has 12! symmetries, is therefore
+cheap.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Colors = list[int]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Structure:
-    """Nodes are numbers, those of the left tree first; `parents` are nodes or -1; `marked` are the nodes shown."""
+    """Nodes are numbers, those of the left tree first; `parents` are nodes or -1; `marked` are the output nodes."""
 
     parents: tuple[int, ...]
     lefts: int
@@ -28,7 +29,7 @@ class Structure:
 
 @lru_cache(maxsize=100_000)
 def canonical(structure: Structure) -> tuple[Structure, tuple[int, ...]]:
-    """The canonical form, and which node of the given one each of its nodes is."""
+    """The canonical form, and the node of the given structure for each of its nodes."""
     order = _descend(_Graph(structure), _start(structure))
     form, better = _least(_relabelled(structure, order))
     return form, tuple(order[i] for i in better)
@@ -52,7 +53,7 @@ class _Graph:
             self.neighbours[right].append((MIRRORED[op], left))
 
     def refine(self, colors: Colors) -> Colors:
-        """Tells nodes of one colour apart by the colours around them, until that changes nothing."""
+        """Splits colours by the colours of the neighbours until nothing changes."""
         while True:
             keys = [
                 (color, sorted((label, colors[other]) for label, other in self.neighbours[node]))
@@ -64,7 +65,7 @@ class _Graph:
             colors = new
 
     def first(self, colors: Colors, node: int) -> Colors:
-        """The colours once `node` comes before all others of its colour."""
+        """The colours when `node` comes before all others of its colour."""
         apart = [2 * color + 1 for color in colors]
         apart[node] -= 1
         return self.refine(apart)
@@ -79,7 +80,7 @@ def _ranks(keys: list[tuple[int, list[tuple[str, int]]]]) -> Colors:
 
 
 def _start(structure: Structure) -> Colors:
-    """By side, depth and whether shown: the left root comes first, parents before their children."""
+    """Initial colours by side, depth and mark: the left root comes first, parents before their children."""
     depths: list[int] = []
     for parent in structure.parents:
         depths.append(0 if parent < 0 else depths[parent] + 1)
@@ -89,7 +90,7 @@ def _start(structure: Structure) -> Colors:
 
 
 def _first_cell(colors: Colors) -> list[int]:
-    """The nodes of the least colour that several have."""
+    """The nodes of the least colour that several nodes have."""
     for color in range(len(colors)):
         cell = [node for node, own in enumerate(colors) if own == color]
         if len(cell) > 1:
@@ -98,7 +99,7 @@ def _first_cell(colors: Colors) -> list[int]:
 
 
 def _descend(graph: _Graph, colors: Colors) -> tuple[int, ...]:
-    """One order: of each cell the first node comes first."""
+    """One order, in which the first node of each cell comes first."""
     while cell := _first_cell(colors):
         colors = graph.first(colors, cell[0])
     return tuple(sorted(range(len(colors)), key=colors.__getitem__))

@@ -1,11 +1,11 @@
 """Join graphs, canonical variables, and the graph minor by three rules (MMQJP 2, 4.1 and 4.2).
 
-In: a join's Shape with its constants. Out: a JoinGraph: a tree of variables per side and the value joins between the
-two; and its minor. Shared: a variable is its definition, the source and the path from the pattern's root, so that the
-same definition in two queries, or on two sides, is one variable. What a block asks for beside its value joins
-(branches that must only exist, comparisons with constants) is part of the definition, as a predicate on a step, and
-so is decided when the witnesses are found (stage 1). A node that the output mentions stays in the graph like one of a
-value join, since a result is over it.
+In: a join's Shape with its constants. Out: a JoinGraph (a tree of variables per side and the value joins between the
+two) and its minor. Shared: a variable is its definition, the source and the path from the pattern's root, so the same
+definition in two queries, or on two sides, is one variable. The conditions of a block besides its value joins (branches
+that must only exist, comparisons with constants) are part of the definition, as predicates on a step, and are therefore
+decided when the witnesses are found (stage 1). An output node stays in the graph like a node of a value join, since a
+result is over it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Test = tuple[Operator, Constant]
 
 
 class UnsupportedJoin(QueryError):
-    """What MMQJP's relations cannot say; the fast strategy takes these joins."""
+    """A join that MMQJP's relations cannot express. The fast strategy evaluates such joins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One step of a definition, with what must hold there: comparisons with constants, branches that exist."""
+    """One step of a definition, with its conditions: comparisons with constants, branches that exist."""
 
     step: Step
     tests: tuple[Test, ...] = ()
@@ -56,18 +56,18 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """`parent` is a place among the nodes of its side, -1 at the root; `names` are those that the query uses."""
+    """`parent` is a position among the nodes of its side, -1 at the root; `names` are those that the query uses."""
 
     parent: int
     variable: Variable
     names: tuple[str, ...]
     is_shown: bool
-    """Whether a result is over it."""
+    """Whether a result is over the node."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinGraph:
-    """Nodes per side in preorder. A structural edge leads from a parent to its child, at the child's axis; in the
+    """Nodes per side in preorder. A structural edge leads from a parent to its child, with the child's axis. In the
     minor it leads to a descendant."""
 
     left: tuple[GraphNode, ...]
@@ -79,7 +79,7 @@ class JoinGraph:
         return self.left, self.right
 
     def kept(self, side: int) -> set[int]:
-        """The nodes that no rule may remove: of value joins and of the output."""
+        """The nodes that no rule may remove: those of value joins and of the output."""
         joined = {(edge.left, edge.right)[side] for edge in self.edges}
         return joined | {i for i, node in enumerate(self.sides[side]) if node.is_shown}
 
@@ -147,13 +147,13 @@ def _tree(shape: Shape, constants: Sequence[Constant], side: int, pattern: Patte
     return tuple(found)
 
 
-# The minor. A tree is the parent of each node, by number; the root's is -1.
+# The minor. A tree maps each node, by number, to its parent; -1 for the root.
 
 Tree = dict[int, int]
 
 
 def to_minor(graph: JoinGraph) -> JoinGraph:
-    """The join graph after the three rules of section 4.2, nodes numbered anew in the same order."""
+    """The join graph after the three rules of section 4.2, with nodes renumbered in the same order."""
     trees = []
     for side, nodes in enumerate(graph.sides):
         tree, kept = {i: node.parent for i, node in enumerate(nodes)}, graph.kept(side)
@@ -170,14 +170,14 @@ def to_minor(graph: JoinGraph) -> JoinGraph:
 
 
 def without_idle_leaves(tree: Tree, kept: set[int]) -> Tree:
-    """First: leaves that take part in no value join go, and then those that become leaves by it."""
+    """First rule: removes leaves that take part in no value join, repeatedly."""
     while idle := tree.keys() - tree.values() - kept:
         tree = {node: parent for node, parent in tree.items() if node not in idle}
     return tree
 
 
 def below_common_ancestor(tree: Tree, kept: set[int]) -> Tree:
-    """Second: what is not at or below the least common ancestor of all that is left goes."""
+    """Second rule: removes nodes that are not at or below the least common ancestor of the remaining nodes."""
     (root,) = (node for node, parent in tree.items() if parent == -1)
     while root not in kept and len(below := _children(tree, root)) == 1:
         tree = {node: -1 if parent == root else parent for node, parent in tree.items() if node != root}
@@ -186,7 +186,7 @@ def below_common_ancestor(tree: Tree, kept: set[int]) -> Tree:
 
 
 def without_single_children(tree: Tree, kept: set[int]) -> Tree:
-    """Third: nodes in between that have one child only go; the child takes their place."""
+    """Third rule: removes intermediate nodes with a single child; the child takes their place."""
     for node in [n for n in tree if n not in kept and tree[n] != -1 and len(_children(tree, n)) == 1]:
         above = tree[node]
         tree = {n: above if parent == node else parent for n, parent in tree.items() if n != node}

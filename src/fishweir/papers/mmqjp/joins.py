@@ -1,10 +1,10 @@
 """MMQJP, with and without views, and Sequential as strategies of the engine: `--strategy joins=mmqjp`.
 
-A strategy takes the joins of two streams by equal values alone, with windows in seconds: those that the paper has. The
-default strategies evaluate the rest. Documents are retained as the default retains them (join/state.py), so that a home
-may be opened with another strategy at any time; the paper's relations are made of what is retained (retained.py) when a
-process starts, and extended batch by batch from then on (algorithm 2). With views, RL is put together from the slices
-of the view cache (algorithms 4 and 5). Tasks share the queries: each evaluates its own on all documents.
+A strategy takes the joins that the paper has: two streams, equal values only, windows in seconds. The default
+strategies evaluate the rest. Documents are retained in the default format (join/state.py), so that a home may be opened
+with another strategy at any time. The paper's relations are built from the retained documents (retained.py) when a
+process starts, and then extended batch by batch (algorithm 2). With views, RL is assembled from the slices of the view
+cache (algorithms 4 and 5). The queries are divided among the tasks: each evaluates its own on all documents.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Make = Callable[[], RelationalJoin]
 
 @dataclass(frozen=True)
 class Share:
-    """The queries of one task: by row of RT, the table and the number of its query."""
+    """The queries of one task: the table and number of the query for each row of RT."""
 
     join: RelationalJoin
     tables: Ints
@@ -50,7 +50,7 @@ class Share:
 
 
 class RelationalJoins(EdgeSetJoins):
-    """Plain join tables, evaluated by one of the paper's algorithms. What is kept is what the default keeps."""
+    """Plain join tables, evaluated by one of the paper's algorithms. The state is that of the default strategy."""
 
     def __init__(self, tables: Sequence[JoinTable], make: Make) -> None:
         super().__init__(tables)
@@ -95,7 +95,7 @@ class RelationalJoins(EdgeSetJoins):
                 yield placed.template, placed.variables, ends
 
     def _pairs(self, share: Share, found: Found, runs: Sequence[Run], followed: Followed) -> Iterator[Joined]:
-        """The rows of RoutT, those of two runs and one join table together."""
+        """The rows of RoutT, grouped by pair of runs and join table."""
         names = found.rows.column_names
         rows = dict(zip(names, (found.rows[name].to_numpy() for name in names), strict=True))
         there = followed.there(rows["docid1"]) & followed.there(rows["docid2"])
@@ -118,7 +118,7 @@ class RelationalJoins(EdgeSetJoins):
 
 
 def element(nodes: Ints) -> Ints:
-    """The nodes of results: an attribute is its element; what stood above a split is the document element."""
+    """The nodes of results. An attribute becomes its element; a node above a split becomes the document element."""
     half = 1 << (ATTRIBUTE - 1)
     return np.maximum(((nodes + half) & ((1 << ATTRIBUTE) - 1)) - half, 0)
 
@@ -140,8 +140,8 @@ class ByRelations(Strategy):
 
 
 def is_published(table: JoinTable) -> bool:
-    """Whether a join is one of the paper's: two streams, equal values, seconds; no variable on any attribute, @*, which
-    has no node of its own."""
+    """Whether a join is one of the paper's: two streams, equal values, seconds; no variable on @*, which has no node of
+    its own."""
     if not table.is_plain:
         return False
     steps = (side.nodes[node].step for side in table.template.sides for node in side.outputs)

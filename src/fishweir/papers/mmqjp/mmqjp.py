@@ -1,14 +1,14 @@
 """MMQJP as published: one conjunctive query per template, over relations (sections 4 and 5).
 
 In: join queries, then documents in batches. Out: the results of all queries. Shared: queries are rows of their
-template's RT, so a batch costs one statement per template and not one per query; with views, the join of Rdoc and
-Rbin is made once for all templates. Three ways with views:
+template's RT, so a batch costs one statement per template and not one per query; with views, the join of Rdoc and Rbin
+is computed once for all templates. Three variants of views:
 
     none        algorithm 1
-    recomputed  RL and RR are materialized anew for each batch, as in the paper's experiments (section 6.2)
-    cached      algorithms 4 and 5: RL is put together from the slices of a bounded view cache
+    recomputed  RL and RR are rematerialized for each batch, as in the paper's experiments (section 6.2)
+    cached      algorithms 4 and 5: RL is assembled from the slices of a bounded view cache
 
-This is the readable strategy: the fast one is checked against it. Conditions within one document other than
+This is the readable strategy, against which the fast one is checked. Conditions within one document other than
 comparisons with constants, and windows by rows, are refused (join_graph.py).
 """
 
@@ -66,7 +66,8 @@ class Mmqjp(RelationalJoin):
         return Role(*(replace(side, views=names[side]) for side in (role.left, role.right)))
 
     def _materialize(self, batch: Relations) -> None:
-        """STR, RL of the retained documents, RR of the new ones; RW, all of the new ones, if they can join."""
+        """Materializes STR, RL of the retained documents, RR of the new ones, and RW of all new ones if they can
+        join."""
         engine = self.engine
         engine.materialize("STR", COMMON)
         if self.views == "cached":
@@ -78,7 +79,7 @@ class Mmqjp(RelationalJoin):
             engine.materialize("RW", ALL_SLICES.format(doc="RdocW", bin="RbinW"))
 
     def _from_cache(self) -> pa.Table:
-        """Lines 3 to 7 of algorithm 4; the slices that are not there are computed together."""
+        """Lines 3 to 7 of algorithm 4. Missing slices are computed together."""
         wanted = self.engine.run("select strVal from STR")["strVal"].to_pylist()
         self._slices = {value: found for value in wanted if (found := self.cache.get(value)) is not None}
         missed = [value for value in wanted if value not in self._slices]

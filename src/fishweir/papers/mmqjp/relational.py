@@ -1,9 +1,9 @@
-"""What the strategies on a relational engine have in common: the engine's protocol, the state, which pairs can join.
+"""Base of the strategies on a relational engine: the engine's protocol, the state, and the pairs that can join.
 
-In: join queries, then documents in batches. Out: per batch the results of each query, as rows or as counts. The state
-is three relations, Rbin, Rdoc and RdocTS; each batch is loaded into their W forms, evaluated, and then added to the
-state (algorithm 2). Beyond the paper, which has one FOLLOWED BY and documents in the order of their times: a pair is
-looked for with the left document retained and the right one new, the other way round, and with both new.
+In: join queries, then documents in batches. Out: the results of each query per batch, as rows or as counts. The state
+consists of three relations, Rbin, Rdoc and RdocTS. Each batch is loaded into their W forms, evaluated, and then added
+to the state (algorithm 2). The paper has a single FOLLOWED BY and documents in the order of their times. Beyond that,
+pairs are found with the left document retained and the right one new, vice versa, and with both new.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from fishweir.papers.mmqjp.templates import QueryTemplate, QueryTemplates, Reach
 Counts = NDArray[np.int64]
 JoinQuery = tuple[Shape, Sequence[Constant]]
 MinorQuery = tuple[QueryTemplate, Sequence[Variable], tuple[float, ...]]
-"""A query's template, the variable at each of its nodes, and how far its windows reach."""
+"""A query's template, the variable at each of its nodes, and the reaches of its windows."""
 
 
 class Engine(Protocol):
-    """What runs SQL: DuckDB, Spark."""
+    """An engine that runs SQL: DuckDB, Spark."""
 
     def create(self, name: str, table: pa.Table) -> None:
-        """A table of this content; one of that name is replaced."""
+        """Creates a table with this content, replacing one of that name."""
 
     def append(self, name: str, table: pa.Table) -> None: ...
 
     def materialize(self, name: str, query: str) -> None:
-        """A table of a query's rows; one of that name is replaced."""
+        """Creates a table with a query's rows, replacing one of that name."""
 
     def run(self, query: str) -> pa.Table: ...
 
@@ -49,7 +49,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """Where the documents of the left and of the right side are."""
+    """The locations of the documents of the left and of the right side."""
 
     left: SideTables
     right: SideTables
@@ -57,17 +57,17 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Rows of RoutT within the window: qid, docid1, docid2, the nodes that are shown."""
+    """Rows of RoutT within the window: qid, docid1, docid2, the output nodes."""
 
     template: QueryTemplate
     rows: pa.Table
 
 
 class RelationalJoin(ABC):
-    """Queries, state and one batch after the other; subclasses say how a batch is evaluated.
+    """Queries and state, evaluated batch by batch. Subclasses define the evaluation of a batch.
 
-    `share_equal`: equal queries are one row of RT and share their results; else each has its own, as published.
-    `seconds` has the time of each stage so far.
+    `share_equal`: equal queries are one row of RT and share their results; else each has its own row, as published.
+    `seconds` has the accumulated time of each stage.
     """
 
     def __init__(self, engine: Engine, share_equal: bool = False) -> None:
@@ -84,14 +84,14 @@ class RelationalJoin(ABC):
             engine.create(name, schema.empty_table())
 
     def register(self, queries: Iterable[JoinQuery]) -> None:
-        """Queries are numbered in the order they come in; they see documents from the next batch on."""
+        """Registers queries, numbered in order. They see documents from the next batch on."""
         with self.timed("register"):
             for shape, constants in queries:
                 self._add(*self.templates.place(shape, constants))
             self.load_templates()
 
     def register_minors(self, queries: Iterable[MinorQuery]) -> None:
-        """The same of queries whose templates are known."""
+        """Registers queries whose templates are known."""
         for query in queries:
             self._add(*self.templates.place_minor(*query))
         self.load_templates()
@@ -106,22 +106,22 @@ class RelationalJoin(ABC):
         self._rows.append(row)
 
     def load_templates(self) -> None:
-        """Brings the relations RT into the engine."""
+        """Loads the relations RT into the engine."""
         for name, relation in self._changed.items():
             self.engine.create(name, relation.to_arrow())
         self._changed.clear()
 
     @property
     def query_rows(self) -> Counts:
-        """The row of RT that each registered query has."""
+        """The row of RT of each registered query."""
         return np.array(self._rows, np.int64)
 
     def process(self, arrivals: Sequence[Arrival], keep: bool = True) -> list[Found]:
-        """The results that a batch of documents adds; unless they are kept, the state is then as it was before."""
+        """The results that a batch of documents adds. Unless `keep`, the state is restored afterwards."""
         return list(self._process(arrivals, lambda query: query, keep))
 
     def count(self, arrivals: Sequence[Arrival], keep: bool = True) -> Counts:
-        """How many results a batch adds to each registered query."""
+        """The number of results that a batch adds to each registered query."""
         totals = np.zeros(len(self._rows), np.int64)
         for found in self._process(arrivals, counted, keep):
             np.add.at(totals, found.rows["qid"].to_numpy(), found.rows["results"].to_numpy())
@@ -143,7 +143,7 @@ class RelationalJoin(ABC):
         yield from found
 
     def restore(self, state: Relations) -> None:
-        """Makes these the retained documents, in the place of those there are; they are numbered from 0."""
+        """Replaces the retained documents by these, numbered from 0."""
         for name, table in state.named().items():
             self.engine.create(name, table)
         self.documents, self._span = len(state.doc_ts), _span(state)
@@ -164,10 +164,11 @@ class RelationalJoin(ABC):
         self._span = (min(self._span[0], low), max(self._span[1], high))
 
     def forget(self, batch: Relations) -> None:  # noqa: B027
-        """Undoes what loading a batch did to the state."""
+        """Undoes the effect of loading a batch on the state."""
 
     def roles(self, batch: Relations, reach: Reach) -> list[Role]:
-        """Where the two documents of a new result can be, by the times of those retained and of the batch."""
+        """The possible locations of the two documents of a new result, by the times of the retained documents and the
+        batch."""
         new, old = _span(batch), self._span
         found = [Role(STATE, CURRENT)] if self.documents and can_meet(reach, old, new) else []
         found += [Role(CURRENT, STATE)] if self.documents and can_meet(reach, new, old) else []
@@ -186,7 +187,7 @@ class RelationalJoin(ABC):
 
 
 def can_meet(reach: Reach, left: tuple[float, float], right: tuple[float, float]) -> bool:
-    """Whether documents of these spans of time can be within some window of this kind."""
+    """Whether documents of these time spans can be within some window of this kind."""
     forward, backward = reach.left and left[0] < right[1], reach.right and right[0] < left[1]
     return forward or backward or (not reach.strict and left[0] <= right[1] and right[0] <= left[1])
 

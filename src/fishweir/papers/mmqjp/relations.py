@@ -6,11 +6,11 @@ In: the variables of all templates, and documents with their source. Out, as Arr
     Rdoc    (docid, node, strVal, numVal)         the string value of a bound node, and the number that it spells
     RdocTS  (docid, timestamp)
 
-The paper's W relations, of the documents that are being processed, are the same with a docid too, so that a batch may
-be loaded at once (section 6.3). A variable is a number, its name is its definition. Nodes are preorder positions; an
-attribute is its element's position in the low half, and the number of its name in the high one. Values are stored
-where a value join reads them. Shared: one walk of a document finds the nodes of all paths, and a pair of variables is
-stored once however many queries use it.
+The paper's W relations, of the documents that are being processed, have the same form, including a docid, so that a
+batch may be loaded at once (section 6.3). A variable is a number, and its name is its definition. Nodes are preorder
+positions. An attribute has its element's position in the low half and the number of its name in the high half. Values
+are stored if a value join reads them. Shared: one walk of a document finds the nodes of all paths, and a pair of
+variables is stored once however many queries use it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fishweir.papers.mmqjp.join_graph import Part, Variable
 from fishweir.papers.mmqjp.templates import QueryTemplates
 
 ATTRIBUTE = 32
-"""Where the number of an attribute's name begins in a node."""
+"""Bit position of the number of an attribute's name in a node."""
 
 BIN = pa.schema([("docid", pa.int64()), ("var1", pa.int32()), ("var2", pa.int32()),
                  ("node1", pa.int64()), ("node2", pa.int64())])  # fmt: skip
@@ -57,7 +57,7 @@ class Relations:
 
 
 class WitnessFinder:
-    """The XPath evaluator: one automaton per source, brought to the variables of the templates when they grow."""
+    """The XPath evaluator: one automaton per source, extended when the variables of the templates grow."""
 
     def __init__(self, templates: QueryTemplates) -> None:
         self.templates = templates
@@ -66,7 +66,7 @@ class WitnessFinder:
         self._known = 0
 
     def find(self, arrivals: Sequence[Arrival], first: int) -> Relations:
-        """The relations of a batch, whose documents are numbered from `first`."""
+        """The relations of a batch whose documents are numbered from `first`."""
         self._grow()
         parts: list[tuple[pa.Table, pa.Table]] = []
         for source in dict.fromkeys(source for source, _ in arrivals):
@@ -167,7 +167,7 @@ def _rows(variable: Variable, table: PathTable, tables: Mapping[Path, PathTable]
 
 
 def _keys_with(branch: Part, above: Path, tables: Mapping[Path, PathTable]) -> Ints:
-    """The nodes at the end of a path below which a branch is, as keys."""
+    """The nodes at the end of a path that have a branch below them, as keys."""
     path: tuple[Step, ...] = (*above, branch.step)
     table, depth = tables.get(path), len(above) - 1
     if table is None:
@@ -179,7 +179,7 @@ def _keys_with(branch: Part, above: Path, tables: Mapping[Path, PathTable]) -> I
 
 
 def _pass(part: Part, table: PathTable) -> NDArray[np.bool_]:
-    """The rows whose value satisfies the part's comparisons with constants."""
+    """Mask of the rows whose value satisfies the part's comparisons with constants."""
     holds = np.ones(len(table), np.bool_)
     for op, constant in part.tests:
         if isinstance(constant, str):
@@ -203,7 +203,7 @@ def _all(schema: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
 
 
 def _distinct(*columns: Ints) -> Ints:
-    """The first of all equal rows."""
+    """The positions of the first of all equal rows."""
     if not len(columns[0]):
         return np.empty(0, np.int64)
     numbers = number_rows(*(column - column.min() for column in columns))
@@ -211,7 +211,7 @@ def _distinct(*columns: Ints) -> Ints:
 
 
 def _distinct_values(doc: pa.Table) -> pa.Table:
-    """Each node once, with its value where anyone gave it."""
+    """The distinct nodes, each with its value if any row has it."""
     valued, bare = (doc.filter(mask) for mask in (pc.is_valid(doc["strVal"]), pc.is_null(doc["strVal"])))
     both = pa.concat_tables([valued, bare]).combine_chunks()
     once = _distinct(both["docid"].to_numpy(), both["node"].to_numpy())

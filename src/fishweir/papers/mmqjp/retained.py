@@ -1,9 +1,9 @@
-"""MMQJP's relations of the documents that the engine retains.
+"""Builds MMQJP's relations from the documents that the engine retains.
 
 In: runs of the join state, and the variables of the templates. Out: Rbin, Rdoc and RdocTS. A run has a cell for each
-document and variable, with the hash of each value and the nodes from the root of the pattern down. That is what stage
-1 finds in documents, so the relations follow from it: a hash stands for the text, and what a pattern has between a
-branching node and a leaf is read off the leaf's chain.
+document and variable, with the hash of each value and the nodes from the root of the pattern down. Stage 1 finds the
+same in documents, so the relations follow from the cells: a hash stands for the text, and the nodes of a pattern
+between a branching node and a leaf are read from the leaf's chain.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fishweir.papers.mmqjp.relations import BIN, DOC, DOC_TS, Relations, Witness
 
 
 class StoredTables(Mapping[Path, PathTable]):
-    """The witnesses of one source in a run, by path; of a path that has no cells, those of all paths below it."""
+    """The witnesses of one source in a run, by path. A path without cells has the witnesses of all paths below it."""
 
     def __init__(self, run: Run, variables: Iterable[Variable]) -> None:
         self.run, self.variables = run, {variable.path: variable for variable in variables}
@@ -52,7 +52,7 @@ def _stored(run: Run, variable: Variable) -> PathTable:
 
 
 def _cut(tables: Sequence[PathTable], depth: int) -> PathTable:
-    """Several as one, each chain down to a depth."""
+    """Concatenates tables, with each chain cut at a depth."""
     if len(tables) == 1 and tables[0].nodes.shape[1] == depth:
         return tables[0]
     documents = np.concatenate([table.documents for table in tables])
@@ -71,7 +71,7 @@ def run_relations(finder: WitnessFinder, run: Run, by_source: Mapping[Source, Se
 
 
 def together(parts: Sequence[Relations], numbers: Sequence[Ints]) -> Relations:
-    """Several as one, the documents of each by their own numbers."""
+    """Concatenates relations, with the documents of each renumbered by `numbers`."""
     return Relations(
         *(
             pa.concat_tables(

@@ -1,10 +1,10 @@
-"""Sequential: each query alone, one after the other (MMQJP section 6's baseline), in two ways.
+"""Sequential: evaluates each query alone, one after the other (the baseline of MMQJP section 6), in two variants.
 
 `Sequential` evaluates a query on hash tables of the witnesses: the new document's bindings of one side, the retained
-documents that have a value in common with it, their bindings of the other side, all pairs of these compared.
-`SequentialSql` sends the engine one statement a query: its template's conjunctive query with the query's own variables
-and window in the place of RT. Both have the same witnesses as MMQJP, so that they differ from it in what is shared
-between queries, which is nothing.
+documents that have a value in common with it, their bindings of the other side, and all pairs of these compared.
+`SequentialSql` sends the engine one statement per query: its template's conjunctive query with the query's own
+variables and window in place of RT. Both have the same witnesses as MMQJP, so they differ from it only in what queries
+share, which is nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fishweir.papers.mmqjp.relations import Arrival, Relations
 from fishweir.papers.mmqjp.templates import QueryTemplate
 
 Row = tuple[int, ...]
-"""The node at each of a side's template nodes."""
+"""The node for each template node of a side."""
 
 
 class SequentialSql(RelationalJoin):
@@ -37,12 +37,12 @@ class SequentialSql(RelationalJoin):
                         yield Found(found.template, found.rows.set_column(0, "qid", own))
 
     def load_templates(self) -> None:
-        """No relation RT is needed."""
+        """Does nothing: RT is not needed."""
         self._changed.clear()
 
 
 class Nowhere:
-    """The engine of those who keep the relations themselves."""
+    """The engine of strategies that store the relations themselves."""
 
     def create(self, name: str, table: pa.Table) -> None: ...
 
@@ -81,7 +81,7 @@ class Sequential(RelationalJoin):
         return totals[self.query_rows]
 
     def evaluate(self, batch: Relations, head: Callable[[str], str]) -> Iterator[Found]:
-        """Document by document, so that those of a batch join each other too."""
+        """Evaluates document by document, so that those of a batch join each other too."""
         new = batch.doc_ts["docid"].to_pylist()
         for relation in self.templates.relations.values():
             rows = [row for query in relation.rows for row in self._alone(relation.template, *query, new)]
@@ -118,7 +118,7 @@ class Sequential(RelationalJoin):
             for side in (0, 1):
                 own = self._rows_of(template, variables, side, document)
                 for other in self._candidates(template, variables, side, own, document) if own else ():
-                    # of two new documents the later one looks for the earlier
+                    # the later of two new documents finds the earlier one
                     if other >= document or not self._within(template, ends, side, document, other):
                         continue
                     theirs = self._rows_of(template, variables, 1 - side, other)
@@ -133,7 +133,7 @@ class Sequential(RelationalJoin):
                     yield from ((qid, *pair, *nodes) for nodes in dict.fromkeys(shown))
 
     def _rows_of(self, template: QueryTemplate, variables: Row, side: int, document: int) -> list[Row]:
-        """The bindings of a side's nodes that agree on what is above them."""
+        """The bindings of a side's nodes that agree on their ancestors."""
         first, rows = template.nodes(side)[0], [()]  # type: tuple[int, list[Row]]
         for i, (above, below) in enumerate(template.structural_edges(side)):
             pairs = self.bindings.get((variables[above], variables[below]), {}).get(document, ())
@@ -147,7 +147,8 @@ class Sequential(RelationalJoin):
     def _candidates(
         self, template: QueryTemplate, variables: Row, side: int, own: Sequence[Row], document: int
     ) -> Sequence[int]:
-        """The documents that have a value of the first equality in common with the new one; without one, all."""
+        """The documents that share a value of the first equality with the new one; all documents if there is no
+        equality."""
         first = template.nodes(side)[0]
         for edge in template.value_joins:
             if edge.is_equality:

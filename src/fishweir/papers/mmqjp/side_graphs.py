@@ -1,6 +1,6 @@
-"""The join graph of a join that the engine has normalised, and its place among MMQJP's templates.
+"""Converts a join that the engine has normalised to a join graph, and assigns it to one of MMQJP's templates.
 
-In: a JoinTemplate (algebra/joins.py). Out: its QueryTemplate, the variable at each node, and which columns of RoutT
+In: a JoinTemplate (algebra/joins.py). Out: its QueryTemplate, the variable at each node, and the columns of RoutT that
 are the nodes of a result. A branch without an output is part of the definitions of the nodes above it.
 """
 
@@ -34,7 +34,7 @@ def place_template(join: JoinTemplate) -> PlacedTemplate:
 
 
 def _tree(side: Template) -> tuple[GraphNode, ...]:
-    """One graph node for each node of the side; its name is its number."""
+    """One graph node for each node of the side, named by its number."""
     children: dict[int, list[int]] = {}
     for node, own in enumerate(side.nodes):
         children.setdefault(own.parent, []).append(node)

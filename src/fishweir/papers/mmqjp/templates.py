@@ -2,10 +2,10 @@
 
 In: join queries one by one. Out: a template per class of isomorphic minors, and the relation RT of each: a row per
 query with its id, the variable at each node of the template, and the window. Shared: all queries of a template are
-evaluated by one conjunctive query, whatever their paths. Child and descendant axes do not tell templates apart: the
-steps between two nodes of a minor are evaluated with the witnesses (stage 1), and what is left between them is that
-one is above the other. Operators of value joins and the kind of window do tell them apart. The two sides are not
-exchanged: the left one is read from other relations than the right one.
+evaluated by one conjunctive query, whatever their paths. Child and descendant axes do not distinguish templates: the
+steps between two nodes of a minor are evaluated with the witnesses (stage 1), and only the ancestor relation remains.
+Operators of value joins and the kind of window do distinguish templates. The two sides are not exchanged, because they
+are read from different relations.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from fishweir.papers.mmqjp.join_graph import JoinGraph, Variable, to_join_graph,
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Which windows there are: whether a left document waits for right ones, a right one for left ones, and whether
-    documents of the same time do not join: FOLLOWED BY is Reach(True, False, True), JOIN Reach(True, True, False)."""
+    """The kind of windows: whether a left document waits for right ones, whether a right one waits for left ones, and
+    whether documents of the same time do not join. FOLLOWED BY is Reach(True, False, True), JOIN Reach(True, True,
+    False)."""
 
     left: bool
     right: bool
@@ -35,7 +36,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class QueryTemplate:
-    """A minor without names: nodes are numbers, in figure 5 called var1, var2, ..., those of the left side first."""
+    """A minor without names. Nodes are numbers, called var1, var2, ... in figure 5, those of the left side first."""
 
     structure: Structure
     reach: Reach
@@ -49,7 +50,7 @@ class QueryTemplate:
         return range(lefts) if side == 0 else range(lefts, self.size)
 
     def structural_edges(self, side: int) -> list[tuple[int, int]]:
-        """(above, below); a side of one node has the edge from that node to itself, which binds it."""
+        """(above, below) pairs. A side of one node has the edge from that node to itself, which binds it."""
         parents, nodes = self.structure.parents, self.nodes(side)
         return [(parents[node], node) for node in nodes if parents[node] >= 0] or [(nodes[0], nodes[0])]
 
@@ -65,7 +66,7 @@ class QueryTemplate:
 
 @dataclass
 class TemplateRelation:
-    """RT(qid, var1, ..., varn, wl) of one template; `wr` beside `wl` where documents of both sides wait."""
+    """RT(qid, var1, ..., varn, wl) of one template, with `wr` besides `wl` if documents of both sides wait."""
 
     number: int
     template: QueryTemplate
@@ -85,7 +86,7 @@ class TemplateRelation:
 
 
 class QueryTemplates:
-    """All templates with their relations; queries are assigned one after the other."""
+    """All templates with their relations. Queries are assigned one by one."""
 
     def __init__(self) -> None:
         self.relations: dict[QueryTemplate, TemplateRelation] = {}
@@ -104,7 +105,7 @@ class QueryTemplates:
     def place(
         self, shape: Shape, constants: Sequence[Constant]
     ) -> tuple[TemplateRelation, tuple[int, ...], tuple[float, ...]]:
-        """Where a query belongs: the relation of its template, and its row there without the id."""
+        """The relation of a query's template, and the query's row in it without the id."""
         slots = [window.end.index for window in shape.windows if window.end is not None]
         others = tuple(None if i in slots else constant for i, constant in enumerate(constants))
         template, definitions = _placed(shape, others)
@@ -113,7 +114,7 @@ class QueryTemplates:
     def place_minor(
         self, template: QueryTemplate, definitions: Sequence[Variable], ends: tuple[float, ...]
     ) -> tuple[TemplateRelation, tuple[int, ...], tuple[float, ...]]:
-        """The same of a query whose template is known, with the variable at each of its nodes."""
+        """The same for a query whose template is known, with the variable at each of its nodes."""
         relation = self.relations.setdefault(template, TemplateRelation(len(self.relations) + 1, template))
         variables = tuple(self._number(definition) for definition in definitions)
         for side in (0, 1):
@@ -130,7 +131,7 @@ class QueryTemplates:
 
 @lru_cache(maxsize=200_000)
 def _placed(shape: Shape, constants: tuple[Constant | None, ...]) -> tuple[QueryTemplate, tuple[Variable, ...]]:
-    """The template of a query and the variable at each of its nodes; the window's ends are left out."""
+    """The template of a query and the variable at each of its nodes, without the window's ends."""
     minor = to_minor(to_join_graph(shape, constants))  # type: ignore[arg-type]  # no condition reads a window's end
     template, order = to_template(minor, reach_of(shape))
     nodes = (*minor.left, *minor.right)
@@ -138,7 +139,7 @@ def _placed(shape: Shape, constants: tuple[Constant | None, ...]) -> tuple[Query
 
 
 def to_template(minor: JoinGraph, reach: Reach) -> tuple[QueryTemplate, tuple[int, ...]]:
-    """A minor's template, and which of the minor's nodes each of the template's is, the right ones after the left."""
+    """A minor's template, and the minor's node for each of the template's nodes, left nodes first."""
     structure, order = canonical(_structure(minor))
     return _template(structure, reach), order
 
@@ -164,7 +165,7 @@ def _template(structure: Structure, reach: Reach) -> QueryTemplate:
 
 
 def up_to_exchange(template: QueryTemplate) -> Structure:
-    """The template for those who do not care which side is which: section 6.1 counts so, table 3 does not."""
+    """The template regardless of which side is which. Section 6.1 counts templates this way, table 3 does not."""
     structure = template.structure
     rights = template.size - structure.lefts
 

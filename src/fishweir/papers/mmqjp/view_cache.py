@@ -1,7 +1,7 @@
 """The view cache: slices of Rdoc joined with Rbin, by string value (MMQJP section 5).
 
-A slice RL,s has the bindings of the retained documents whose lower node has the value s. What is kept is bounded by
-the number of rows; the slice that was not used for longest goes first.
+A slice RL,s has the bindings of the retained documents whose lower node has the value s. The number of cached rows is
+bounded, and the least recently used slice is evicted first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ViewCache:
         return len(self._slices)
 
     def get(self, value: str) -> pa.Table | None:
-        """The slice of a value, which is then the one used last."""
+        """The slice of a value, which becomes the most recently used."""
         found = self._slices.get(value)
         if found is None:
             self.misses += 1
@@ -44,13 +44,13 @@ class ViewCache:
             self.rows -= len(gone)
 
     def extend(self, slices: Mapping[str, pa.Table], more: Mapping[str, pa.Table]) -> None:
-        """Algorithm 5: RL,s becomes RL,s and RR,s together, for each common value s."""
+        """Algorithm 5: RL,s becomes the union of RL,s and RR,s, for each common value s."""
         for value, slice in slices.items():
             self.put(value, pa.concat_tables([slice, more[value]]) if value in more else slice)
 
 
 def to_slices(view: pa.Table) -> dict[str, pa.Table]:
-    """A view cut by its string values."""
+    """Divides a view by its string values."""
     if not len(view):
         return {}
     view = view.combine_chunks()

@@ -1,1 +1,1 @@
-"""NiagaraCQ: its experiment."""
+"""The experiment of NiagaraCQ."""

@@ -1,8 +1,8 @@
-"""Type 4, figure 5.7: changed quotes of an industry joined with companies.xml, all queries as one shared join.
+"""Type 4, figure 5.7: joins changed quotes of an industry with companies.xml, all queries as one shared join.
 
 The paper groups the selections first, writes a file for each industry, and has one join group for each file. Here the
 queries are one join template with a table of constants: a quote's industry is looked up once and its symbol joined
-once, whatever the number of queries. The companies do not change, so they are retained before the round comes.
+once, whatever the number of queries. The companies do not change, so they are retained before the round arrives.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class GroupedJoin(Fast):
         self.process(company_documents(companies.rows))
 
     def extract(self, rows: Sequence[Element]) -> Run:
-        """The witnesses; the round is not retained, so that it can come again."""
+        """The witnesses. The round is not retained, so that it can be repeated."""
         run = self.run_of(quote_documents(rows))
         self.documents -= len(rows)
         return run
@@ -44,7 +44,7 @@ class GroupedJoin(Fast):
         return list(find_pairs(self.joins, run, self.runs))
 
     def counts(self, found: list[PairBlock]) -> Counts:
-        """A company is there once, so that a result is a pair of query and quote."""
+        """Counts results. Each company occurs once, so a result is a pair of query and quote."""
         members = [block.members for block in found]
         fired = len(np.unique(np.concatenate(members))) if members else 0
         return Counts(fired, sum(map(len, members)), sum(map(len, found)))
@@ -57,7 +57,7 @@ class GroupedJoin(Fast):
         return result
 
     def _quotes(self, block: PairBlock) -> np.ndarray:
-        """Quotes are the left side; numbers go on after those of the companies."""
+        """The quotes of a block, which are its left side. Their numbers follow those of the companies."""
         return (block.partners if block.by_right else block.numbers) - self.documents
 
 

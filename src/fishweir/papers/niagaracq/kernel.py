@@ -1,6 +1,6 @@
-"""Experiments 1 and 2 of NiagaraCQ 5.2 on the kernel alone: grouped against non-grouped, no Spark.
+"""Experiments 1 and 2 of NiagaraCQ 5.2 on the kernel alone: grouped against non-grouped, without Spark.
 
-In: a market. Out: figures. Nothing is timed before the contestants have been shown to agree.
+In: a market. Out: figures. The contestants are checked for agreement before anything is timed.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from fishweir.papers.niagaracq.workloads import CASES, TYPES, Counts, Workload, 
 
 CHANGED = 1_000
 TOO_LONG = 40.0
-"""Non-grouped is not run where a tenth of the queries took more than a tenth of this."""
+"""Non-grouped is not run if a tenth of the queries took more than a tenth of this many seconds."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the experiments are."""
+    """The sizes of the experiments."""
 
     symbols: int = SYMBOLS
     changed: int = CHANGED
-    """Rows, where their number is not what varies."""
+    """Number of changed rows where it is not varied."""
     checked: tuple[int, ...] = (1_000, 10_000)
     sample: int = 100
-    """Pairs that the oracle decides too, of each checked workload."""
+    """Number of pairs of each checked workload that the oracle also decides."""
     queries: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
     changes: tuple[int, ...] = (100, 250, 500, 1_000, 2_000)
     changes_queries: int = 2_000
     budget: float = 3.0
-    """Seconds that a contestant is measured at one point; non-grouped has at most one."""
+    """Seconds of measurement for a contestant at one point; at most one for non-grouped."""
 
     @property
     def steps(self) -> int:
@@ -46,7 +46,7 @@ QUICK = Sizes(checked=(100, 500), queries=(50, 500), changes=(100, 200), changes
 
 
 def check_all(market: Market, sizes: Sizes, say: Say) -> int:
-    """All types and cases at each size; the number of (query, row) pairs that were compared."""
+    """Checks all types and cases at each size. Returns the number of (query, row) pairs that were compared."""
     changed = market.changed(sizes.changed)
     rows, pairs = parsed_rows(changed), 0
     for n in sizes.checked:
@@ -90,7 +90,7 @@ def compare(
     experiment: str = "queries",
     budget: float = Sizes.budget,
 ) -> tuple[Figure, ...]:
-    """The contestants on the same rows; the ratios stand with grouped."""
+    """Measures the contestants on the same rows. The ratios are in grouped's figure."""
     grouped = grouped_of(workload)
     timed = time_stages(grouped.extract, grouped.match, rows, budget=budget)
     figure = _figure(experiment, workload, len(rows), grouped.name, timed, grouped.counts(timed.found))

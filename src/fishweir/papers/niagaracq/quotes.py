@@ -1,9 +1,9 @@
 """NiagaraCQ's quotes.xml (figure 5.1) and companies.xml (figure 5.2) from real quotes, and rounds of changed rows.
 
-In: the quotes of some days and the companies. Out: one day's quotes of 5,000 symbols, and the same
-symbols' quotes of the next day, of which a round takes some; their companies, which do not change. The data
-has no opening prices, ranges and profiles, so `Open`, `Day's_range`, `52_week_range` and `Company_profiles`
-are left out; `PrevCls` is price less change.
+In: the quotes of some days and the companies. Out: one day's quotes of 5,000 symbols, the same symbols' quotes of the
+next day, of which a round takes some, and their companies, which do not change. The data has no opening prices, ranges
+and profiles, so `Open`, `Day's_range`, `52_week_range` and `Company_profiles` are omitted; `PrevCls` is price minus
+change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fishweir.papers.experiment.data import data_folder
 FOLDER = "quotes_us_daily"
 SYMBOLS = 5_000
 CONTEXT, COMPANY_CONTEXT = ("Quotes",), ("Companies",)
-"""What stood above a row before the file was split."""
+"""The ancestors of a row before the file was split."""
 
 DTD = """\
 <!ELEMENT Quotes (Quote)*>
@@ -50,7 +50,7 @@ COMPANIES_DTD = """\
 
 
 class Quote(NamedTuple):
-    """One row; the fields are the elements in the DTD's order."""
+    """One row. The fields are the elements in the DTD's order."""
 
     symbol: str
     sector: str
@@ -77,9 +77,9 @@ Days = tuple[dict[str, Quote], dict[str, Quote]]
 
 @dataclass(frozen=True)
 class Market:
-    """A day's quotes and the next day's, symbol by symbol in the same order; symbols in random order.
+    """One day's quotes and the next day's, with symbols in the same random order.
 
-    Each company is there once; a quote may have none."""
+    Each company occurs once. A quote may have none."""
 
     source: str
     today: tuple[Quote, ...]
@@ -92,7 +92,7 @@ class Market:
 
 
 def load_market(symbols: int = SYMBOLS, seed: int = 7) -> Market:
-    """Real quotes where they are, else generated ones."""
+    """Loads real quotes if available, else generates them."""
     folder = data_folder(FOLDER)
     days, companies = _real_days(folder) if folder else _generated_days(symbols, seed)
     source = f"real quotes of {folder}" if folder else f"generated quotes (no {FOLDER} found)"
@@ -132,7 +132,7 @@ def _day(rows: list[dict[str, Any]], companies: dict[str, Company]) -> dict[str,
 
 
 def _generated_days(symbols: int, seed: int) -> tuple[Days, dict[str, Company]]:
-    """Log-normal prices and normal changes, as the paper's artificial ones."""
+    """Log-normal prices and normal changes, like the paper's artificial ones."""
     draw = np.random.default_rng(seed)
     prices = np.round(draw.lognormal(2.7, 1.4, symbols) + 0.05, 2)
     days = _generated_day(prices, draw), _generated_day(prices, draw)
@@ -158,12 +158,12 @@ def _generated_day(prices: Any, draw: np.random.Generator) -> dict[str, Quote]:
 
 
 def quote_body(quote: Quote) -> bytes:
-    """One row as a document of its own."""
+    """One row as a separate document."""
     return etree.tostring(_element("Quote", TAGS, quote))
 
 
 def quotes_document(quotes: tuple[Quote, ...]) -> bytes:
-    """quotes.xml: the rows under one element, with the DTD."""
+    """quotes.xml: the rows below one element, with the DTD."""
     return _document("Quotes", [_element("Quote", TAGS, quote) for quote in quotes], DTD)
 
 
@@ -181,7 +181,7 @@ def _document(tag: str, rows: list[Element], dtd: str) -> bytes:
 
 
 def parsed_rows(quotes: tuple[Quote, ...]) -> list[Element]:
-    """The rows as the worker has them: each parsed by itself."""
+    """The rows as the worker gets them, each parsed by itself."""
     return [parse_document(quote_body(quote)) for quote in quotes]
 
 

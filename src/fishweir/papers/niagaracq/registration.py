@@ -1,7 +1,7 @@
-"""Registration, measured in a process of its own so that the peak of memory is honest.
+"""Measures registration in a separate process, so that the peak memory is that of registration alone.
 
-`python -m fishweir.papers.niagaracq.registration many|script HOME N` prints progress lines `done COUNT` and at
-the end one line of JSON: seconds and peak resident memory.
+`python -m fishweir.papers.niagaracq.registration many|script HOME N` prints progress lines `done COUNT` and at the end
+one line of JSON: seconds and peak resident memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Done = Callable[[int], None]
 
 
 def measure_registration(kind: str, home: Path, n: int, done: Done) -> Figure:
-    """Registers N queries of type 1 in a fresh process."""
+    """Registers N queries of type 1 in a new process."""
     command = [sys.executable, "-m", "fishweir.papers.niagaracq.registration", kind, str(home), str(n)]
     last = ""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -41,7 +41,7 @@ def measure_registration(kind: str, home: Path, n: int, done: Done) -> Figure:
 
 
 def register(kind: str, home: Path, n: int) -> dict[str, Any]:
-    """What the fresh process does."""
+    """Registers the queries. Runs in the new process."""
     from fishweir.engine.weir import Weir
 
     market = load_market()
@@ -69,7 +69,7 @@ def _script(weir: Any, part: Part) -> Callable[[], int]:
 
 
 def peak_megabytes() -> float:
-    """The process's peak resident memory (VmHWM; where there is no /proc, what getrusage says)."""
+    """The process's peak resident memory (VmHWM, or getrusage if there is no /proc)."""
     status = Path("/proc/self/status")
     if status.exists():
         (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]

@@ -1,4 +1,4 @@
-"""What the terminal shows: the tables of figures, and the targets with what was measured."""
+"""Terminal output: the tables of figures, and the targets with the measurements."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _times(ratio: float | None) -> str:
 
 
 def targets(outcome: Outcome) -> list[Target]:
-    """Each target at the sizes it names; not measured in a quick run."""
+    """Each target at the sizes it names. Targets are not measured in a quick run."""
     return [
         *_faster(outcome),
         *_constant(outcome),

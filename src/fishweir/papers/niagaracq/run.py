@@ -1,8 +1,8 @@
 """`fishweir bench niagaracq`: section 5 of the NiagaraCQ paper on real quotes.
 
-Grouped against non-grouped by query type, number of queries and number of changed rows; registration
-in bulk and as text; and the whole way through Spark. First it checks that all contestants give the
-same results, then it measures; tables on the terminal, CSV, JSON and a picture in the folder.
+Compares grouped with non-grouped by query type, number of queries and number of changed rows; measures registration in
+bulk and as text, and the end-to-end time through Spark. It first checks that all contestants return the same results,
+then measures. Prints tables on the terminal; writes CSV, JSON and a picture to the folder.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ ROUNDS, QUICK_ROUNDS = 9, 2
 
 
 def main(out: Path, quick: bool = False) -> None:
-    """The whole experiment; `quick` has small sizes, to see that it works."""
+    """Runs the whole experiment. `quick` uses small sizes for a smoke test."""
     outcome = run(out, quick, Console(), engine=True)
     warn_if_missed(outcome.targets, Console())
 
 
 def run(out: Path, quick: bool, console: Console, engine: bool, sizes: kernel.Sizes | None = None) -> Outcome:
-    """With `engine` False only the kernel's part, without Spark."""
+    """Runs the experiment; with `engine` False only the kernel's part, without Spark."""
     pin_threads()
     sizes = sizes or (kernel.QUICK if quick else kernel.Sizes())
     market = load_market(sizes.symbols)
@@ -64,7 +64,7 @@ def measure_kernel(outcome: Outcome, market: Market, sizes: kernel.Sizes, progre
 
 
 def measure_engine(outcome: Outcome, market: Market, quick: bool, progress: Progress) -> None:
-    """Registration first; the whole way then runs on the homes it has left."""
+    """Measures registration first, then the end-to-end time on the homes that it has created."""
     from fishweir.papers.niagaracq.whole_way import COLD, measure_whole_way
 
     rounds = QUICK_ROUNDS if quick else ROUNDS

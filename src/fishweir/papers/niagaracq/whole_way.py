@@ -1,7 +1,7 @@
-"""The whole way: documents published to a stream, matched by the Spark job, results committed.
+"""Measures the end-to-end time: documents are published to a stream, matched by the Spark job, and results committed.
 
-In: homes in which N queries are registered already. Out: the seconds of a warm micro-batch of 1,000
-changed rows, as the commit has them, which is everything from planning to the results on disk.
+In: homes in which N queries are registered already. Out: the seconds of a warm micro-batch of 1,000 changed rows, as
+recorded in the commit. They cover everything from planning to the results on disk.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from fishweir.papers.niagaracq.workloads import FIRED, STREAM
 from fishweir.pipeline.commits import Commit
 
 COLD = 3
-"""The first rounds build the plan, start workers and map the segments; they are not counted."""
+"""Number of first rounds that are not counted: they build the plan, start workers and map the segments."""
 PATIENCE = 600.0
 
 
 def measure_whole_way(home: Path, n: int, market: Market, c: int, rounds: int, done: Callable[[int], None]) -> Figure:
-    """Publishes rounds of the same changed rows, each when the one before has been committed."""
+    """Publishes rounds of the same changed rows, each after the previous one has been committed."""
     bodies = [b"<Quotes>" + quote_body(quote) + b"</Quotes>" for quote in market.changed(c)]
     with Weir(home) as weir:
         commits = _run(weir, bodies, COLD + rounds, done)
@@ -49,7 +49,7 @@ def measure_whole_way(home: Path, n: int, market: Market, c: int, rounds: int, d
 
 
 def _run(weir: Weir, bodies: list[bytes], rounds: int, done: Callable[[int], None]) -> list[Commit]:
-    """The commits of the rounds; the job runs beside, and its failure is raised here."""
+    """The commits of the rounds. The job runs in the background, and its failure is raised here."""
     failed: list[BaseException] = []
 
     def job() -> None:

@@ -1,9 +1,9 @@
 """The query types of NiagaraCQ 5.1, in the paper's words, with constants drawn from the data.
 
-In: a market, a type, a case and N. Out: a workload: per type the statement with `$` places and the
-constants as columns, so that the same queries go to the kernel as numbers and to `register_many` or
-`execute` as text. Case "F=N" draws constants uniformly over the values in the data and lets fire what
-fires; case "F=100" makes 100 queries that fire on the round of changed rows and others that do not.
+In: a market, a type, a case and N. Out: a workload. It has per type the statement with `$` placeholders and the
+constants as columns, so that the same queries go to the kernel as numbers and to `register_many` or `execute` as text.
+Case "F=N" draws constants uniformly over the values in the data, so the number of fired queries varies. Case "F=100"
+generates 100 queries that fire on the round of changed rows and others that do not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fishweir.papers.niagaracq.quotes import Market, Quote, parsed_companies
 STREAM, COMPANIES = "quotes", "companies"
 FIRED = 100
 INDUSTRIES = 100
-"""As in the paper's data."""
+"""The same as in the paper's data."""
 CASES = ("F=N", "F=100")
 
 STATEMENTS = {
@@ -53,7 +53,7 @@ Columns = dict[str, Sequence[Constant]]
 
 @dataclass(frozen=True)
 class Part:
-    """Queries of one statement; `columns` in the order of the statement's constants."""
+    """Queries of one statement. `columns` are in the order of the statement's constants."""
 
     type: str
     columns: Columns
@@ -74,7 +74,7 @@ class Part:
         return render_rows(STATEMENTS[self.type], to_rows(self.rows()))
 
     def parsed(self) -> CreateQuery:
-        """The first query, parsed: all others differ from it in constants only."""
+        """The first query, parsed. The others differ from it in constants only."""
         (query,) = parse_script(next(self.texts()))
         assert isinstance(query, CreateQuery)
         return query
@@ -82,7 +82,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Counts:
-    """What came out: queries fired, (query, row) pairs, and rows of the results table."""
+    """Counts of fired queries, (query, row) pairs, and rows of the results table."""
 
     fired: int
     pairs: int
@@ -91,7 +91,8 @@ class Counts:
 
 @dataclass(frozen=True)
 class Companies:
-    """What the queries of type 4 join the quotes with: parsed, and the symbols as an index for who uses one."""
+    """The companies that the queries of type 4 join the quotes with: parsed, and indexed by symbol for contestants that
+    use an index."""
 
     rows: Sequence[Element]
 
@@ -106,14 +107,14 @@ class Workload:
     case: str
     parts: tuple[Part, ...]
     joined: tuple[Companies, ...] = ()
-    """What the quotes are joined with: nothing but for type 4."""
+    """The companies that the quotes are joined with; empty except for type 4."""
 
     @property
     def size(self) -> int:
         return sum(len(part) for part in self.parts)
 
     def planned(self) -> Iterator[QueryRow]:
-        """The queries as the planner takes them; numbers count through the parts."""
+        """The queries in the planner's form, numbered across the parts."""
         number = 0
         for part in self.parts:
             query = part.parsed()
@@ -125,7 +126,7 @@ class Workload:
 
 
 def make_workload(type: str, case: str, n: int, market: Market, changed: Sequence[Quote], seed: int = 1) -> Workload:
-    """N queries of a type; `changed` is the round they are evaluated on."""
+    """N queries of a type. `changed` is the round on which they are evaluated."""
     draw = np.random.default_rng(seed)
     half = FIRED // 2
     shares = [("Type 1", n // 2, half), ("Type 3", n - n // 2, half)] if type == MIX else [(type, n, FIRED)]
@@ -143,7 +144,7 @@ def all_fire(n: int, changed: Sequence[Quote], seed: int = 1) -> Workload:
 
 
 def _some(kind: str, draw: Any, n: int, fired: int, market: Market, changed: Sequence[Quote]) -> Columns:
-    """`fired` queries that fire on the round, the others not, in random order."""
+    """`fired` queries that fire on the round and others that do not, in random order."""
     fired = min(fired, n)
     firing = _FIRING[kind](draw, fired, changed)
     silent = _SILENT[kind](draw, n - fired, market.today[len(changed) :], changed)
@@ -152,7 +153,7 @@ def _some(kind: str, draw: Any, n: int, fired: int, market: Market, changed: Seq
     return {name: [values[i] for i in order] for name, values in mixed.items()}
 
 
-# Uniform over the values in the data.
+# Constants drawn uniformly over the values in the data.
 
 
 def _symbols(draw: Any, n: int, quotes: Sequence[Quote]) -> Columns:
@@ -184,7 +185,7 @@ _UNIFORM: dict[str, Callable[..., Columns]] = {
     "Type 1": _symbols, "Type 2": _lows, "Type 2b": _ranges, "Type 3": _limits, "Type 4": _industries,
 }  # fmt: skip
 
-# Queries that fire on the changed rows: each on at least one.
+# Queries that fire on at least one of the changed rows.
 
 
 def _firing_lows(draw: Any, n: int, changed: Sequence[Quote]) -> Columns:
@@ -192,7 +193,7 @@ def _firing_lows(draw: Any, n: int, changed: Sequence[Quote]) -> Columns:
 
 
 def _firing_ranges(draw: Any, n: int, changed: Sequence[Quote]) -> Columns:
-    """Around one value: from below the value to above it."""
+    """Ranges around one value, from below it to above it."""
     values = _ratios(changed)
     at = draw.integers(1, len(values) - 1, n)
     return {"low": values[at - 1].tolist(), "high": values[at + 1].tolist()}
@@ -207,8 +208,8 @@ _FIRING: dict[str, Callable[..., Columns]] = {
     "Type 4": _industries,
 }  # fmt: skip
 
-# Queries that do not: on symbols that did not change, above every ratio, between two ratios, or on industries without
-# stocks (in every industry of the data some stock may have changed).
+# Queries that do not fire: on symbols that did not change, above every ratio, between two ratios, or on industries
+# without stocks (in every industry of the data some stock may have changed).
 
 
 def _silent_symbols(draw: Any, n: int, others: Sequence[Quote], _: Sequence[Quote]) -> Columns:

@@ -1,8 +1,8 @@
-"""Who competes in `fishweir bench paths`: Fishweir, and lxml's XPath one path at a time.
+"""The contestants of `fishweir bench paths`: Fishweir, and lxml's XPath one path at a time.
 
-Plain paths are run by the shared automaton; paths with predicates are registered as XSCL selections and run by the
-shared plan as the worker does, from walking the documents to the lists of queries. All get the same texts and the same
-parsed documents, on one thread. Before anything is timed they are shown to give the same nodes.
+The shared automaton runs plain paths. Paths with predicates are registered as XSCL selections and run by the shared
+plan as the worker does, from walking the documents to the lists of queries. All contestants get the same texts and the
+same parsed documents, on one thread. They are checked to return the same nodes before anything is timed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from fishweir.languages.script import parse_script
 from fishweir.papers.experiment.contestants import Disagreement
 
 Nodes = set[tuple[int, str]]
-"""(document, node) of one path: `17`, `17@id`."""
+"""(document, node) pairs of one path: `17`, `17@id`."""
 
 
 class Shared:
-    """All paths in one automaton; documents are walked once, a batch at a time."""
+    """All paths in one automaton. Documents are walked once, in batches."""
 
     name = "Fishweir"
 
@@ -42,7 +42,7 @@ class Shared:
         self.ids = {text: self.automaton.add(parse_xpath(text, prefixes)) for text in texts}
 
     def distinct(self) -> list[str]:
-        """One text for each distinct path, the shortest: `a[b][c]` is `a[c][b]`."""
+        """The shortest text for each distinct path: `a[b][c]` equals `a[c][b]`."""
         by_id: dict[int, str] = {}
         for text, path in self.ids.items():
             by_id[path] = min(by_id.get(path, text), text, key=len)
@@ -58,7 +58,7 @@ class Shared:
         batch.expand()
 
     def lengths(self, batch: Any) -> dict[str, int]:
-        """How many nodes each text has found."""
+        """The number of nodes found for each text."""
         found = batch.factorized
         rows = np.repeat(np.diff(found.row_offsets), np.diff(found.path_offsets))
         by_path = np.bincount(found.paths, rows, minlength=max(self.ids.values()) + 1)
@@ -140,7 +140,7 @@ NAME = re.compile(r"(?<=[/@\[])(?:(\w+):)?([A-Za-z_][\w.-]*)")
 
 
 def to_xscl(text: str, prefixes: dict[str, str]) -> str:
-    """A path query as an XSCL selection: namespaces are written out, as XSCL knows no prefixes."""
+    """A path query as an XSCL selection. Namespaces are written out, as XSCL has no prefixes."""
     pieces = re.split('("[^"]*")', text)
     pieces[::2] = [NAME.sub(lambda name: f"{{{prefixes.get(name[1], '')}}}{name[2]}", piece) for piece in pieces[::2]]
     return STREAM + "".join(pieces)
@@ -155,7 +155,8 @@ class Alone:
         self.compiled = {text: etree.XPath(text, namespaces=prefixes) for text in dict.fromkeys(texts)}
 
     def match(self, roots: Sequence[Element], texts: Sequence[str]) -> tuple[dict[str, int], list[float]]:
-        """Each path on each document: how many nodes it has found, which are let go, and how long it took."""
+        """Evaluates each path on each document. Returns the number of nodes found, which are discarded, and the time
+        taken."""
         trees = [root.getroottree() for root in roots]
         lengths, seconds = {}, []
         for text in texts:
@@ -193,7 +194,8 @@ def check_agreement(
     label: str,
     contestants: Sequence[Contestant],
 ) -> int:
-    """Raises Disagreement unless all find the same nodes; how many (path, node) pairs were compared."""
+    """Returns the number of (path, node) pairs compared. Raises Disagreement unless all contestants find the same
+    nodes."""
     distinct = list(dict.fromkeys(texts))
     first, *others = [make(distinct, prefixes).nodes(roots, distinct) for make in contestants]
     for other in others:

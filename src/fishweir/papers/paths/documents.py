@@ -1,7 +1,7 @@
 """The documents of `fishweir bench paths`: XMark's auction site and C-CDA's clinical documents.
 
-In: xml_docs of the shared data, or nothing. Out: sets of documents as bytes, with the prefixes of their
-namespaces; where the data is absent, documents of the same shape are generated, and the set says so.
+In: xml_docs of the shared data, or nothing. Out: sets of documents as bytes, with the prefixes of their namespaces. If
+the data is absent, documents of the same shape are generated, and the set records that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class DocumentSet:
 
 
 def load_sets(quick: bool) -> tuple[DocumentSet, ...]:
-    """XMark and CDA; a quick run has a few documents of each, generated ones for XMark."""
+    """XMark and CDA. A quick run has a few documents of each, generated ones for XMark."""
     folder = data_folder("xml_docs")
     archive = folder / ARCHIVE if folder else None
     if archive is None or not archive.exists():
@@ -50,7 +50,7 @@ def load_sets(quick: bool) -> tuple[DocumentSet, ...]:
 
 @lru_cache(maxsize=1)
 def read_archive(archive: Path) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-    """The XMark document, and the clinical documents that are well-formed."""
+    """The XMark document, and the well-formed clinical documents."""
     site: list[bytes] = []
     clinical: list[bytes] = []
     with tarfile.open(archive) as files:
@@ -68,7 +68,8 @@ def read_archive(archive: Path) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
     return tuple(site), tuple(clinical)
 
 
-# Documents of the same shape: a grammar says what is below an element and how often, the draw the rest.
+# Generated documents of the same shape: a grammar defines the children of an element and how often they occur; the rest
+# is random.
 
 WORDS = ("gold", "ring", "offer", "chair", "stamp", "coin", "book", "lamp", "house", "ship", "rare", "old", "silver")
 ITEM = {
@@ -126,7 +127,7 @@ CLINICAL = {
 
 
 def auction_site(seed: int, often: int) -> bytes:
-    """One document of XMark's shape; what comes several times under a list comes up to `often` times."""
+    """One document of XMark's shape. Repeated elements of a list occur up to `often` times."""
     return grow("site", SITE, random.Random(seed), often).encode()
 
 
@@ -136,12 +137,12 @@ def clinical_document(seed: int) -> bytes:
 
 
 def grow(name: str, grammar: object, draw: random.Random, often: int) -> str:
-    """An element with what a grammar says is below it."""
+    """An element with the content that a grammar defines."""
     return _element(name, "", grammar, draw, often)
 
 
 def _elements(key: str, below: object, draw: random.Random, often: int) -> str:
-    """What a grammar says by `name` (mostly there), `name*` (several) and `name@attribute`."""
+    """The elements for a key of the grammar: `name` (mostly present), `name*` (several) or `name@attribute`."""
     name, _, attribute = key.partition("@")
     several, name = name.endswith("*"), name.rstrip("*")
     count = draw.randint(often // 2, often) if several else int(draw.random() < 0.9)

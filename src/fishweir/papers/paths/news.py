@@ -1,4 +1,4 @@
-"""News documents of NITF's shape, and documents of parts of equal size that paths can be suspended in."""
+"""News documents of NITF's shape, and documents with parts of equal size in which paths can be suspended."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def parted(seed: int) -> bytes:
 
 
 def paths_below(part: int) -> list[Path]:
-    """Paths to whatever a part has text in."""
+    """Paths to all elements of a part that have text."""
     found: list[Path] = []
 
     def below(above: Path, grammar: object) -> None:

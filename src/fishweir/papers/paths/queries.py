@@ -1,13 +1,13 @@
-"""Path queries as YFilter's generator draws them, by a random walk down a document.
+"""Draws path queries like YFilter's generator, by a random walk down a document.
 
-In: parsed documents and a seed. Out: XPath texts with prefixes, the same for all contestants. A query begins at the
-document element, or below it by `//`, and has up to DEPTH steps; a step goes by `//` with probability DEEP, passing
-over some levels, and its name becomes `*` with probability WILD, side by side or not. These are the parameters of the
-experiments in Diao et al., Path Sharing and Predicate Evaluation for High-Performance XML Filtering (TODS 2003):
-D = 6, W = 0.2, DS = 0.2, names without skew. The rest is chosen here: the documents' own structure is walked, no DTD;
-lengths are uniform up to D; a query is drawn once only, so that N queries are N to evaluate (as drawn, 10,000 have
-about 3,000 different ones, which favours lxml); some end in an attribute. Those with predicates have one or two
-(P): a comparison with the value of an attribute, of a child or of the element itself, as the document has it.
+In: parsed documents and a seed. Out: XPath texts with prefixes, the same for all contestants. A query starts at the
+document element, or below it with `//`, and has up to DEPTH steps. A step uses `//` with probability DEEP, skipping
+some levels, and its name becomes `*` with probability WILD, independently. These are the parameters of the experiments
+in Diao et al., Path Sharing and Predicate Evaluation for High-Performance XML Filtering (TODS 2003): D = 6, W = 0.2, DS
+= 0.2, names without skew. The other choices differ from YFilter's: the walk follows the documents' own structure, not a
+DTD; lengths are uniform up to D; queries are distinct, so that N queries are N to evaluate (as drawn, 10,000 have about
+3,000 different ones, which favours lxml); some end in an attribute. Queries with predicates have one or two (P): a
+comparison with the value of an attribute, of a child or of the element itself, as in the document.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from fishweir.algebra.documents import Element
 KINDS = ("plain", "predicates")
 DEPTH, WILD, DEEP, ATTRIBUTE = 6, 0.2, 0.2, 0.2
 FURTHER = 0.5
-"""How likely a `//` passes over one more level."""
+"""Probability that a `//` skips one more level."""
 PATIENCE = 100_000
-"""Draws without a new query after which there are no more."""
+"""Number of draws without a new query after which the drawing ends."""
 LONGEST = 60
-"""Characters of a value that a query may compare with."""
+"""Maximum number of characters of a value that a query compares with."""
 
 Compared = tuple[str, str]
-"""What a predicate compares, and the value that the document has there."""
+"""The operand of a predicate, and its value in the document."""
 
 
 class Draw:
-    """A row of distinct queries; the first n of them are the workload of n."""
+    """A sequence of distinct queries. The first n of them are the workload of size n."""
 
     def __init__(self, roots: Sequence[Element], prefixes: dict[str, str], kind: str, seed: int = 1) -> None:
         self.random = random.Random(f"{kind} {seed}")
@@ -43,7 +43,7 @@ class Draw:
         self._below: dict[Element, list[list[Element]]] = {}
 
     def __iter__(self) -> Iterator[str]:
-        """Ends when the documents have no more to offer."""
+        """Ends when the documents yield no more new queries."""
         drawn: set[str] = {""}
         in_vain = 0
         while in_vain < PATIENCE:
@@ -54,7 +54,7 @@ class Draw:
                 yield text
 
     def query(self) -> str:
-        """A text; empty where predicates are wanted and the walk met nothing to compare."""
+        """A text; empty if predicates are required and the walk found nothing to compare."""
         steps = self._walk()
         if not steps:
             return ""
@@ -74,7 +74,7 @@ class Draw:
         return text
 
     def _walk(self) -> list[tuple[str, Element]]:
-        """The steps' axes and elements, from a document element down."""
+        """The axes and elements of the steps, from a document element down."""
         steps: list[tuple[str, Element]] = []
         below = [[self.random.choice(self.roots)]]
         for _ in range(self.random.randint(1, DEPTH)):
@@ -89,7 +89,7 @@ class Draw:
         return steps
 
     def _one(self, by_name: list[list[Element]]) -> Element:
-        """Each name is as likely as any other."""
+        """A random element, with equal probability for each name."""
         return self.random.choice(self.random.choice(by_name))
 
     def _children(self, element: Element) -> list[list[Element]]:
@@ -114,7 +114,7 @@ class Draw:
         return [str(key) for key in element.attrib if self._known(str(key))]
 
     def _compared(self, element: Element) -> list[Compared]:
-        """What a predicate on an element can be about: an attribute, a child's text, its own."""
+        """The possible operands of a predicate on an element: an attribute, a child's text, its own text."""
         if not self.predicates:
             return []
         about = [(f"@{self._name(key)}", str(element.attrib[key])) for key in self._attributes(element)]

@@ -1,9 +1,9 @@
-"""`fishweir bench reading`: what it takes to read a document for many paths, and what is saved by skipping part of it.
+"""`fishweir bench reading`: measures reading a document for many paths, and the savings of skipping parts of it.
 
 In: generated news documents of NITF's shape and path queries as YFilter's generator draws them; documents of ten equal
-parts. First both ways to read are shown to find the same, then they are measured in turns on one thread, in seconds of
-the processor: documents as they come, checked and read in one pass, against trees that libxml2 builds and writes out.
-Then paths are suspended part by part, as shedding does.
+parts. Both ways of reading are first checked to find the same nodes. They are then measured in turns on one thread, in
+processor seconds: documents that are checked and read in one pass, against trees that libxml2 builds and writes out.
+Then paths are suspended part by part, as in shedding.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NAME = "reading"
 ROUNDS = 7
 ONE_PASS, LIBXML2 = "one pass", "libxml2 first"
 SKIPPED, MOST = 0.8, 0.4
-"""Skipping this share of the elements takes at most that share of the time."""
+"""Skipping the first share of the elements must reduce the time to at most the second share."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def run(out: FilePath, quick: bool, console: Console) -> Outcome:
 
 
 def read_for(bodies: Sequence[bytes], n: int) -> list[Point]:
-    """Both ways to read, for n paths."""
+    """Measures both ways of reading, for n paths."""
     automaton = PathAutomaton()
     for text in islice(Draw([parse_document(body) for body in bodies[:50]], {}, "plain"), n):
         automaton.add(parse_xpath(text, {}))
@@ -96,7 +96,7 @@ def _check(one: Batch, other: Batch) -> None:
 
 
 def skipping(bodies: Sequence[bytes]) -> list[Point]:
-    """Time by the share of the elements that only suspended paths need; reading all of them is 1."""
+    """Time by the share of the elements that only suspended paths need, relative to reading all of them."""
     shared = SharedPaths()
     shared.hold({"": {path: True for part in range(PARTS) for path in paths_below(part)}})
 
@@ -114,20 +114,21 @@ def skipping(bodies: Sequence[bytes]) -> list[Point]:
 
 
 def _walked(shared: SharedPaths, bodies: Sequence[bytes], turns: Turns) -> FoundTables:
-    """As a worker does it, from the bodies to the path tables that queries look at: what is skipped is checked all the
-    same."""
+    """Reads documents as a worker does, from the bodies to the path tables that queries read. Skipped parts are still
+    checked."""
     assert are_ordinary(bodies).all()
     walk = shared.start(turns)
     for i, body in enumerate(bodies):
         walk.add(i, body)
     found = walk.tables()
-    for path in found:  # makes the table
+    for path in found:  # builds the table
         assert len(found[path])
     return found
 
 
 def in_turns(*ways: Callable[[], object]) -> list[float]:
-    """Seconds of the processor, each in turn, of which the fastest counts: other work only ever adds."""
+    """The processor seconds of each function, called in turns. The fastest call counts: other work can only add
+    time."""
     best = [float("inf")] * len(ways)
     for _ in range(ROUNDS):
         for i, way in enumerate(ways):

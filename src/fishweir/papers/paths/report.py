@@ -1,4 +1,4 @@
-"""What `fishweir bench paths` shows: the table, the target, and documents per second as a picture."""
+"""Output of `fishweir bench paths`: the table, the target, and a plot of documents per second."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHOWN = {"plain": "plain paths", "predicates": "paths with predicates"}
 
 @dataclass(frozen=True)
 class PathFigure(Figure):
-    """`n` queries on `c` documents: parsing is `extract_seconds`, and `seconds` has it in it."""
+    """`n` queries on `c` documents. `extract_seconds` is the time of parsing, which `seconds` includes."""
 
     distinct: int | None = None
     register_seconds: float | None = None
@@ -40,7 +40,7 @@ class PathFigure(Figure):
 
     @property
     def rate(self) -> float:
-        """Documents per second, parsing included."""
+        """Documents per second, including parsing."""
         return (self.c or 0) / (self.seconds or 1)
 
 
@@ -112,7 +112,7 @@ def _number(value: float) -> str:
 
 
 def targets(outcome: Outcome, n: int = 10_000) -> list[Target]:
-    """Parsing included for both; not measured in a quick run."""
+    """The targets, including parsing for both contestants. Not measured in a quick run."""
     found = []
     for kind in KINDS:
         figures: list[Any] = outcome.find(case=kind, n=n, contestant=Shared.name)
@@ -122,11 +122,11 @@ def targets(outcome: Outcome, n: int = 10_000) -> list[Target]:
     return found
 
 
-# The picture
+# Plot
 
 
 def draw(outcome: Outcome, path: Path) -> None:
-    """One panel per kind of queries and set of documents: documents per second against N."""
+    """Draws one panel per kind of queries and set of documents: documents per second against N."""
     pyplot = load_pyplot()
     sets = list(dict.fromkeys(f.type for f in outcome.figures))
     picture, axes = pyplot.subplots(len(KINDS), len(sets), figsize=(6.4 * len(sets), 9.4), squeeze=False)
@@ -174,7 +174,7 @@ def _panel(panel: Any, figures: list[Any]) -> None:
 
 
 def _ratios(panel: Any, shared: list[Any], alone: list[Any]) -> None:
-    """How many times faster, at each N away from the other line."""
+    """Labels each N with the speed-up, on the side away from the other line."""
     for fast, slow in zip(shared, alone, strict=True):
         place = {"textcoords": "offset points", "xytext": (0, -15) if fast.ratio > 1 else (24, 0), "ha": "center"}
         words = f"{'~' if slow.note else ''}{_number(fast.ratio)}x"

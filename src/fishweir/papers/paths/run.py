@@ -1,9 +1,9 @@
 """`fishweir bench paths`: all path queries together against lxml's XPath, one path at a time.
 
-In: XMark and CDA documents, and path queries drawn from them as YFilter's generator does (paths_queries.py), 10 to
-100,000; plain ones and ones with predicates apart. First all contestants are shown to give the same nodes, then they
-are measured on one thread: registration, parsing, matching, each by itself, in seconds of the processor, which other
-processes on the machine do not lengthen as they do the clock's. Out: a table, CSV, JSON and a picture.
+In: XMark and CDA documents, and path queries drawn from them as YFilter's generator does (queries.py), 10 to
+100,000; plain queries and queries with predicates separately. All contestants are first checked to return the same
+nodes. They are then measured on one thread: registration, parsing and matching separately, in processor seconds, which
+other processes on the machine affect less than wall time. Out: a table, CSV, JSON and a picture.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SIZES, QUICK_SIZES = (10, 100, 1_000, 10_000, 100_000), (10, 100)
 CHECKED, QUICK_CHECKED = 300, 60
 CHECKED_DOCUMENTS = 25
 TOO_LONG = 40.0
-"""Where lxml would take longer, it is run on a sample that takes a fraction of this, and the figure says so."""
+"""If lxml would take more seconds, it runs on a sample that takes a fraction of this, and the figure says so."""
 SAMPLE, FEWEST = 10.0, 200
 EXPANDED_PAIRS = 50_000_000
 
@@ -41,7 +41,7 @@ Say = Callable[[str], None]
 
 
 def main(out: Path, quick: bool = False) -> None:
-    """The whole experiment; `quick` has small sizes, to see that it works."""
+    """Runs the whole experiment. `quick` uses small sizes for a smoke test."""
     outcome = run(out, quick, Console())
     warn_if_missed(outcome.targets, Console())
 
@@ -67,7 +67,8 @@ def run(out: Path, quick: bool, console: Console) -> Outcome:
 
 
 def measure(outcome: Outcome, documents: DocumentSet, kind: str, sizes: Sequence[int], checked: int, say: Say) -> None:
-    """One set of documents and one kind of queries; the workload of n is the first n of one row of queries."""
+    """Measures one set of documents and one kind of queries. The workload of size n has the first n queries of one
+    sequence."""
     roots = [parse_document(body) for body in documents.bodies]
     texts = list(islice(Draw(roots, PREFIXES, kind), max(sizes)))
     say(f"checking {documents.name}, {kind}")
@@ -82,7 +83,7 @@ def measure(outcome: Outcome, documents: DocumentSet, kind: str, sizes: Sequence
 def compare(
     documents: DocumentSet, roots: Sequence[Element], kind: str, texts: Sequence[str]
 ) -> tuple[PathFigure, PathFigure]:
-    """Both contestants on the same texts and documents; the ratios stand with Fishweir."""
+    """Measures both contestants on the same texts and documents. The ratios are in Fishweir's figure."""
     start = clock()
     fast = FAST[kind](texts, PREFIXES)
     registered = clock()
@@ -146,7 +147,7 @@ def _parsed(bodies: Sequence[bytes]) -> list[Element]:
 
 @dataclass(frozen=True)
 class Slow:
-    """How long all paths took on all documents, and without the slowest hundredth of them; a note where that is
+    """The time of all paths on all documents, with and without the slowest hundredth of them; a note if it is
     extrapolated from a sample."""
 
     seconds: float
@@ -157,8 +158,8 @@ class Slow:
 def measure_alone(
     alone: Alone, fast: Fast, roots: Sequence[Element], label: str, most: float = TOO_LONG, sample: float = SAMPLE
 ) -> Slow:
-    """All of it where that takes less than `most` seconds; else a sample of about `sample` seconds. Whatever was run
-    is compared with what Fishweir finds."""
+    """Measures all paths if that takes less than `most` seconds; else a sample of about `sample` seconds. Everything
+    that was run is compared with Fishweir's results."""
     draw = random.Random(5)
     texts = list(alone.compiled)
     few_texts = draw.sample(texts, min(len(texts), 100))
@@ -183,7 +184,7 @@ def _slow(seconds: list[float], factor: float, note: str = "") -> Slow:
 
 
 def _run(alone: Alone, fast: Fast, roots: Sequence[Element], texts: Sequence[str], label: str) -> list[float]:
-    """How long each path takes on some documents."""
+    """The time of each path on some documents."""
     found, seconds = alone.match(roots, texts)
     own = fast.lengths(fast.match(roots))
     for text, length in found.items():

@@ -1,9 +1,9 @@
-"""What a refresh strategy is worth: feeds fetched by need, and all alike, with the same number of requests.
+"""Compares fetching feeds by need with fetching them at equal intervals, with the same number of requests.
 
-Real times of publication; each feed shows its last k items, as feeds do. Both contestants see no more than what their
-fetches bring. Measured are the items that were never seen, since newer ones had pushed them out, and how long after its
-publication an item was seen. The first days are for learning and not counted. The decisions are those of the engine
-(`intake/sources/refresh.py`); only the web is replayed.
+The times of publication are real. Each feed shows its last k items, as feeds do. Both contestants see only what their
+fetches return. The experiment measures the items that were missed because newer ones had displaced them, and the delay
+from the publication of an item to its fetch. The first days are for learning and not counted. The decisions are those
+of the engine (`intake/sources/refresh.py`); only the web is replayed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TICK = 60.0
 
 @dataclass(frozen=True)
 class Figure:
-    """One run: `every` is the mean interval between two fetches of a feed."""
+    """One run. `every` is the mean interval between two fetches of a feed."""
 
     contestant: str
     shown: int
@@ -50,7 +50,7 @@ class Figure:
 
 
 class Web:
-    """Feeds as time goes by: what each shows, and what has been seen of it."""
+    """Simulated feeds: the items that each shows at a time, and those that have been seen."""
 
     def __init__(self, times: list[Any], shown: int, start: float) -> None:
         self.times, self.shown, self.counted_from = times, shown, start + WARM
@@ -59,7 +59,7 @@ class Web:
         self.delay = 0.0
 
     def fetch(self, feed: int, now: float) -> tuple[Any, int]:
-        """The times of the items that a feed shows, and how many of them are new."""
+        """The times of the items that a feed shows, and the number of new ones."""
         own, before = self.times[feed], self.seen[feed]
         end = int(np.searchsorted(own, now, side="right"))
         first = max(end - self.shown, 0)
@@ -74,14 +74,14 @@ class Web:
 
 
 def equally(web: Web, every: float, start: float, stop: float) -> None:
-    """One feed after the other, at equal distances."""
+    """Fetches one feed after the other, at equal intervals."""
     count = len(web.times)
     for request in range(int((stop - start) / every * count)):
         web.fetch(request % count, start + (request + 1) * every / count)
 
 
 def by_need(web: Web, every: float, start: float, stop: float) -> None:
-    """The engine's decision, with as many requests."""
+    """Fetches by the engine's decision, with the same number of requests."""
     count = len(web.times)
     rates, left, now, most = Rates(count), 0.0, start, int((stop - start) / every * count)
     while web.requests < most:
@@ -98,7 +98,7 @@ CONTESTANTS: dict[str, Callable[[Web, float, float, float], None]] = {EQUAL: equ
 
 
 def main(out: Path, quick: bool = False) -> None:
-    """The whole experiment; `quick` has small sizes, to see that it works."""
+    """Runs the whole experiment. `quick` uses small sizes for a smoke test."""
     run(out, quick, Console())
 
 
@@ -121,7 +121,7 @@ def run(out: Path, quick: bool, console: Console) -> Outcome:
 
 
 def load_times(days: float | None = None, seed: int = 5) -> tuple[list[Any], str]:
-    """For each feed, its times of publication in order."""
+    """The sorted times of publication of each feed."""
     folder = data_folder("rss_items_2025")
     if folder is None:
         rng, length = np.random.default_rng(seed), days or 20

@@ -1,8 +1,8 @@
 """STA, VCA on the subsumption graph and the naive plan as strategies of the engine: `--strategy filters=sta`.
 
-A strategy plans the predicates of a source, as they are in its group, by its own algorithm, once per process and
-segment. The engine's kernel then runs documents down that tree. STA and VCA build the subsumption graph, which grows
-with two to the power of the conjunctions' lengths; sources beyond a bound are left to the default strategy.
+A strategy plans the predicates of a source's group by its own algorithm, once per process and segment. The engine's
+kernel then evaluates documents on that tree. STA and VCA build the subsumption graph, which grows exponentially (2**n)
+with the length of the conjunctions. Sources above a limit are left to the default strategy.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from fishweir.papers.roses.vca import vca
 Algorithm = Callable[[Sequence[Predicate], Selectivity], FilterPlan]
 
 MOST_EXPRESSIONS = 100_000
-"""Sub-expressions of all predicates beyond which no subsumption graph is built."""
+"""Maximum number of sub-expressions of all predicates for which a subsumption graph is built."""
 MOST_STEINER = 300
-"""Different predicates beyond which STA is not run. The paper has no bound; it stops short of 1,000 queries, after 15
-minutes. With 300 conjunctions of up to 5 out of 8 to 200 words it takes from 0.1 to 2.6 seconds here."""
+"""Maximum number of different predicates for which STA is run. The paper has no limit; it stops short of 1,000 queries,
+after 15 minutes. With 300 conjunctions of up to 5 out of 8 to 200 words it takes from 0.1 to 2.6 seconds here."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class PlannedFilters(FilterOperator):
         return planned_by(self.algorithm, super().table)
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
-        """Lists of queries: slices would count the positions of the group, whose plan is another one."""
+        """Yields lists of queries: slices would refer to positions of the group, which has another plan."""
         matches = match_filters(self.table, witnesses)
         if matches is not None:
             yield self.placed.first, _listed(matches, self.table)
 
 
 def planned_by(algorithm: Algorithm, table: FilterTable) -> FilterTable:
-    """The same predicates under another tree."""
+    """The same predicates with another tree."""
     layout = table.layout
     ended = [layout.units_of(node) for node in range(len(layout))]
     counts = np.diff(layout.end_offsets).tolist()
@@ -77,7 +77,7 @@ def _listed(matches: Matches, table: FilterTable) -> Matches:
 
 
 class ByAlgorithm(Strategy):
-    """`most` is the number of different predicates beyond which a source is left to the default."""
+    """`most` is the number of different predicates above which a source is left to the default."""
 
     kind, module = "filters", __name__
 

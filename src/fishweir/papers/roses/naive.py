@@ -9,5 +9,5 @@ from fishweir.evaluate.select.factorization.plan import FilterPlan, plan_of
 
 
 def naive_plan(predicates: Sequence[Predicate]) -> FilterPlan:
-    """Equal predicates are one node."""
+    """The naive plan. Equal predicates share a node."""
     return plan_of({predicate: TRUE for predicate in predicates if predicate}, predicates)

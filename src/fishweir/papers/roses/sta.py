@@ -1,13 +1,13 @@
 """STA, the general Steiner tree approximation on directed acyclic graphs (RoSeS, appendix A, algorithm 2).
 
-In: the predicates of one source and a selectivity function. Out: a filter plan. From a root, all trees
-over one successor that cover 1, 2, ... k of the terminals are built by recursion; the one of least
-density (weight by terminals covered) is taken, until all k are covered. Exhaustive: for small inputs, as
-the reference that VCA's costs are compared with.
+In: the predicates of one source and a selectivity function. Out: a filter plan. From a root, all trees over one
+successor that cover 1, 2, ... k of the terminals are built recursively. The tree of least density (weight per covered
+terminal) is taken, until all k are covered. The algorithm is exhaustive: it is for small inputs, as the reference with
+which VCA's costs are compared.
 
-Shared: a sub-tree depends on its root, the terminals still missing below it and their number only, so
-each is built once. The union of the trees taken may reach a node twice; the node keeps its cheapest
-parent. Ties: the first found, successors from the most selective on, fewer terminals first.
+Shared: a sub-tree depends only on its root, the terminals still missing below it and their number, so each is built
+once. The union of the trees taken may reach a node twice; the node keeps its cheapest parent. Ties: the first found,
+successors from the most selective on, fewer terminals first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def sta(predicates: Sequence[Predicate], selectivity: Selectivity) -> FilterPlan
 
 
 class SteinerTrees:
-    """The trees of one graph, remembered by (root, terminals, k)."""
+    """The trees of one graph, cached by (root, terminals, k)."""
 
     def __init__(self, graph: SubsumptionGraph) -> None:
         self.weight = graph.weight
@@ -38,7 +38,7 @@ class SteinerTrees:
         self.known: dict[tuple[Predicate, frozenset[Predicate], int], tuple[Edges, float]] = {}
 
     def tree(self, root: Predicate, wanted: frozenset[Predicate], k: int) -> Edges:
-        """A tree below the root that covers k of the wanted terminals, the root included if it is one."""
+        """A tree below the root that covers k of the wanted terminals, including the root if it is one."""
         return self._tree(root, wanted, k)[0]
 
     def _tree(self, root: Predicate, wanted: frozenset[Predicate], k: int) -> tuple[Edges, float]:
@@ -71,7 +71,7 @@ class SteinerTrees:
 
 
 def cheapest_parents(graph: SubsumptionGraph, edges: Edges) -> dict[Predicate, Predicate]:
-    """One parent a node, the most selective; then without the nodes that no longer lead to a terminal."""
+    """The most selective parent of each node, without the nodes that no longer lead to a terminal."""
     parents: dict[Predicate, Predicate] = {}
     for origin, target in edges:
         if target not in parents or graph.rank[origin] < graph.rank[parents[target]]:

@@ -1,10 +1,9 @@
 """The predicate subsumption graph (RoSeS, section 4.3, figure 5).
 
-In: the predicates of one source and a selectivity function. Out: all their sub-expressions down to
-`true`, with an edge p -> q for each q whose atoms contain p's, transitive edges included. An edge
-weighs what its origin lets pass. Equal predicates are one node, so the graph is acyclic, and it is
-closed under subsumption. A predicate of n atoms brings 2**n nodes: for STA and VCA on small inputs;
-VCB never builds it.
+In: the predicates of one source and a selectivity function. Out: all their sub-expressions down to `true`, with an edge
+p -> q for each q whose atoms contain p's, including transitive edges. The weight of an edge is the selectivity of its
+origin. Equal predicates share a node, so the graph is acyclic, and it is closed under subsumption. A predicate of n
+atoms adds 2**n nodes: the graph is for STA and VCA on small inputs; VCB never builds it.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from itertools import combinations
 from fishweir.evaluate.select.factorization.cost import TRUE, Predicate, Selectivity, order_key
 
 LONGEST = 12
-"""Atoms of a predicate beyond which the graph is refused: 4,096 sub-expressions each."""
+"""Maximum number of atoms of a predicate: 12 atoms have 4,096 sub-expressions. Longer predicates are refused."""
 
 
 @dataclass(frozen=True)
 class SubsumptionGraph:
-    """Nodes from the most selective to `true`, and their edges both ways."""
+    """Nodes from the most selective to `true`, and their edges in both directions."""
 
     required: frozenset[Predicate]
     nodes: tuple[Predicate, ...]
@@ -59,7 +58,7 @@ def subsumption_graph(predicates: Iterable[Predicate], selectivity: Selectivity)
 
 
 def proper_subsets(predicate: Predicate) -> Iterator[Predicate]:
-    """All sub-expressions but the predicate itself, `true` first."""
+    """All sub-expressions except the predicate itself, `true` first."""
     atoms = sorted(predicate)
     for size in range(len(atoms)):
         yield from map(frozenset, combinations(atoms, size))

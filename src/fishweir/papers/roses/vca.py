@@ -1,9 +1,9 @@
 """VCA on the subsumption graph (RoSeS, section 5, algorithm 1).
 
-In: the predicates of one source and a selectivity function. Out: a filter plan. Greedy: while some
-conjunction subsumes two or more children of `true` (the border), the most selective such conjunction is
-put between, if that pays. The candidates are looked for anew after each change, as the paper writes it;
-vcb.py makes the same choices without that.
+In: the predicates of one source and a selectivity function. Out: a filter plan. The algorithm is greedy: while some
+conjunction subsumes two or more children of `true` (the border), it inserts the most selective such conjunction between
+them and `true`, if that pays. The candidates are recomputed after each change, as in the paper; vcb.py makes the same
+choices without that.
 
 Ties: more atoms first, then the smaller atom ids (cost.order_key).
 """
@@ -36,7 +36,8 @@ def vca(predicates: Sequence[Predicate], selectivity: Selectivity) -> FilterPlan
 
 
 def find_candidates(graph: SubsumptionGraph, border: Iterable[Predicate]) -> set[Predicate]:
-    """All conjunctions but `true` that subsume at least two of the border; one of the border may be its own."""
+    """All conjunctions except `true` that subsume at least two of the border; a conjunction may itself be in the
+    border."""
     below: Counter[Predicate] = Counter()
     for predicate in border:
         below[predicate] += 1

@@ -1,12 +1,13 @@
-"""A burst of three times the capacity, end to end: the job as users run it, with a delivery, a target and `make up`.
+"""Measures a burst of three times the capacity, end to end: the real job with a delivery, a target and `make up`.
 
-First the capacity is measured: documents a second whose results are delivered while more and more arrive. A round of
-documents that the job waits for would say too little: micro-batches and deliveries overlap. Then three times as many
-arrive, second by second, and afterwards half as many. What was left out is in the commits, and how long each document
-waited for the delivery of its result is measured. In the end nothing may be missing.
+The capacity is measured first: documents per second whose results are delivered while more and more arrive. Waiting for
+each round of documents would underestimate it, since micro-batches and deliveries overlap. Then three times as many
+documents arrive, second by second, and afterwards half as many. The commits record what was left out. The experiment
+measures how long each document waited for the delivery of its result. In the end nothing may be missing.
 
-A second burst is of a stream whose documents must not be left out, since one of its queries has no preference: there
-return patterns are left out, and results that lacked some come again whole. Conditions stay, as always with `make up`.
+A second burst is on a stream whose documents must not be left out, since one of its queries has no preference. There,
+return patterns are left out, and results that lacked some are delivered again, complete. Conditions are never left out
+with `make up`.
 """
 
 from __future__ import annotations
@@ -27,51 +28,53 @@ from fishweir.pipeline.offsets import heads
 from fishweir.shedding.decision import LEFT_OUT
 
 TIMES, PATTERN_TIMES = 3.0, 1.5
-"""How many times the capacity arrives; leaving out patterns alone saves less than leaving out documents."""
+"""Arrival rates in multiples of the capacity. Leaving out patterns alone saves less than leaving out documents."""
 UNLIMITED = 1000.0
 """A target that is never missed: the speed is measured, and nothing is left out."""
 TICK = 0.1
 """Seconds between two arrivals."""
 Taken = tuple[str, float, float]
-"""A document whose result was delivered, when it arrived, and when the delivery was."""
+"""A document whose result was delivered, its arrival time, and its delivery time."""
 
 
 @dataclass
 class Burst:
-    """What a burst did."""
+    """The measurements of a burst."""
 
     times: float = TIMES
-    """How many times the capacity arrived."""
+    """The arrival rate in multiples of the capacity."""
     capacity: float = 0.0
-    """Documents a second."""
+    """Documents per second."""
     latency: float = 0.0
     waiting: list[tuple[float, int]] = field(default_factory=list)
-    """Documents whose results had been neither delivered nor left out, by seconds since the burst began."""
+    """Number of documents whose results had been neither delivered nor left out, by seconds since the burst began."""
     waits: list[float] = field(default_factory=list)
-    """Seconds from the arrival of a document to the delivery of its result, of those of the burst that were kept."""
+    """Seconds from the arrival of a document to the delivery of its result, for the documents of the burst that were
+    kept."""
     shed: int = 0
     cut: int = 0
     published: int = 0
     batches_to_recover: int = 0
-    """Micro-batches behind the end of the burst that still left something out."""
+    """Number of micro-batches after the end of the burst that still left something out."""
     missing: int = 0
-    """Results that were not there, or lacked patterns, in the end."""
+    """Number of results that were missing, or lacked patterns, in the end."""
     deciding: float = 0.0
     """The share of the time of micro-batches that was spent on deciding what to leave out."""
     recording: float = 0.0
-    """The same for writing decisions down, so that a repeated micro-batch sheds the same."""
+    """The same for recording decisions, so that a repeated micro-batch sheds the same."""
 
     @property
     def bound(self) -> float:
-        """The most that waited, in target latencies of the rate at which documents arrived."""
+        """The greatest number of waiting documents, in multiples of the documents that arrive within the target
+        latency."""
         arriving = self.times * self.capacity * self.latency
         return max((count for _, count in self.waiting), default=0) / arriving
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Seconds of the burst, the target latency, and seconds for measuring the capacity with so many documents in work:
-    fewer would be done before others come, and the job would wait."""
+    """Seconds of the burst, the target latency, and seconds for measuring the capacity with this many documents in
+    flight. With fewer, the job would finish them before others arrive, and wait."""
 
     seconds: float = 10.0
     latency: float = 3.0
@@ -80,7 +83,7 @@ class Sizes:
 
 
 def burst(sizes: Sizes, opened: Callable[[Path], Weir] = fishweir.open, drop: bool = True) -> Burst:
-    """Runs one; without `drop`, documents must not be left out."""
+    """Runs a burst. Without `drop`, documents must not be left out."""
     seconds, latency = sizes.seconds, sizes.latency
     found = Burst(TIMES if drop else PATTERN_TIMES, latency=latency)
     bodies = cycle(body.decode() for body in transactions(200, times=LARGE))
@@ -127,8 +130,9 @@ def _running(weir: Weir, latency: float) -> Iterator[None]:
 
 
 def _capacity(weir: Weir, bodies: Iterator[str], sizes: Sizes, taken: Sequence[Taken]) -> float:
-    """Documents a second whose results are delivered while there is always more to do. A first round, in which the job
-    begins and compiles, does not count. Deliveries come micro-batch by micro-batch, so the time ends with the last."""
+    """Documents per second whose results are delivered while there is always more to do. The first round, in which the
+    job starts and compiles, does not count. Deliveries come micro-batch by micro-batch, so the time ends with the
+    last."""
     weir.publish("transactions", list(islice(bodies, sizes.ahead)))
     weir.wait_idle()
     before, began = len(taken), time.time()
@@ -150,7 +154,7 @@ def _arrive(
     taken: Sequence[Taken],
     after: float = 0.0,
 ) -> int:
-    """Publishes at a rate, and notes what waits; how many it published."""
+    """Publishes at a rate and records the waiting documents. Returns the number published."""
     began, published = time.perf_counter(), 0
     while (passed := time.perf_counter() - began) < seconds:
         due = int(rate * passed) - published
@@ -174,7 +178,7 @@ def _count(found: Burst, weir: Weir, commits: list[Commit], ended: float) -> Non
 
 
 def _waits(weir: Weir, commits: list[Commit], taken: Sequence[Taken], began: float, ended: float) -> list[float]:
-    """Of the documents that arrived in the burst and were kept; what is made up for comes later on purpose."""
+    """The waits of the documents that arrived in the burst and were kept. Made-up results are late on purpose."""
     left_out: set[str] = set()
     for commit in commits:
         if commit.shed:

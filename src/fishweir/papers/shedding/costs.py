@@ -1,8 +1,8 @@
-"""What shed queries cost on this machine, as this engine evaluates them: measured, and as the cost model predicts.
+"""Measures the costs of shed queries on this machine and engine, and compares them with the cost model's predictions.
 
-A shed query walks documents for its conditions, and constructs what is kept of its output from what that needs of them.
-Both are measured in processor time, by the functions that the job uses. The prediction is made of counts in other
-documents, and of the constants of the machine.
+A shed query walks documents for its conditions, and constructs the kept parts of its output from the nodes they need.
+Both are measured in processor time, by the functions that the job uses. The prediction is based on counts in other
+documents, and on the constants of the machine.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Costs = tuple[float, float]
 
 @dataclass(frozen=True)
 class ShedQuery:
-    """Some of a query's patterns; `node` is the number of the element that its variable is bound to."""
+    """Some of a query's patterns. `node` is the number of the element that its variable is bound to."""
 
     shape: Shape
     kept: frozenset[int]
@@ -72,7 +72,7 @@ class ShedQuery:
             shown(self.shape, self.output, bodies, (self.node,))
 
     def predicted(self, counted: Counted, together: int) -> Costs:
-        """Of so many documents that are walked together."""
+        """The predicted costs per document when `together` documents are walked together."""
         price, counts, whole = calibrated(), counted.patterns, counted.elements
         read = tags_read(counted.roots, [self.tree.root, *self.conditions])
         nodes = sum(counts[pattern.key].nodes for pattern in self.tree.patterns if pattern.path in self.conditions)
@@ -81,7 +81,7 @@ class ShedQuery:
 
 
 class Counted:
-    """What there is of a query's patterns in some documents."""
+    """Counts of a query's patterns in some documents."""
 
     def __init__(self, shape: Shape, bodies: Sequence[bytes]) -> None:
         self.roots = [_above(body) for body in bodies]
@@ -96,7 +96,8 @@ def _above(body: bytes) -> Element:
 
 
 def tags_read(roots: Sequence[Element], paths: Sequence[Path]) -> float:
-    """Per document, the elements whose tags are read on some paths: those below elements that a path enters."""
+    """The number of elements per document whose tags are read on some paths: those below elements that a path
+    enters."""
     entered: set[Element] = set()
     for path in paths:
         for end in range(len(path)):
@@ -109,11 +110,11 @@ def tags_read(roots: Sequence[Element], paths: Sequence[Path]) -> float:
 
 @dataclass(frozen=True)
 class Measured:
-    """The shed queries of a query, the original first, without the empty one, and what each costs per document."""
+    """The shed queries of a query, the original first, without the empty one, and the costs of each per document."""
 
     queries: tuple[ShedQuery, ...]
     costs: tuple[Costs, ...]
-    """Of processor time."""
+    """Costs in processor time."""
 
     def candidates(self, worth: Utilities) -> list[Candidate]:
         return [
@@ -124,7 +125,7 @@ class Measured:
 def measured(text: str, bodies: Sequence[bytes]) -> Measured:
     queries = queries_of(text, bodies[0])
     best = [(float("inf"), float("inf"))] * len(queries)
-    for _ in range(1 + ROUNDS):  # in turns, of which the fastest counts: other work only ever adds
+    for _ in range(1 + ROUNDS):  # in turns, of which the fastest counts: other work can only add time
         for number, query in enumerate(queries):
             now, before = timed(query, bodies), best[number]
             best[number] = min(now[0], before[0]), min(now[1], before[1])

@@ -1,9 +1,9 @@
-"""How well the cost model predicts: the shed queries of several queries, measured and predicted.
+"""Measures the accuracy of the cost model: the shed queries of several queries, measured and predicted.
 
-None of the queries, and none of their documents, is what the constants were measured with. The job measures what
-matching a document and constructing its outputs cost, and asks the model which shares of the two are saved. So a
-prediction is the measured cost of the original query times such shares; that of the model alone, in seconds, is there
-beside it.
+The queries and documents differ from those with which the constants were measured. The job measures the costs of
+matching a document and constructing its outputs, and gets the saved shares of the two from the model. A prediction is
+therefore the measured cost of the original query times these shares. The prediction of the model alone, in seconds, is
+also given.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ SIZES = ((80, 60, 40, 20), (150, 20, 20, 10))
 
 @dataclass(frozen=True)
 class Prediction:
-    """A shed query by its query and its number of patterns, what it costs per document, what that is of the cost of the
-    original query by the model, and what it is by the model alone."""
+    """A shed query by its query and its number of patterns: its measured cost per document, the prediction by the model
+    from the cost of the original query, and the prediction by the model alone."""
 
     query: str
     patterns: int
@@ -40,7 +40,7 @@ class Prediction:
 
 
 def predictions(sample: int) -> list[Prediction]:
-    """All shed queries of all queries; what is counted is other documents than those that are measured."""
+    """All shed queries of all queries. For transactions, other documents are counted than measured."""
     found = []
     for name, text in HELD_OUT.items():
         found += _of(name, text, transactions(sample), transactions(20, seed=11))
@@ -51,7 +51,7 @@ def predictions(sample: int) -> list[Prediction]:
 
 
 def _of(name: str, text: str, bodies: list[bytes], counted: list[bytes]) -> list[Prediction]:
-    """The original query comes first, and is not predicted from itself."""
+    """The predictions for one query. The original query comes first, and is not predicted from itself."""
     known, found = measured(text, bodies), Counted(shape_of(text), counted)
     models = [query.predicted(found, len(bodies)) for query in known.queries]
     scales = [cost / model for cost, model in zip(known.costs[0], models[0], strict=True)]

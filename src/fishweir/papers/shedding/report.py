@@ -1,4 +1,4 @@
-"""What the experiments of shedding must show, and how it is shown: targets, tables and a picture."""
+"""Targets of the shedding experiments and their presentation: tables and a picture."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def finish(outcome: Outcome, out: Path, name: str, console: Console) -> None:
 
 
 def targets(outcome: Outcome) -> Iterator[Target]:
-    """Of the parts that were run."""
+    """The targets of the parts that were run."""
     for part, figure in ((_figures, "9"), (_costs, "cost"), (_burst, "burst"), (_patterns, "patterns")):
         if outcome.find(figure=figure):
             yield from part(outcome)

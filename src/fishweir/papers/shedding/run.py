@@ -1,9 +1,9 @@
 """The experiments of utility-driven shedding, section 7: figures 9 to 13.
 
-Costs of shed queries are measured on this machine (`costs.py`). A choice is then made for a period in which 100
-elements fit, and its utility is what the chosen shed queries give. Figure 9 also runs the choices, to see if they fit.
-Figures 12 and 13 concern the algorithms alone. Beyond the paper: how well the cost model predicts (`predicted.py`), and
-a burst, end to end (`burst.py`).
+The costs of shed queries are measured on this machine (`costs.py`). Then each algorithm makes a choice for a period in
+which 100 elements fit, and the utility of the choice is that of the chosen shed queries. Figure 9 also runs the
+choices, to check that they fit. Figures 12 and 13 concern the algorithms alone. Beyond the paper: the accuracy of the
+cost model (`predicted.py`), and a burst, end to end (`burst.py`).
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from fishweir.shedding.random_shed import random_shed
 
 NAME = "shedding"
 FITTING = 100
-"""Elements that the original query processes in a period."""
+"""Number of elements that the original query processes in a period."""
 UNITS = 50
-"""OptShed counts cost in such parts of the original query's; costs are rounded up."""
+"""Number of cost units of the original query for OptShed. Costs are rounded up to whole units."""
 RATES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6)
 DEVIATIONS = (0.1, 0.2, 0.3, 0.4, 0.5)
 SPREADS = (0.0, 0.2, 0.4, 0.6, 0.8)
 FLOOD = 10.0
-"""Times the capacity at which no shed query processes all elements."""
+"""Arrival rate, in multiples of the capacity, at which no shed query processes all elements."""
 ALGORITHMS: dict[str, Callable[[Sequence[Candidate], int, int], Choice]] = {
     "Random": random_shed,
     "FastShed": fast_shed,
     "OptShed": opt_shed,
 }
 ONLY = ("figures", "costs", "burst", "patterns")
-"""Parts that can be run by themselves."""
+"""Parts that can be run separately."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Point:
 
 
 def main(out: Path, quick: bool = False, only: Sequence[str] = ()) -> None:
-    """All figures, or some parts; `quick` has small sizes, to see that it works."""
+    """Runs all figures, or some parts. `quick` uses small sizes for a smoke test."""
     run(out, quick, Console(), only=only)
 
 
@@ -103,8 +103,8 @@ def run(
 
 
 def chosen(candidates: Sequence[Candidate], elements: int) -> dict[str, Choice]:
-    """What each algorithm chooses for so many elements, in a time in which `FITTING` of the original query fit. OptShed
-    takes whole units of cost, so costs are rounded up for it."""
+    """The choice of each algorithm for a number of elements, in a period in which the original query processes
+    `FITTING` elements. OptShed takes whole units of cost, so costs are rounded up for it."""
     unit = candidates[0].cost / UNITS
     whole = [Candidate(one.utility, float(max(1, math.ceil(one.cost / unit - 1e-9)))) for one in candidates]
     time_ = FITTING * candidates[0].cost
@@ -116,8 +116,8 @@ def chosen(candidates: Sequence[Candidate], elements: int) -> dict[str, Choice]:
 
 
 def arrival_rates(sample: int) -> list[Point]:
-    """Figure 9: utility per period by arrival rate, in parts of the capacity; the choices are run and timed. Small
-    transactions are measured, too: much of what those cost is the same whatever is left out."""
+    """Figure 9: utility per period by arrival rate, relative to the capacity. The choices are run and timed. Small
+    transactions are measured too: much of their cost is the same whatever is left out."""
     points = []
     for figure, times in (("9", LARGE), ("9, small", SMALL)):
         bodies = transactions(sample, times=times)
@@ -132,7 +132,7 @@ def arrival_rates(sample: int) -> list[Point]:
 
 
 def _spent(query: Measured, choice: Choice, bodies: Sequence[bytes]) -> float:
-    """What the choice costs when it is run: each shed query for as many documents as it was chosen for."""
+    """The cost of running the choice: each shed query for as many documents as it was chosen for."""
     return sum(
         count * min(sum(timed(one, bodies)) for _ in range(2))
         for one, count in zip(query.queries, choice.counts, strict=True)
@@ -154,7 +154,7 @@ def preferences(sample: int) -> list[Point]:
 def pattern_sizes(sample: int) -> list[Point]:
     """Figure 11: by the standard deviation of pattern sizes with equal preferences, where more arrives than any shed
     query can process. The paper's elements have 200 tokens, and its engine spends its time on tokens. Elements of 1,000
-    and 5,000 are measured, too: in this engine what is the same whatever is left out weighs less on them."""
+    and 5,000 tokens are measured too: in this engine, the fixed costs weigh less on them."""
     points = []
     equal = ", ".join(f"v(P{i}) = 0.5" for i in range(1, 5))
     for figure, times in (("11", HUGE), ("11, 1,000 tokens", LARGE), ("11, 200 tokens", SMALL)):
@@ -189,9 +189,9 @@ def overhead() -> list[Point]:
 
 
 def random_sets(count: int) -> list[Point]:
-    """Figure 13: ratios of utility over random sets. FastShed by OptShed at 1 to 2 times the capacity, of queries with
-    four patterns, since OptShed takes long for more. Random by FastShed at twice the capacity, of queries with as many
-    patterns as Q1 has: the closer to the capacity, the less there is to gain."""
+    """Figure 13: ratios of utility over random sets. FastShed by OptShed at 1 to 2 times the capacity, for queries with
+    four patterns, since OptShed takes long for more. Random by FastShed at twice the capacity, for queries with as many
+    patterns as Q1: the closer to the capacity, the less there is to gain."""
     draw, points = random.Random(7), []
     for number in range(count):
         candidates = _random_set(draw, 4)
@@ -207,7 +207,7 @@ def random_sets(count: int) -> list[Point]:
 
 
 def cost_model(sample: int) -> list[Point]:
-    """Predicted by measured cost, of each shed query of several queries."""
+    """Ratios of predicted to measured cost, for each shed query of several queries."""
     points = []
     for i, one in enumerate(predictions(sample)):
         points.append(Point("cost", i, one.query, one.predicted / one.measured, "ratio", sample))
@@ -237,8 +237,8 @@ def bursting(figure: str, opened: Callable[[Path], Weir], sizes: Sizes) -> list[
 
 
 def _random_set(draw: random.Random, patterns: int) -> list[Candidate]:
-    """Costs between 10 and 20, a smaller query's below those of all larger ones, as in section 7.4: the original costs
-    20, and each other one is drawn once those are known that have one pattern more."""
+    """Candidates with costs between 10 and 20, as in section 7.4. The original query costs 20. A smaller query costs
+    less than all larger ones: it is drawn after the queries with one more pattern."""
     worth = [draw.random() for _ in range(patterns)]
     costs: dict[int, int] = {}
     for kept in sorted(range(1, 1 << patterns), key=int.bit_count, reverse=True):

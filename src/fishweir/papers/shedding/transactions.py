@@ -2,8 +2,8 @@
 
 A transaction has an id, a name, one contact with any number of tels, emails and addresses (zip, street, city, state),
 one order with a price and items, a survey with brands and comments, and a billing with a card number. The paper does
-not say how large they are. Its engine took 5.5 ms for one, so they were not small: `LARGE` ones have about 5 KB, small
-ones 1 KB.
+not give their size. Its engine took 5.5 ms for one, so they were not small: `LARGE` ones have about 5 KB, small ones 1
+KB.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ return $a//name, $a/contact/tel, $a/contact/email, $a/contact/addr, $a/order/ite
 FIGURE_7 = "v(name)=0.2, v(tel)=0.1, v(email)=0.1, v(addr)=0.05, v(price)=0.25, v(items)=0.2"
 Q2 = "for $o in stream('sample')/o return $o/P1, $o/P2, $o/P3, $o/P4"
 SMALL, LARGE, HUGE = 1, 5, 25
-"""How often what repeats does."""
+"""Number of repetitions of repeated elements."""
 TOKENS = 200
-"""Of an element of section 7.2, all its patterns together."""
+"""Tokens of all patterns of an element of section 7.2."""
 
 
 def transactions(count: int, seed: int = 3, times: int = SMALL) -> list[bytes]:
@@ -43,6 +43,6 @@ def _transaction(number: int, draw: random.Random, times: int) -> str:
 
 
 def sized(sizes: Sequence[int], count: int) -> list[bytes]:
-    """Elements of Q2 whose patterns have so many tokens each: a start tag, a text and an end tag are three."""
+    """Elements of Q2 whose patterns have the given numbers of tokens. A start tag, a text and an end tag are three."""
     inner = "".join(f"<P{i}>{'<t>abc</t>' * max(1, (size - 2) // 3)}</P{i}>" for i, size in enumerate(sizes, 1))
     return [f"<o>{inner}</o>".encode()] * count

@@ -1,7 +1,7 @@
 """The selections of Spatial Join CQ as strategies of the engine: `--strategy selections=sj-batch`.
 
-Each takes every table with conditions on two attributes or more, whether that pays or not; the default strategies
-evaluate the rest. How a batch of bindings is joined with the regions is the kernel's part (regions/).
+Each takes every table with conditions on two or more attributes, whether that pays or not. The default strategies
+evaluate the rest. The kernels (regions/) join a batch of bindings with the regions.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """SJ-Join and IBS-JS as strategies of the engine: `--strategy window-joins=sj-join`.
 
 A strategy takes the joins of two streams of tuples by comparisons (`=`, `<`, `<=`, `>`, `>=`) with ranges of numbers on
-either side and windows in seconds or rows; the default strategies evaluate the rest. All queries over one pair of
-streams are one join. A document is kept as a row for each attribute that some query reads, under a key that depends on
-the stream and the attribute alone, so that queries come and go and rows serve those that stay. The default's rows are
-kept beside them, so that a home may be opened with another strategy at any time. A process makes the windows of what is
-retained once, and goes on with them batch by batch. Tasks share the queries.
+either side and windows in seconds or rows. The default strategies evaluate the rest. All queries over one pair of
+streams form one join. A document is stored as a row for each attribute that some query reads, under a key that depends
+only on the stream and the attribute. The rows therefore stay valid when queries are added and dropped. The default's
+rows are stored too, so that a home may be opened with another strategy at any time. A process builds the windows from
+the retained documents once, and then maintains them batch by batch. The queries are divided among the tasks.
 
-A row of a window is a document of the stream, whatever it holds. So a side that counts rows has all documents of its
-stream. And the documents that are evaluated together are inserted together: who comes between two others does not
-depend on how they are cut into runs.
+A row of a window is a document of the stream, whatever its content. A side that counts rows therefore has all documents
+of its stream. Documents that are evaluated together are inserted together: their order does not depend on the division
+into runs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Make = Callable[[JoinQueries, float], SlidingJoin]
 
 
 Streams = tuple[frozenset[int], frozenset[int]]
-"""Of each side that counts rows, the stream, as soon as it is known."""
+"""The stream of each side that counts rows, once it is known."""
 EXPONENT = np.uint64(1 << 62)
 
 
@@ -69,7 +69,7 @@ class Share:
     documents: Follower
     streams: Streams = (frozenset(), frozenset())
     answered: RunContext | None = None
-    """What was probed last: all new documents of it at once."""
+    """The last probe, which covered all of its new documents at once."""
 
 
 class SlidingJoins(JoinsByRows):
@@ -83,7 +83,7 @@ class SlidingJoins(JoinsByRows):
 
     @cached_property
     def row_sides(self) -> list[RowSide]:
-        """Of both sides, each attribute by itself, and what the default keeps."""
+        """Each attribute of both sides separately, and the rows of the default strategy."""
         return [*self._own_sides.values(), *super().row_sides]
 
     @cached_property
@@ -103,7 +103,8 @@ class SlidingJoins(JoinsByRows):
     def _before(
         self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext
     ) -> Iterator[SetPairs | Joined]:
-        """Pairs with documents retained before the strategy was asked for, which have the default's rows alone."""
+        """Yields pairs with documents that were retained before the strategy was requested and have only the default's
+        rows."""
         for join in self.by_rows:
             older = {id(run): mask for run in old if (mask := self._is_older(join, run)).any()}
             runs = [run for run in old if id(run) in older]
@@ -113,7 +114,7 @@ class SlidingJoins(JoinsByRows):
                     yield only(found, older[id(run)][documents])
 
     def _is_older(self, join: RowJoin, run: Run) -> NDArray[np.bool_]:
-        """Of each document, whether it has rows of the default and not the attributes that the join compares."""
+        """Mask of the documents that have rows of the default but not the attributes that the join compares."""
         older = np.zeros(len(run), np.bool_)
         for key, compared in zip(join.keys, self._compared[id(join)], strict=True):
             own = _documents(run, key)
@@ -125,7 +126,7 @@ class SlidingJoins(JoinsByRows):
 
     @cached_property
     def _compared(self) -> dict[int, list[list[int]]]:
-        """By join and side, the keys of the attributes that are compared."""
+        """The keys of the compared attributes, by join and side."""
         sources = self.tables[0].sources
         return {
             id(join): [
@@ -177,7 +178,7 @@ class SlidingJoins(JoinsByRows):
 
     @property
     def sliding(self) -> SlidingJoin:
-        """The join of all queries, where they are not shared among tasks."""
+        """The join of all queries, if they are not divided among tasks."""
         return self._share(0, 1).join
 
     def _share(self, part: int, parts: int) -> Share:
@@ -203,7 +204,7 @@ def _by_runs(runs: Sequence[Run], followed: Followed, found: Triples, numbers: I
         yield Joined(runs[left], runs[right], lefts[1][own], rights[1][own], none, starts, numbers[found.numbers[at]])
 
 
-# An attribute of a stream as rows of the join state.
+# Attributes of a stream as rows of the join state.
 
 
 def _key(source: Source, attribute: Attribute) -> int:
@@ -231,8 +232,8 @@ def _documents(run: Run, key: int) -> Ints:
 
 
 def _values(run: Run, keys: Sequence[int], texts: Sequence[bool], streams: Collection[int]) -> tuple[Ints, Floats]:
-    """The documents of a run that have one of the attributes or are of some streams, and their values; NaN where there
-    is none. A hash is read as a number, less the bit that would make it infinite or none."""
+    """The documents of a run that have one of the attributes or belong to some streams, and their values; NaN if there
+    is none. A hash is read as a number, without the bit that would make it infinite or NaN."""
     values = np.full((len(run), len(keys)), np.nan)
     there = np.isin(run.streams, list(streams))
     for axis, (key, is_hash) in enumerate(zip(keys, texts, strict=True)):

@@ -1,11 +1,11 @@
-"""The engine's joins of tuples as window join queries of Spatial Join CQ.
+"""Converts the engine's joins of tuples to window join queries of Spatial Join CQ.
 
-In: join tables over one pair of streams. Out: which columns of each stream are attributes, and the queries: a region
-over the attributes of each side, comparisons between both, a window a side in seconds or rows.
+In: join tables over one pair of streams. Out: the columns of each stream that are attributes, and the queries: a region
+over the attributes of each side, comparisons between both, and a window per side in seconds or rows.
 
-Equality in the engine is that of texts. A column that is compared by it is an attribute of its own, the hash of its
-text as a number. Where a query has a range or an order on one of the two columns, only numbers can satisfy it, and
-equal texts are equal numbers: then the numbers are compared too, and it is their diagonal that is cut into regions.
+Equality in the engine compares texts. A column that is compared for equality is a separate attribute, the hash of its
+text as a number. If a query has a range or an order on one of the two columns, only numbers can satisfy it, and equal
+texts are equal numbers. Then the numbers are compared too, and their diagonal is divided into regions.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from fishweir.evaluate.witnesses.path_tables import Path
 from fishweir.papers.spatialjoin.windows import ALL_ROWS, LEFT, OPERATORS, RIGHT, Comparisons, JoinQueries
 
 Attribute = tuple[Path, bool]
-"""A column, and whether it is the hash of its text, or else its number."""
+"""A column, and whether the attribute is the hash of its text or its number."""
 Comparison = tuple[int, str, int, bool]
 """Node of the left side, operator, node of the right side, and whether texts are compared."""
 
 
 def is_published(table: JoinTable) -> bool:
-    """Whether a join is one of the paper's: two streams, tuples, ranges of numbers, comparisons, sliding windows. Rows
-    are counted of two different streams: in a join of a stream with itself, two tuples of one time have an order."""
+    """Whether a join is one of the paper's: two streams, tuples, ranges of numbers, comparisons, sliding windows.
+    Windows of rows require two different streams: in a join of a stream with itself, two tuples of one time have an
+    order."""
     template = table.template
     if not table.is_of_two:
         return False
@@ -68,7 +69,7 @@ def comparisons_of(template: JoinTemplate) -> Iterator[Comparison]:
 
 
 def compared_attributes(tables: Sequence[JoinTable], side: int) -> dict[Attribute, None]:
-    """What the comparisons of some joins read of one side."""
+    """The attributes of one side that the comparisons of some joins read."""
     return {
         (table.template.sides[side].path((left, right)[side]), texts): None
         for table in tables
@@ -77,7 +78,7 @@ def compared_attributes(tables: Sequence[JoinTable], side: int) -> dict[Attribut
 
 
 def attributes_of(tables: Sequence[JoinTable], side: int) -> dict[Attribute, int]:
-    """The attributes of one side, each with its axis; numbers come first, so that queries are cut by them."""
+    """The attributes of one side, each with its axis. Numbers come first, so that they divide the queries."""
     sides = (table.template.sides[side] for table in tables)
     found = compared_attributes(tables, side) | {
         (own.path(c.node), False): None for own in sides for c in own.constants
@@ -88,7 +89,7 @@ def attributes_of(tables: Sequence[JoinTable], side: int) -> dict[Attribute, int
 def to_queries(
     tables: Sequence[JoinTable], attributes: Sequence[Mapping[Attribute, int]], part: int, parts: int
 ) -> tuple[JoinQueries, Ints]:
-    """Every `parts`-th query from `part` on, and the number of each."""
+    """Every `parts`-th query starting from `part`, and the number of each."""
     size = sum(table.size for table in tables)
     low = [np.full((size, len(own)), LOWEST, np.int64) for own in attributes]
     high = [np.full((size, len(own)), HIGHEST, np.int64) for own in attributes]
@@ -115,7 +116,7 @@ def to_queries(
 
 
 def _windows(table: JoinTable) -> tuple[Floats, Ints]:
-    """Seconds and rows of each query and side. No row is as no time: tuples of equal times join all the same."""
+    """Seconds and rows of each query and side. Zero rows are like zero seconds: tuples of equal times still join."""
     reaches = np.stack(table.reaches, axis=1)
     by_rows = np.array(table.template.counts_rows) & (reaches >= 1)
     by_time = ~np.array(table.template.counts_rows)
@@ -136,7 +137,7 @@ def _cut_sides(
 
 
 def _only(comparisons: Comparisons, part: int, parts: int) -> Comparisons:
-    """Those of one task's queries, which are numbered anew."""
+    """The comparisons of one task's queries, which are renumbered."""
     mine = comparisons.query % parts == part
     rest = (getattr(comparisons, name)[mine] for name in ("left", "right", "low", "high"))
     return Comparisons.bands(comparisons.query[mine] // parts, *rest)

@@ -1,1 +1,1 @@
-"""The experiment on the way through the job: from publish to results on disk and to a callback, against peers."""
+"""The end-to-end experiment on the job: from publish to results on disk and to a callback, against peers."""

@@ -1,6 +1,6 @@
-"""Parts `text`, `boxes` and `paths`: what a document costs, by the sizes of micro-batch and query set, against peers.
+"""Parts `text`, `boxes` and `paths`: the cost of a document by the sizes of micro-batch and query set, against peers.
 
-Fishweir and the peers take the same documents in turns; before anything is measured, their answers are compared.
+Fishweir and the peers take the same documents in turns. Their answers are compared before anything is measured.
 Processor time is that of all processes: the driver, the JVM and Python workers.
 """
 
@@ -37,12 +37,12 @@ SIZES = {
     "boxes": (Sizes((1_000, 100_000), (1, 100, 2_000, 20_000), 5), Sizes((1_000,), (1, 100, 2_000), 2)),
     "paths": (Sizes((10_000,), (1, 10, 100, 2_000), 3), Sizes((300,), (1, 10, 20), 2)),
 }
-"""Whole and quick; a million queries are in the part `growth`."""
+"""Full and quick sizes. A million queries are in the part `growth`."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Microseconds a document; `workers_share` is that of Python workers in the processor time."""
+    """Microseconds per document. `workers_share` is the share of Python workers in the processor time."""
 
     work: str
     queries: int
@@ -51,7 +51,7 @@ class Figure:
     processor_us: float
     wall_us: float
     matches: float | None
-    """Queries that a document satisfies; None where no peer counted."""
+    """Number of queries that a document satisfies; None if no peer counted."""
     workers_share: float | None = None
 
     def point(self) -> tuple[str, float, float | None]:
@@ -72,7 +72,7 @@ def measure(part: str, work: Work, setting: Setting) -> Measured:
 
 @contextmanager
 def peers_of(work: Work, queries: int, measured: Measured) -> Iterator[dict[str, Answer]]:
-    """The peers that can take so many queries and are installed here, by name."""
+    """The installed peers that can take this many queries, by name."""
     rows = work.rows(queries)
     with ExitStack() as stack:
         found = {}
@@ -86,7 +86,7 @@ def peers_of(work: Work, queries: int, measured: Measured) -> Iterator[dict[str,
 
 
 def compare(spark: Any, work: Work, queries: int, sizes: Sizes, peers: dict[str, Answer]) -> list[Figure]:
-    """Fishweir and the peers on the same documents, in turns; all must give the same pairs."""
+    """Measures Fishweir and the peers on the same documents, in turns. All must return the same pairs."""
     figures = []
     known = {peer.name: peer for peer in work.peers}
     with running(spark, work, queries, max(sizes.documents)) as weir:
@@ -115,7 +115,7 @@ def compare(spark: Any, work: Work, queries: int, sizes: Sizes, peers: dict[str,
 
 
 def check(weir: Weir, work: Work, size: int, found: dict[str, Pairs]) -> None:
-    """The results of the documents that came last are those of each peer."""
+    """Checks that the results of the last documents are those of each peer."""
     pairs = newest_pairs(weir, size) if size <= work.closely and found else next(iter(found.values()), set())
     for name, wanted in found.items():
         assert pairs == wanted, f"{work.name}: {len(pairs)} results, {name} has {len(wanted)} or other ones"
@@ -125,7 +125,7 @@ def newest_pairs(weir: Weir, size: int) -> Pairs:
     first = sum(commit.documents for commit in weir.table.commits()) - size + 1
     ids = {f"{STREAM}-{first + place}": place for place in range(size)}
     results = weir.results().to_arrow()
-    documents = results["documents"].combine_chunks().flatten()  # each result is of one document
+    documents = results["documents"].combine_chunks().flatten()  # each result has one document
     pairs = pa.table({"query": results["query"], "document": documents}).group_by(["query", "document"]).aggregate([])
     both = zip(pairs["query"].to_pylist(), pairs["document"].to_pylist(), strict=True)
     return {(query, ids[id]) for query, id in both if id in ids}
@@ -140,7 +140,7 @@ def figure(
     matches: float | None,
     taken: int | None = None,
 ) -> Figure:
-    """Of a micro-batch of a size, of which the contestant has taken so many documents: all unless said otherwise."""
+    """The figure for a micro-batch of `size` documents, of which the contestant has taken `taken`; all by default."""
     each = (taken or size) * 1e-6
     processor, wall = (statistics.median(getattr(one, name) for one in spent) for name in ("processor", "wall"))
     share = statistics.median(one.workers / one.processor if one.processor else 0.0 for one in spent)

@@ -1,6 +1,6 @@
-"""A peer: Esper, which has the filters of its statements in an index, and a partition of a context for each query.
+"""A peer: Esper, which has an index of its statements' filters, and a context partition for each query.
 
-Its jars are esper-compiler and esper-runtime with what they depend on, in the folder that FISHWEIR_ESPER names.
+Its jars are esper-compiler and esper-runtime with their dependencies, in the folder that FISHWEIR_ESPER names.
 """
 
 from __future__ import annotations

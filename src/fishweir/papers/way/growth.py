@@ -1,7 +1,7 @@
-"""Parts `growth` and `batches`: does a document cost the same with many queries, a micro-batch the same after many?
+"""Parts `growth` and `batches`: whether the cost of a document grows with the queries, and of a micro-batch with time.
 
-The queries are regions of a plane whose size follows their number, so that a document matches about as many of them
-however many there are.
+The queries are regions of a plane whose size grows with their number, so that a document matches about the same number
+of them however many there are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fishweir.papers.way.work import BOXES, STREAM
 class Sizes:
     queries: tuple[int, ...]
     documents: int
-    """Of a micro-batch."""
+    """Documents per micro-batch."""
     rounds: int
 
 
@@ -32,7 +32,7 @@ QUICK = Sizes((1_000, 10_000), 2_000, 2)
 
 @dataclass(frozen=True)
 class Span:
-    """Micro-batches over which their time must stay the same."""
+    """Number of queries, and of micro-batches over which the time must stay constant."""
 
     queries: int
     batches: int
@@ -45,7 +45,7 @@ SPANS = 5
 
 @dataclass(frozen=True)
 class Figure:
-    """`documents` a micro-batch, of which `batches` were measured; what each costs in the median."""
+    """The number of `documents` per micro-batch, the measured `batches`, and their median costs."""
 
     queries: int
     documents: int
@@ -91,7 +91,7 @@ def with_queries(setting: Setting, queries: int, sizes: Sizes) -> Figure:
 
 
 def matches_a_document(queries: int) -> float:
-    """Of some documents, each compared with all queries."""
+    """The mean number of matches of some documents, each compared with all queries."""
     rows, documents = BOXES.rows(queries), BOXES.documents(100, 100)
     low_x, high_x, low_y, high_y = (np.array([row[name] for row in rows]) for name in "abcd")
     inside = (
@@ -102,7 +102,7 @@ def matches_a_document(queries: int) -> float:
 
 
 def over_batches(setting: Setting, sizes: Span) -> list[Figure]:
-    """One document at a time; the figures of equal spans of the run."""
+    """Measures one document at a time. Returns the figures of equal spans of the run."""
     found, each = [], sizes.batches // SPANS
     with running(setting.spark, BOXES, sizes.queries, 1_000) as weir:
         for span in range(SPANS):

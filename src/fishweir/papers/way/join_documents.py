@@ -1,7 +1,7 @@
-"""Parts `joins`, `joins-many` and `windows`: what a joined document costs, against DuckDB with the queries as data.
+"""Parts `joins`, `joins-many` and `windows`: the cost of a joined document, against DuckDB with the queries as data.
 
-Both take the same documents in turns and retain them from round to round; the results of the first round are compared,
-and the rounds after it, which fill what the windows reach, are not measured.
+Both take the same documents in turns and retain them from round to round. The results of the first round are compared.
+The rounds after it, which fill the windows, are not measured.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Answer = Callable[[Sequence[Arrivals]], pa.Table]
 class Sizes:
     queries: int
     documents: tuple[int, ...]
-    """Of a round."""
+    """Documents per round."""
     filled: int
-    """Documents that come before anything is measured."""
+    """Number of documents before the measurement."""
     rounds: int
 
 
@@ -74,14 +74,14 @@ def compare(weir: Weir, work: JoinWork, sizes: Sizes) -> Iterator[Figure]:
 
 
 class Turns:
-    """Rounds of documents that go on in time, which both contestants take."""
+    """Rounds of documents with advancing times, which both contestants take."""
 
     def __init__(self, weir: Weir, work: JoinWork, answer: Answer) -> None:
         self.weir, self.work, self.answer = weir, work, answer
         self.time = self.seed = 0
 
     def next(self, count: int) -> tuple[Spent, Spent, pa.Table]:
-        """What both spent, and what the peer found."""
+        """The time both contestants spent, and the peer's results."""
         arrivals = self.work.arrivals(count, self.time, self.seed)
         self.time, self.seed = self.time + count, self.seed + 1
         watch = Stopwatch()
@@ -93,7 +93,7 @@ class Turns:
 
 
 def check(weir: Weir, work: JoinWork, wanted: pa.Table) -> None:
-    """All results so far are those of the peer."""
+    """Checks that all results so far are those of the peer."""
     found = weir.results().to_arrow()
     both = found["documents"].combine_chunks().flatten().to_pylist()
     own = triples(found["query"], both[::2], both[1::2])

@@ -1,9 +1,9 @@
-"""What is measured of joins: queries, documents, and DuckDB with the queries as data.
+"""The work of the join parts: queries, documents, and DuckDB with the queries as data.
 
-XSCL joins of few or many shapes: items whose leaves must be equal, all subsets of leaves being a shape; their queries
-differ by the window, from a second to hours, most of them short. SQL window joins of one shape: equal keys, a condition
-on a column, a window each. DuckDB keeps documents and queries in tables. In a round it joins the new documents with
-those that a window still reaches, one statement a shape, and lists each pair with each query.
+XSCL joins of few or many shapes: items whose leaves must be equal, where each subset of leaves is a shape. Their
+queries differ by the window, from a second to hours, most of them short. SQL window joins of one shape: equal keys, a
+condition on a column, a window each. DuckDB keeps documents and queries in tables. In a round it joins the new
+documents with those that a window still reaches, one statement per shape, and lists each pair with each query.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 LONGEST = 10_000
-"""Seconds of the longest window; items are a second apart."""
+"""Seconds of the longest window. Items are a second apart."""
 VALUES = 1_000_000
-"""Of a leaf: few items have a partner, as with the titles and links of news."""
+"""Number of values of a leaf: few items have a partner, as with the titles and links of news."""
 KEYS = 100_000
 
 
@@ -40,13 +40,13 @@ class JoinWork:
     queries: Callable[[int], Iterator[tuple[str, list[dict[str, Any]]]]]
     """A template for each shape, and its rows."""
     arrivals: Callable[[int, int, int], list[Arrivals]]
-    """So many documents, from a time on, from a seed."""
+    """Generates documents from a count, a start time and a seed."""
     peer: Callable[[Sequence[tuple[str, list[dict[str, Any]]]]], Any]
-    """DuckDB with its queries: a context whose value takes arrivals and gives what is new."""
+    """DuckDB with its queries: a context whose value takes arrivals and returns the new results."""
 
 
 def windows(rng: np.random.Generator, count: int) -> list[int]:
-    """Of any order of magnitude with equal probability."""
+    """Random windows, with equal probability for every order of magnitude."""
     return [int(window) for window in LONGEST ** rng.random(count)]
 
 
@@ -133,7 +133,7 @@ def window_queries(count: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def tuples(count: int, start: int, seed: int) -> list[Arrivals]:
-    """Half of them in either stream."""
+    """Tuples, half of them in either stream."""
     rng, found = np.random.default_rng(seed), []
     for stream, share in (("R", count - count // 2), ("T", count // 2)):
         columns = rng.integers(0, KEYS, share).tolist(), rng.integers(0, 1000, share).tolist()

@@ -1,12 +1,12 @@
 """Part `latency`: from publish to a callback, one document at a time, while every query has an action.
 
-Measured are the wall time while the job is idle otherwise and while it has half of the documents it can take; the
-processor time of such a micro-batch, by process; what its steps take; and what a job costs that has nothing to do. The
-peers answer the same documents, one at a time, in this process or over a pipe; their answers are compared first.
+Measures the wall time while the job is otherwise idle and at half load; the processor time of such a micro-batch, by
+process; the time of its steps; and the cost of an idle job. The peers answer the same documents, one at a time, in this
+process or over a pipe. Their answers are compared first.
 
-The capacity is what the job sustains: documents are published in portions as fast as callbacks come, so that there are
-always some thousands under way and micro-batches are as large as they like to be. Half load is half of that rate,
-published ten times a second.
+The capacity is the rate that the job sustains: documents are published in portions as fast as callbacks arrive, so that
+some thousands are always in flight and the size of micro-batches is unrestricted. Half load is half of that rate,
+published ten times per second.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from fishweir.papers.way.processor import Spent, Stopwatch
 from fishweir.papers.way.work import BOXES, STREAM
 
 OFTEN = 0.1
-"""Seconds after which the load publishes again."""
+"""Seconds between two publications of the load."""
 PORTION, UNDER_WAY = 200, 5_000
-"""Documents of a portion that the capacity is measured by, and how many may be without a result."""
+"""Documents per portion when the capacity is measured, and the maximum number without a result."""
 
 
 @dataclass(frozen=True)
 class Sizes:
     queries: int
     published: int
-    """Single documents, of which the time to the callback is taken."""
+    """Number of single documents whose time to the callback is measured."""
     idle: float
-    """Seconds."""
+    """Seconds in which the job is idle."""
     load: int
-    """Documents that the capacity is measured by."""
+    """Number of documents for measuring the capacity."""
     longest: float
-    """Seconds at half load, after which no more single documents are published."""
+    """Seconds at half load after which no more single documents are published."""
 
 
 WHOLE = Sizes(100_000, 200, 60.0, 10_000, 30.0)
@@ -61,7 +61,7 @@ class Figure:
 
 
 class Ear:
-    """Notes when the first result of a document came that is listened for."""
+    """Records when the first result of each expected document arrives."""
 
     def __init__(self) -> None:
         self.times: dict[str, float] = {}
@@ -83,20 +83,20 @@ class Ear:
                 self._heard.set()
 
     def publish(self, weir: Weir, documents: Sequence[Any], ids: Sequence[str]) -> float:
-        """Publishes, and waits for a result of each; seconds until the last has come."""
+        """Publishes documents and waits for a result of each. Returns the seconds until the last one."""
         began = time.perf_counter()
         self.publish_ahead(weir, documents, ids, 0)
         return max(self.times.pop(id) for id in ids) - began
 
     def publish_ahead(self, weir: Weir, documents: Sequence[Any], ids: Sequence[str], most: int) -> None:
-        """Publishes, and waits until at most so many documents are without a result."""
+        """Publishes documents and waits until at most `most` of them are without a result."""
         self._heard.clear()
         self._wanted.update(ids)
         weir.publish(STREAM, documents, ids=ids)
         self.wait(most)
 
     def wait(self, most: int = 0) -> None:
-        """Until at most so many documents are without a result."""
+        """Waits until at most `most` documents are without a result."""
         self._enough = most
         while len(self._wanted) > most:
             if not self._heard.wait(120):
@@ -178,7 +178,7 @@ def targets(queries: int, figures: Iterable[Figure]) -> list[Target]:
 
 
 def one_by_one(peer: Answer, documents: Sequence[Any]) -> tuple[set[tuple[str, int]], list[float]]:
-    """The pairs that a peer finds, and the seconds that each document takes."""
+    """The pairs that a peer finds, and the seconds per document."""
     found, times = set(), []
     for place, document in enumerate(documents):
         began = time.perf_counter()
@@ -189,15 +189,15 @@ def one_by_one(peer: Answer, documents: Sequence[Any]) -> tuple[set[tuple[str, i
 
 
 def check(weir: Weir, wanted: Mapping[str, set[tuple[str, str]]]) -> None:
-    """The results of the single documents are those of each peer."""
+    """Checks that the results of the single documents are those of each peer."""
     pairs = {(result.query, id) for result in weir.results() if (id := result.documents[0]).startswith("alone-")}
     for name, theirs in wanted.items():
         assert pairs == theirs, f"{len(pairs)} results, {name} has {len(theirs)} or other ones"
 
 
 def sustained(weir: Weir, ear: Ear, documents: Sequence[Any], seconds: float) -> float:
-    """Documents a second that are published and delivered while thousands are under way; before that all are published
-    once, so that each of their queries has been met."""
+    """Documents per second that are published and delivered while thousands are in flight. All documents are published
+    once before that, so that each of their queries has been evaluated."""
     ear.publish(weir, documents, [f"full-{number}" for number in range(len(documents))])
     began, count = time.perf_counter(), 0
     while (spent := time.perf_counter() - began) < seconds or not count:
@@ -214,7 +214,7 @@ def sustained(weir: Weir, ear: Ear, documents: Sequence[Any], seconds: float) ->
 def at_half_load(
     weir: Weir, ear: Ear, hits: Sequence[Any], others: Sequence[Any], rate: float, longest: float
 ) -> list[float]:
-    """The times of single documents while others come, half as many as the job can take of them."""
+    """The times of single documents while others arrive at half the rate that the job can sustain."""
     over, portion = threading.Event(), max(1, int(rate / 2 * OFTEN))
 
     def publish_others() -> None:

@@ -1,7 +1,7 @@
-"""Peers on the JVM: a program in `java/` that gets queries, and then documents, over pipes.
+"""Peers on the JVM: a program in `java/` that reads queries, and then documents, over pipes.
 
-It needs `javac` and jars in the folder that an environment variable names; where they are missing the peer is left out.
-The program is compiled when it is first used. Its processor time counts, since it is a child of this process.
+It needs `javac` and jars in the folder that an environment variable names; if they are missing, the peer is omitted.
+The program is compiled on first use. Its processor time counts, since it is a child of this process.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ PROGRAMS = Path(__file__).parent / "java"
 
 @dataclass(frozen=True)
 class Program:
-    """What a program is called, which jars it needs, and in which form it reads queries and documents."""
+    """The name of a program, the jars it needs, and the form in which it reads queries and documents."""
 
     name: str
     folder: str
     """The environment variable that names the folder of the jars."""
     jar: str
-    """The jar by which the folder is recognised."""
+    """The jar that identifies the folder."""
     query: Callable[[dict[str, Any]], bytes]
     document: Callable[[Any], bytes]
 
     def command(self, classes: str) -> list[str]:
-        """Compiles it. Raises Missing."""
+        """Compiles the program and returns its command. Raises Missing."""
         folder = os.environ.get(self.folder)
         if not folder or not list(Path(folder).glob(self.jar)):
             raise Missing(f"{self.folder} names no folder with its jars")
@@ -71,12 +71,12 @@ class Program:
 
 
 def text(given: str) -> bytes:
-    """As `DataInput.readUTF` reads it."""
+    """The encoding that `DataInput.readUTF` reads."""
     return struct.pack(">H", len(given.encode())) + given.encode()
 
 
 def numbers(*given: int) -> bytes:
-    """As `DataInput.readInt` reads them."""
+    """The encoding that `DataInput.readInt` reads."""
     return struct.pack(f">{len(given)}i", *given)
 
 

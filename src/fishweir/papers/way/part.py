@@ -1,7 +1,7 @@
-"""A part of the experiment: what is measured together, in a file of its own.
+"""Parts of the experiment: what is measured together, one module per part.
 
-A part is a function from a setting to what was measured. Its figures are frozen dataclasses of one class, of the part's
-own choice: their fields are the columns of its table.
+A part is a function from a setting to its measurements. Its figures are frozen dataclasses of one class, which the part
+defines: their fields are the columns of its table.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from fishweir.pipeline.offsets import heads
 
 FISHWEIR = "Fishweir"
 WARM = 5
-"""Micro-batches that are not measured."""
+"""Number of micro-batches that are not measured."""
 
 
 @dataclass
 class Setting:
-    """What parts share; a session of Spark is started by the first that asks for it."""
+    """Shared data of the parts. The first part that needs a Spark session starts it."""
 
     quick: bool = False
     say: Callable[[str], None] = lambda _: None
-    """Shows what is under way."""
+    """Shows the progress."""
     session: Any = None
     sizes: dict[str, Any] = field(default_factory=dict)
-    """By part, other sizes than its own: for tests."""
+    """Sizes that replace those of a part, for tests."""
 
     @cached_property
     def spark(self) -> Any:
@@ -53,12 +53,12 @@ class Setting:
 
 @dataclass
 class Measured:
-    """What a part has found."""
+    """The measurements of a part."""
 
     figures: list[Any] = field(default_factory=list)
     targets: list[Target] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What else is to be said, such as contestants that were left out."""
+    """Remarks, such as contestants that were omitted."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def home_folder() -> Iterator[Path]:
 
 @contextmanager
 def running(spark: Any, work: Work, queries: int, size: int, **actions: Any) -> Iterator[Weir]:
-    """A home with its queries, whose job runs in the background; with an action, all queries have it."""
+    """A home with its queries, whose job runs in the background. With an action, all queries have it."""
     with home_folder() as folder, Weir(folder, spark, documents_per_batch=size) as weir:
         weir.execute(work.stream)
         template = work.template
@@ -100,7 +100,7 @@ def running(spark: Any, work: Work, queries: int, size: int, **actions: Any) -> 
 
 
 def settle(weir: Weir) -> None:
-    """Until Spark has opened the query that stands for the job, which takes seconds of a young JVM."""
+    """Waits until Spark has started the query that represents the job, which takes seconds on a new JVM."""
     job: Any = weir._runner.job if weir._runner else None
     if job is not None:
         job.framed.wait(60)
@@ -108,8 +108,8 @@ def settle(weir: Weir) -> None:
 
 
 def wait_for(weir: Weir) -> None:
-    """Until all that was published is committed. The logs are looked at once, then only numbers are compared: what a
-    micro-batch is measured by must not be the looking."""
+    """Waits until everything published is committed. The logs are read once, then only numbers are compared, so that
+    the waiting does not affect the measurement of a micro-batch."""
     runner = weir._runner
     assert runner is not None
     wanted = sum(heads(weir.home).values())

@@ -1,6 +1,6 @@
-"""Peers: who else answers the same, with an index over the queries.
+"""Peers: other systems that answer the same queries with an index over them.
 
-A peer is given the rows of the queries, and then documents; it says which query matches which document.
+A peer gets the rows of the queries, then documents; it returns which query matches which document.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from dataclasses import dataclass
 from typing import Any
 
 Pairs = set[tuple[str, int]]
-"""Query and place of the document."""
+"""Query and position of the document."""
 Answer = Callable[[Sequence[Any]], Pairs]
 PROCESSES = 2
 
 
 class Missing(Exception):
-    """What a peer needs is not installed here."""
+    """A requirement of a peer is not installed."""
 
 
 @dataclass(frozen=True)
 class Peer:
     name: str
     answering: Callable[[Sequence[dict[str, Any]]], AbstractContextManager[Answer]]
-    """With the index built: a context whose value gives the pairs of some documents. Raises Missing."""
+    """Builds the index: a context whose value returns the pairs of some documents. Raises Missing."""
     most: int = 10_000_000
-    """Queries that it can take in reasonable time."""
+    """Maximum number of queries that it can take in reasonable time."""
     documents: int = 10_000_000
-    """Documents that it can."""
+    """Maximum number of documents that it can take in reasonable time."""
     one_by_one: bool = False
-    """Whether a document takes it as long alone as among others: of larger micro-batches it is given the first
+    """Whether a document takes as long alone as among others. From larger micro-batches, the peer then gets the first
     `documents`."""
 
 

@@ -1,4 +1,4 @@
-"""Processor time of this process and all it has started: the JVM and Spark's Python workers are its children."""
+"""Processor time of this process and all its descendants: the JVM and Spark's Python workers are its children."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds of the processor and of the clock; of the processor, those of Python workers and those of the JVM."""
+    """Processor seconds and wall seconds; the processor seconds of Python workers and of the JVM."""
 
     processor: float
     wall: float
@@ -21,7 +21,7 @@ class Spent:
 
 
 class Stopwatch:
-    """Started when it is made. To look at all processes takes milliseconds of this one, which are not counted."""
+    """Starts when it is created. Reading all processes takes milliseconds of this one, which are not counted."""
 
     def __init__(self) -> None:
         self._before = _of_others()
@@ -35,20 +35,20 @@ class Stopwatch:
 
 
 def _own() -> float:
-    """Seconds of this process, with children that have ended."""
+    """Seconds of this process, including children that have ended."""
     times = os.times()
     return time.process_time() + times.children_user + times.children_system
 
 
 def _of_others() -> dict[int, float]:
-    """Seconds of each process below this one, with children that have ended."""
+    """Seconds of each process below this one, including children that have ended."""
     parents, ended = {}, {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             try:
                 fields = (folder / "stat").read_text().rpartition(")")[2].split()
             except OSError:
-                continue  # it has ended meanwhile
+                continue  # it has ended in the meantime
             parents[int(folder.name)] = int(fields[1])
             ended[int(folder.name)] = sum(map(int, fields[13:15])) / TICK
     below = {pid: spent for pid, spent in ended.items() if pid != os.getpid() and _is_below(pid, parents)}
@@ -56,12 +56,12 @@ def _of_others() -> dict[int, float]:
 
 
 def _used(pid: int) -> float:
-    """What a process has used by its own clock, which counts nanoseconds where `stat` counts ticks of 10 ms; its number
-    is that of clock_getcpuclockid(3)."""
+    """The processor time of a process by its own clock, which counts nanoseconds, while `stat` counts ticks of 10 ms.
+    The id of the clock is that of clock_getcpuclockid(3)."""
     try:
         return time.clock_gettime((~pid << 3) | 2)
     except OSError:
-        return 0.0  # it has ended meanwhile
+        return 0.0  # it has ended in the meantime
 
 
 def _is_below(pid: int, parents: dict[int, int]) -> bool:

@@ -1,4 +1,4 @@
-"""What part `registration` registers: in each language queries of one shape, and paths that all differ."""
+"""The queries of part `registration`: queries of one shape in each language, and distinct paths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ create stream news
 """
 NAMES = tuple(f"{a}{b}" for a in "abcdefgh" for b in ("tem", "ody", "head", "para", "sec", "ref"))
 DEPTH, WILD, DEEP, ATTRIBUTE, PREDICATE = 6, 0.2, 0.2, 0.2, 0.35
-"""Steps at most, and how likely a step is `*`, goes by `//` or has a predicate, and a path ends in an attribute."""
+"""Maximum number of steps; probabilities that a step is `*`, that it uses `//`, that a path ends in an attribute, and
+that a step has a predicate."""
 
 LANGUAGES: tuple[tuple[str, str, Callable[[int], dict[str, Any]]], ...] = (
     (
@@ -50,7 +51,7 @@ LANGUAGES: tuple[tuple[str, str, Callable[[int], dict[str, Any]]], ...] = (
 
 
 def distinct_paths(count: int, predicates: bool, seed: int = 1) -> list[str]:
-    """Paths that all differ, after YFilter's parameters."""
+    """Distinct paths with YFilter's parameters."""
     rng, found = random.Random(seed), dict[str, None]()
     while len(found) < count:
         path = ""

@@ -1,9 +1,9 @@
-"""Part `registration`: how many queries a second are registered and dropped, and how soon one more takes effect.
+"""Part `registration`: the rates of registering and dropping queries, and the delay until one more takes effect.
 
-Rates are of processor time, in a process that has registered before, segments written. Each language registers the
-same number of queries by `register_many` and by one script. Distinct paths are drawn, no two alike. One more query
+Rates are in processor time, in a process that has registered before, including writing the segments. Each language
+registers the same number of queries by `register_many` and by one script. The drawn paths are distinct. One more query
 among many is timed from the call that registers it until its action has been called with a document that was published
-right behind it, through the job on Spark; then the private memory of all processes is read.
+right after it, through the job on Spark. Then the private memory of all processes is read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fishweir.papers.way.work import STREAM, TEXT
 
 WARM = 1_000
 PATIENCE = 60.0
-"""Seconds after which an action is taken not to be called."""
+"""Seconds after which the call of an action is considered to have failed."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def measure(setting: Setting) -> Measured:
 
 
 def rates(name: str, template: str, rows: list[dict[str, Any]]) -> Iterator[Figure]:
-    """By `register_many` and by a script; dropped by name and by pattern."""
+    """Rates of `register_many` and of a script, and of dropping by name and by pattern."""
     script = ";\n".join(rendered(template, row) for row in rows)
     with home_folder() as folder, Weir(folder) as weir:
         weir.execute(SETUP)

@@ -1,6 +1,6 @@
-"""Part `results`: what a result costs those who take it: read to Arrow, one by one, of one query, appended, called.
+"""Part `results`: the cost of a result for its receiver: read to Arrow, one by one, of one query, appended, called.
 
-The homes are filled without Spark, since who reads them is the same. Processor time of the reading process.
+The homes are filled without Spark, since reading them is the same. Times are processor times of the reading process.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Sizes:
     queries: int
     documents: int
     pairs: int
-    """Results of the SQL join, about."""
+    """Approximate number of results of the SQL join."""
     batches: int
-    """Micro-batches of the home in which one query is looked for."""
+    """Number of micro-batches of the home in which one query is read."""
     rounds: int
 
 
@@ -38,7 +38,7 @@ MOST_US_A_RESULT = {"to_arrow": 2.0, "append": 10.0, "callback": 10.0}
 
 @dataclass(frozen=True)
 class Figure:
-    """Microseconds a result."""
+    """Microseconds per result."""
 
     results_of: str
     taken: str
@@ -76,7 +76,7 @@ def opened(folder: Path) -> Iterator[testing.Weir]:
 
 
 def best(name: str, taken: str, rounds: int, read: Callable[[], int]) -> Figure:
-    """The best of some rounds: the first one also looks up queries and opens files."""
+    """The fastest of some rounds. The first one also looks up queries and opens files."""
     turns = []
     for _ in range(rounds + 1):
         began, wall = time.process_time(), time.perf_counter()
@@ -110,7 +110,7 @@ def sql_join(weir: testing.Weir, sizes: Sizes) -> None:
 
 
 def items(weir: testing.Weir, sizes: Sizes) -> None:
-    """Feeds of whole items; each word of a title is asked for by one feed."""
+    """Feeds of whole items; each word of a title is selected by one feed."""
     weir.execute(TEXT.stream)
     words = [{"name": f"f{i}", "word": f"w{i}"} for i in range(1, max(sizes.queries // 100, 10))]
     weir.register_many(f"create feed $name from {STREAM} as $s where $s[title contains $word]", words)
@@ -118,14 +118,14 @@ def items(weir: testing.Weir, sizes: Sizes) -> None:
 
 
 def _item(i: int, text: str) -> str:
-    """An item as feeds have them: references, a CDATA section, white space."""
+    """A typical feed item: references, a CDATA section, white space."""
     title = text.removeprefix("<item>").removesuffix("</item>")
     shown = f"<link>http://example.org/?i={i}&amp;b=1</link><description><![CDATA[<p>{title}</p>]]></description>"
     return f'<item>\n  {title}\n  {shown}\n  <guid isPermaLink="false">{i}</guid>\n</item>'
 
 
 def xscl_selection(weir: testing.Weir, sizes: Sizes) -> None:
-    """Patterns over items; each title is asked for by one query, which shows what it binds."""
+    """Patterns over items; each title is selected by one query, which outputs its bindings."""
     weir.execute(TEXT.stream)
     count = sizes.documents // 4
     asked = [{"name": f"x{i}", "title": f"t{i}"} for i in range(count)]
@@ -153,7 +153,7 @@ FILLED = {
 
 
 def one_query(sizes: Sizes) -> Figure:
-    """All results of a query that has one in each tenth micro-batch, among many queries; the time is that of a
+    """Reads all results of a query that has one in every tenth micro-batch, among many queries. The time is per
     micro-batch."""
     with home_folder() as folder, opened(folder) as weir:
         weir.execute("create stream R (x int)")
@@ -179,11 +179,11 @@ def delivering(action: str, sizes: Sizes) -> Iterator[testing.Weir]:
 
 
 def _heard(_: Any) -> None:
-    """What a result means to its receiver is not measured."""
+    """Does nothing: the receiver's processing is not measured."""
 
 
 def delivered(action: str, sizes: Sizes) -> Figure:
-    """From the commit until all results of its micro-batch are delivered, every query with the same action."""
+    """From the commit until all results of its micro-batch are delivered. Every query has the same action."""
     turns: list[tuple[float, float, int]] = []
     with delivering(action, sizes) as weir:
         service = weir._delivery_service

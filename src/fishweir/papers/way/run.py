@@ -1,7 +1,7 @@
-"""The way through the job: from publish to results on disk and to a callback, through the public calls.
+"""Runs the end-to-end experiment: from publish to results on disk and to a callback, through the public calls.
 
-The experiment has parts (parts.py), each with a table and targets of its own; `--only` runs some of them. Each part is
-written when it ends, so a run that is interrupted keeps what it has.
+The experiment has parts (parts.py), each with its own table and targets; `--only` runs some of them. Each part is
+written when it ends, so an interrupted run keeps the finished parts.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from fishweir.papers.way.parts import PARTS
 
 NAME = "way"
 ONLY = tuple(part.name for part in PARTS)
-"""The parts that can be run by themselves."""
+"""The parts that can be run separately."""
 
 
 def main(out: Path, quick: bool = False, only: Sequence[str] = ()) -> None:
-    """The whole experiment, or some parts of it; `quick` has small sizes, to see that it works."""
+    """Runs the whole experiment, or some parts of it. `quick` uses small sizes for a smoke test."""
     console, setting = Console(), Setting(quick)
     try:
         for part in PARTS:
@@ -68,7 +68,7 @@ def show(part: Part, measured: Measured, console: Console) -> None:
 
 
 def shown(value: Any) -> str:
-    """A number with as many digits as are of interest."""
+    """A number with a sensible number of digits."""
     if value is None:
         return ""
     if not isinstance(value, float):

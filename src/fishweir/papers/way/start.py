@@ -1,8 +1,8 @@
 """Part `start`: processor time of short commands, and the wall time until a new process has its first result.
 
-The peer is a bare Spark streaming query with `mapInArrow` over one file, with Spark's own settings. Both are
-started in processes of their own, in turns, and timed from the start of the process until the file with the result is
-there. A second run is one in a process that has run before.
+The peer is a bare Spark streaming query with `mapInArrow` over one file, with Spark's own settings. Both are started in
+separate processes, in turns, and timed from the start of the process until the file with the result exists. A second
+run is one in a process that has run before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fishweir.papers.experiment.figures import Target
 from fishweir.papers.way.part import Measured, Part, Setting, home_folder
 
 PATIENCE = 600.0
-"""Seconds after which a process is taken to have failed."""
+"""Seconds after which a process is considered to have failed."""
 BARE = """
 import os, sys
 from pathlib import Path

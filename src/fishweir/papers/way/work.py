@@ -1,7 +1,7 @@
-"""What is measured: queries, documents, and peers that answer the same.
+"""The work of the experiment: queries, documents, and peers that answer the same.
 
-Text filters look for two words of an RSS item. Boxes are regions of a plane, of a size that gives about ten matches a
-document. Paths are drawn as YFilter's generator does, over documents of NITF's shape.
+Text filters select RSS items with two words. Boxes are regions of a plane, of a size that gives about ten matches per
+document. Paths are drawn as by YFilter's generator, over documents of NITF's shape.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STREAM = "S"
 SIDE, MATCHES = 1_000_000, 10
 WORD = re.compile(r"\w+")
 ITEMS, NEWS = 25_000, 2_000
-"""Different items and news documents."""
+"""Number of different items and news documents."""
 
 
 @dataclass(frozen=True)
@@ -39,24 +39,24 @@ class Work:
     template: str
     rows: Callable[[int], list[dict[str, Any]]]
     documents: Callable[[int, int], list[Any]]
-    """So many, from a seed."""
+    """Generates documents from a count and a seed."""
     peers: tuple[Peer, ...]
     statements: bool = False
-    """Whether each query is a statement of its own, the template with its row: queries that differ in more than
+    """Whether each query is a separate statement, the template with its row: for queries that differ in more than
     constants."""
     closely: int = 2_000
-    """Documents of a micro-batch up to which all results are compared before anything is measured."""
+    """Maximum number of documents of a micro-batch for which all results are compared before anything is measured."""
 
 
 @lru_cache(maxsize=1)
 def items() -> Items:
-    """Titles and descriptions as words with a space between them, so that whoever looks for words finds the same."""
+    """Titles and descriptions as words separated by spaces, so that every word search finds the same."""
     real = load_items(ITEMS)
     return Items([" ".join(WORD.findall(text.lower())) for text in real.texts], real.source)
 
 
 def text_rows(count: int) -> list[dict[str, Any]]:
-    """Two different words, one as common as words are, the other any."""
+    """Pairs of different words: one drawn by frequency, the other uniformly."""
     rng, (known, shares) = np.random.default_rng(1), items().keywords
     common = rng.choice(len(known), count, p=shares / shares.sum())
     others = (common + rng.integers(1, len(known), count)) % len(known)

@@ -1,1 +1,1 @@
-"""RoSeS' annotation join: windows of feeds, and the annotations that their items make."""
+"""Annotation joins of RoSeS: windows over feeds, and the annotations that their items produce."""

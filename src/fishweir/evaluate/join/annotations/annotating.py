@@ -1,11 +1,13 @@
-"""Annotating: the items of a micro-batch against what is in the windows (RoSeS 3.2 and 4.2).
+"""Joins the items of a micro-batch with the items in their windows (RoSeS 3.2 and 4.2).
 
-In: the links, the items to annotate, the runs of the windows' items, new and retained. Out: blocks of results, each an
-item with its annotation and the queries that give it this annotation. Candidates are found once for all queries that
-enumerate the same comparison: equal features by look-up; for `similar`, items that share one of the item's rarest words
-(prefix filtering: if k of n words must be common, one of any n - k + 1 is) and are similar enough. The queries of a
-candidate are those that select both items; windows and the other comparisons are checked on whole arrays. Nothing loops
-over queries or items.
+In: the links, the items to annotate, the new and retained runs with the items of the windows. Out: blocks of results,
+each an item with its annotation and the queries that produce this annotation.
+
+Candidates are found once for all queries that enumerate the same comparison. Equal features are found by lookup. For
+`similar`, the candidates are the items that share one of the item's rarest words and are similar enough (prefix
+filtering: if k of n words must be common, any n - k + 1 of them include a common one). The queries of a candidate are
+those that select both items. Windows and the remaining comparisons are checked on whole arrays. No code loops over
+queries or items.
 """
 
 from __future__ import annotations
@@ -28,13 +30,13 @@ from fishweir.evaluate.join.annotations.windows import CountedWindows
 from fishweir.evaluate.join.state import GOLDEN, Hashes, combine
 
 AT_ONCE = 256
-"""Items annotated together: bounds the memory."""
+"""Number of items annotated at once, which bounds the memory."""
 
 
 @dataclass(frozen=True)
 class Annotated:
-    """Row i: an item (place among those to annotate), its queries, and its annotation: joins, streams and numbers of
-    the items, by join and in order of time, stream and number."""
+    """Row i holds an item (its position among the items to annotate), its queries and its annotation. The annotation
+    lists joins, streams and numbers of the items, by join and then ordered by time, stream and number."""
 
     rows: Ints
     member_starts: Ints
@@ -50,7 +52,7 @@ class Annotated:
 
 @dataclass(frozen=True)
 class Collected:
-    """Candidate matches: item, link, and the window's item."""
+    """Candidate matches: item, link, and item of the window."""
 
     items: Ints
     links: Ints
@@ -66,7 +68,7 @@ class Collected:
 def annotate(
     links: Links, primary: ItemView, runs: Sequence[ItemView], part: int = 0, parts: int = 1
 ) -> Iterator[Annotated]:
-    """The results among the items to annotate; `part` of `parts` of them."""
+    """Yields the results for the items to annotate, restricted to `part` of `parts` of them."""
     rows = np.flatnonzero(np.diff(primary.to_annotate.starts))[part::parts]
     for start in range(0, len(rows), AT_ONCE):
         block = _Block(links, primary, rows[start : start + AT_ONCE], runs).results()
@@ -75,7 +77,7 @@ def annotate(
 
 
 class _Block:
-    """Some items to annotate: `wants` are the (item, place of a side among those to annotate) pairs."""
+    """A block of items to annotate. `wants` holds (item, position of its side among the sides to annotate) pairs."""
 
     def __init__(self, links: Links, primary: ItemView, rows: Ints, runs: Sequence[ItemView]) -> None:
         self.links, self.primary, self.runs = links, primary, [run for run in runs if len(run)]
@@ -85,7 +87,7 @@ class _Block:
 
     @cached_property
     def asked(self) -> Ints:
-        """(item, link) in order: the joins that apply to the block's items."""
+        """Sorted (item, link) pairs: the joins that apply to the block's items."""
         source, at = expand(self.links.link_starts[self.wants], self.links.link_starts[self.wants + 1])
         return np.unique(self.items[source] << 32 | self.links.linked[at])
 
@@ -122,7 +124,7 @@ class _Block:
         )
 
     def _candidates(self, anchor: int, asked: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
-        """Run by run: items, links that are anchored here, and items of the window that some of them may select."""
+        """Yields for each run the items, the links anchored here, and the window items that these links may select."""
         if anchor < 0:
             for run in self.runs:
                 yield self._whole_window(run, asked)
@@ -149,12 +151,12 @@ class _Block:
             yield self._wanted(run, pairs >> 32, pairs & 0xFFFFFFFF, asked)
 
     def _oldest(self, asked: Ints, items: Ints) -> Floats:
-        """How far back the longest of these windows reaches, and a little more."""
+        """Start of the longest of these windows, with a small margin."""
         longest = float(self.links.seconds[asked & 0xFFFFFFFF].max(initial=-1.0))
         return self.primary.times[items] - longest - 1.0
 
     def _wanted(self, run: ItemView, items: Ints, others: Ints, asked: Ints) -> tuple[Ints, Ints, Ints]:
-        """The links that select both items of a pair: the shorter of the two lists is looked up in the other."""
+        """The links that select both items of a pair. The shorter of the two lists is looked up in the longer one."""
         lo, hi = np.searchsorted(asked, items << 32), np.searchsorted(asked, (items + 1) << 32)
         entered, sides = run.in_windows.of(others)
         first, last = self.links.of_windows(sides)
@@ -170,7 +172,7 @@ class _Block:
         return items[pair[keep]], links[keep], others[pair[keep]]
 
     def _whole_window(self, run: ItemView, asked: Ints) -> tuple[Ints, Ints, Ints]:
-        """Where nothing is looked up: the part of the window that may be in reach."""
+        """The candidates of links without a lookup: the part of the window that may be in reach."""
         items, links = asked >> 32, asked & 0xFFFFFFFF
         place, times = run.place_of(self.links.sides[links]), self.primary.times[items]
         first = np.searchsorted(run.times, times - self.links.seconds[links] - 1.0, "left")
@@ -180,7 +182,7 @@ class _Block:
         return items[source], links[source], run.entries[at] & 0xFFFFFFFF
 
     def _checked(self, run: ItemView, items: Ints, links: Ints, others: Ints, anchor: int) -> Collected:
-        """Those whose window holds the other item and whose comparisons all hold."""
+        """The candidates whose window holds the other item and whose comparisons all hold."""
         known, primary = self.links, self.primary
         apart = primary.times[items] - run.times[others]
         same = (primary.streams[items] == run.streams[others]) & (primary.numbers[items] == run.numbers[others])
@@ -212,7 +214,7 @@ class _Block:
 
 @dataclass(frozen=True)
 class _Features:
-    """The features of a variable of some items: item, value, feature."""
+    """The features of one variable of some items: item, value, feature."""
 
     items: Ints
     values: Ints
@@ -226,7 +228,7 @@ def _features(of: FeatureValues, items: Ints) -> _Features:
 
 
 def _rarest(words: _Features, counts: Ints, least: float) -> Ints:
-    """For each value, its rarest words: at least one of them must be common."""
+    """The rarest words of each value, at least one of which must be common."""
     order = np.lexsort((counts, words.values))
     _, starts, lengths = np.unique(words.values[order], return_index=True, return_counts=True)
     needed = least_common(np.full(len(lengths), least), lengths.astype(np.int64))
@@ -235,19 +237,19 @@ def _rarest(words: _Features, counts: Ints, least: float) -> Ints:
 
 
 def _distinct(keys: Ints) -> Ints:
-    """The distinct values in order; NumPy's own way by hashing takes several times as long."""
+    """The distinct values, sorted. NumPy's hash-based implementation is several times slower."""
     ordered = np.sort(keys)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
 
 
 def _within(ordered: Ints, keys: Ints) -> NDArray[np.bool_]:
-    """Which keys are in an ordered list."""
+    """Mask of the keys that are in a sorted list."""
     return place_of(ordered, keys) >= 0
 
 
 def _grouped(links: Links, fired: Ints, found: Collected) -> Annotated:
-    """One row for the queries that give an item the same annotation: (item, query) pairs by the hash of what it is.
-    An item that matches by several conjunctions of a join is listed once."""
+    """Groups (item, query) pairs by the hash of their annotation: one row for all queries that give an item the same
+    annotation. An item that matches by several conjunctions of a join is listed once."""
     owner, joins = found.items << 32 | links.numbers[found.links], links.joins[found.links]
     order = np.lexsort((found.numbers, found.streams, found.times, joins, owner))
     keys = [column[order] for column in (owner, joins, found.streams, found.numbers)]

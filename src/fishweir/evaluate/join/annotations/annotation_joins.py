@@ -1,8 +1,8 @@
-"""Annotation joins as an operator of the join stage: a semi-join that collects what it found (RoSeS 3.2).
+"""Annotation joins as an operator of the join stage: semi-joins that collect their matches (RoSeS 3.2).
 
-In: the annotation tables of a segment. Out: what is kept of items, as rows of runs (lists of the sides that an item
-belongs to, and the features that are compared), for how long, and what the items of a micro-batch find in their
-windows, each with everything that it joins.
+In: the annotation tables of a segment. Out: the state of items as rows of runs (lists of the sides that an item belongs
+to, and the features that are compared), its retention, and for the items of a micro-batch the matches in their windows,
+each item with everything that it joins.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fishweir.evaluate.watermarks import Watermarks
 
 
 class AnnotationJoins(Joins[AnnotationTable]):
-    """All annotation joins of a segment: windows over the same items are one, equal comparisons are one."""
+    """All annotation joins of a segment. Windows over the same items are shared, and so are equal comparisons."""
 
     keeps_all = False
 
@@ -54,7 +54,7 @@ class AnnotationJoins(Joins[AnnotationTable]):
 
     @property
     def _features(self) -> Iterator[tuple[Source, Feature]]:
-        """The features of each source's items that are compared, each once."""
+        """The distinct features that are compared, by source."""
         found: dict[tuple[Source, Feature], None] = {}
         for template in (table.template for table in self.tables):
             for i, window in enumerate(template.windows):
@@ -73,14 +73,14 @@ class AnnotationJoins(Joins[AnnotationTable]):
         return [self._reaches.listed(run, views, watermarks) for run in runs]
 
     def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]:
-        """An item finds what is there when it arrives, including what arrived with it."""
+        """Joins each item with the items that have arrived before it or together with it."""
         items, windows = item_view(new), [item_view(run) for run in known.runs]
         for found in annotate(self.links, items, windows, part, parts):
             yield annotated_rows(items, found)
 
 
 def _side_lists(key: int, sides: Ints, batch: Batch) -> SideRows | None:
-    """Rows that list, of some sides, those that each document belongs to."""
+    """Rows that list for each document which of some sides it belongs to."""
     place = place_of(sides, batch.sides.sides)
     there = place >= 0
     pairs = np.unique(batch.sides.documents[there] << 32 | place[there])
@@ -89,7 +89,7 @@ def _side_lists(key: int, sides: Ints, batch: Batch) -> SideRows | None:
 
 
 def annotated_rows(items: ItemView, block: Annotated) -> ResultRows:
-    """An item with the items collected, by join."""
+    """Result rows: an item with the collected items, by join."""
     batch = result_batch(
         len(block),
         stream=items.streams[block.rows],

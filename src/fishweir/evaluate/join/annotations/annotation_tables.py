@@ -1,10 +1,10 @@
-"""An annotation table: the queries of one template that annotate items with those of windows.
+"""Annotation tables: the queries of one template that annotate items with items of windows.
 
 In: query numbers, annotation templates, constants. Out: a table for each template, and rows for the filters of the
-sources (select/filters.py). Each feed of each query is a filter among all those of its source, its member the *side*:
-query number and role in one number. So one filter plan per source decides which queries' windows an item enters, which
-queries annotate it and which queries select it, whatever they compare. Windows over the same items share one side, that
-of the first query that has it, whatever they are joined with and however long they are.
+sources (select/filters.py). Each feed of each query is one of the filters of its source. The member of this filter is
+the *side*: query number and role in one number. One filter plan per source therefore decides which queries' windows an
+item enters, which queries annotate it and which queries select it, regardless of their comparisons. Windows over the
+same items share one side, that of the first query with this window, regardless of their join partners and lengths.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fishweir.evaluate.witnesses.path_tables import Path
 
 @dataclass(frozen=True)
 class AnnotationTable(QueryTable):
-    """The columns are the sides of the windows, one after the other, then the threshold of each `similar`."""
+    """The columns hold the sides of the windows, in order, then the threshold of each `similar`."""
 
     template: AnnotationTemplate
     numbers: Ints
@@ -46,17 +46,17 @@ class AnnotationTable(QueryTable):
         return self.template
 
     def windows(self, window: int) -> Ints:
-        """The sides of the queries' windows of one join."""
+        """The sides of the queries' windows in one join."""
         return np.asarray(self.columns[window], np.int64)
 
     def shares(self, condition: AnnotationCondition) -> NDArray[np.float64]:
-        """The threshold of a condition, query by query."""
+        """The threshold of a condition for each query."""
         if condition.share < 0:
             return np.full(self.size, SIMILAR)
         return np.asarray(self.columns[len(self.template.windows) + condition.share], np.float64)
 
     def items(self, role: int) -> Ints:
-        """The sides of the items to annotate under a role."""
+        """The sides of the items to annotate for a role."""
         return self.numbers * ROLES + role
 
     @property
@@ -66,8 +66,8 @@ class AnnotationTable(QueryTable):
         return np.unique(np.concatenate([*windows, *items]))
 
     def waiting(self) -> Iterator[tuple[Source, Source, bool, NDArray[np.float64]]]:
-        """Items of windows wait for those to annotate, which wait for nothing. A window that counts items has no limit
-        in time: the lists of its rows say how many it holds."""
+        """Items of windows wait for items to annotate, which wait for nothing. A window that counts items has no time
+        limit: the lists of its rows determine how many items it holds."""
         for i, window in enumerate(self.template.windows):
             reaches = np.full(self.size, np.inf if window.seconds is None else window.seconds)
             for source in self.template.sources(self.template.role(i)):
@@ -77,12 +77,12 @@ class AnnotationTable(QueryTable):
         return [to_json(self.template)]
 
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
-        """The paths that are compared; the filters of the sides have theirs."""
+        """The paths that are compared. The filters of the sides add their own paths."""
         return dict.fromkeys(value_paths(self.template, sources), True)
 
 
 def value_paths(template: AnnotationTemplate, sources: Sequence[Source]) -> Iterator[Path]:
-    """The paths that are compared, of items of some sources."""
+    """The paths that are compared in items of some sources."""
     for i, window in enumerate(template.windows):
         roles = [role for role, joins in enumerate(template.primaries) if i in joins]
         if any(source in sources for role in roles for source in template.sources(role)):
@@ -92,7 +92,7 @@ def value_paths(template: AnnotationTemplate, sources: Sequence[Source]) -> Iter
 
 
 def build_annotations(queries: Iterable[QueryRow]) -> list[AnnotationTable]:
-    """A table for each template."""
+    """Builds a table for each template."""
     rows = ((number, inputs.template, [*sides, *inputs.shares(own)]) for number, inputs, own, sides in _read(queries))
     return [_table(template, *columns) for template, columns in by_template(rows).items()]
 
@@ -115,8 +115,8 @@ def side_rows(queries: Iterable[QueryRow]) -> Iterator[QueryRow]:
 
 
 def _read(queries: Iterable[QueryRow]) -> Iterator[tuple[int, _Inputs, Sequence[Constant], list[int]]]:
-    """Queries with what they read: the inputs of their templates, their constants, and the sides of their windows, each
-    that of the first query that has a window over the same items."""
+    """Yields queries with their inputs: the inputs of the template, the constants, and the sides of the windows. The
+    side of a window is that of the first query with a window over the same items."""
     known: dict[int, _Inputs] = {}
     firsts: dict[tuple[Any, ...], int] = {}
     numbers: dict[tuple[Predicate, ...], int] = {}
@@ -132,8 +132,8 @@ def _read(queries: Iterable[QueryRow]) -> Iterator[tuple[int, _Inputs, Sequence[
 
 
 class _Inputs:
-    """What a template reads, made once: by role the predicates, each with the places of its constants; for its windows
-    the role, the number of what it reads and the places of all its constants."""
+    """The inputs of a template, computed once. For each role: the predicates, each with the positions of its constants.
+    For each window: the role, the number of its input and the positions of all its constants."""
 
     def __init__(self, template: AnnotationTemplate, numbers: dict[tuple[Predicate, ...], int]) -> None:
         self.template, self.items = template, range(len(template.primaries))

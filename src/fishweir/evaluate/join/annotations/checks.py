@@ -1,6 +1,6 @@
-"""Comparisons between two items, pair by pair, in one compiled loop.
+"""Compares pairs of items in one compiled loop.
 
-In: what is compared, and pairs of items of two runs. Out: for each pair the degree to which it holds: for `similar` the
+In: a comparison, and pairs of items of two runs. Out: the degree to which each pair satisfies it: for `similar` the
 greatest Jaccard similarity of any two values, for all others 1 or 0. Values are sorted lists of features (features.py).
 """
 

@@ -1,4 +1,4 @@
-"""Comparisons between an item and one of a window: the features each needs, and which can be looked up."""
+"""Comparisons between an item and an item of a window: the features they read, and which of them allow a lookup."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ KEPT = {
     "references": ("references", "link"), "extends": ("extends", "link"), "shares-link": ("links", "link"),
     "<": ("number", "number"), "<=": ("number", "number"), ">": ("number", "number"), ">=": ("number", "number"),
 }  # fmt: skip
-"""The features a comparison needs, of the item and of the window's item."""
+"""The features that a comparison reads from the item and from the window's item."""
 
 EQUALITIES = ("=", "shares-link", "references", "extends")
-"""The comparisons that hold if both have some feature in common."""
+"""The comparisons that hold if both items have a feature in common."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison between a feature of items and one of a window's items."""
+    """A comparison between a feature of items and a feature of a window's items."""
 
     left: Feature
     op: str

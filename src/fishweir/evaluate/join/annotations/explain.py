@@ -1,4 +1,4 @@
-"""`explain` of an annotation join: its items, its windows, what is shared, what is enumerated."""
+"""`explain` of an annotation join: items, windows, sharing, and the enumerated comparison."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def explain_annotation(
 
 
 def annotation_groups(tables: Sequence[AnnotationTable]) -> Counter[str]:
-    """How many queries have each signature."""
+    """The number of queries with each signature."""
     found: Counter[str] = Counter()
     for table in tables:
         found[table.template.signature] += table.size

@@ -1,8 +1,8 @@
-"""Features: what annotation joins compare of an item's values, kept as rows of a run (state.py).
+"""Features: the parts of an item's values that annotation joins compare, stored as rows of a run (state.py).
 
-In: the path tables of a batch of items. Out: rows, one for each value of each item that some query annotates or has in
-a window: a sorted list of *features*, the hash of a text, the bits of a number, the hashes of the words of a text or of
-the links in it. Rows are kept under the feature, whatever queries compare it, so they are kept once for all.
+In: the path tables of a batch of items. Out: one row for each value of each item that some query annotates or has in a
+window. A row is a sorted list of *features*: the hash of a text, the bits of a number, or the hashes of the words or
+links in a text. Rows are stored by feature, so all queries that compare a feature share them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from fishweir.evaluate.witnesses.path_tables import Path, PathTable, hash_texts
 
 @dataclass(frozen=True)
 class Feature:
-    """The feature of the values at a path that is compared."""
+    """A feature of the values at a path that some comparison reads."""
 
     path: Path
     kind: str
 
     @cached_property
     def key(self) -> int:
-        """The class of its rows."""
+        """The class of the feature's rows."""
         return key_of(f"{self.kind}\t{dotted(self.path)}")
 
     def rows(self, batch: Batch) -> SideRows | None:
@@ -55,7 +55,8 @@ def listed_rows(
     values: tuple[Ints, Hashes] | None = None,
     members: tuple[Ints, Ints] | None = None,
 ) -> SideRows:
-    """Rows of one class without nodes, with lists of values or of queries: how long each is, and all of them."""
+    """Rows of one class without nodes. `values` and `members` are lists of values and of queries: the length of each
+    list, and the concatenated lists."""
     size, none = len(documents), np.zeros(len(documents), np.int64)
     lengths, hashes = values or (none, np.empty(0, np.uint64))
     counts, queries = members or (none, np.empty(0, np.int64))
@@ -72,7 +73,7 @@ def listed_rows(
     )
 
 
-# What is kept of a value: for each row of a path table how many features, and the features.
+# Extractors: the number of features for each row of a path table, and the features.
 
 
 def _texts(table: PathTable) -> tuple[Ints, Hashes]:
@@ -103,12 +104,12 @@ def _from_texts(features: Callable[[str], set[str]]) -> Callable[[PathTable], tu
 
 
 def referenced(text: str) -> set[str]:
-    """What a text `references`: its links and their hosts."""
+    """The links of a text and their hosts, which it `references`."""
     return {target for link in links(text) for target in (link, link.partition("/")[0])}
 
 
 def extended(text: str) -> set[str]:
-    """What a text `extends`: hosts and domains of its links, and the URLs above them."""
+    """The hosts and domains of a text's links and the URLs above them, which it `extends`."""
     found: set[str] = set()
     for link in links(text):
         labels = link.partition("/")[0].split(".")

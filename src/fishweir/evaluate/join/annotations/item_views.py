@@ -1,8 +1,8 @@
-"""A run as annotation joins see it: items in the order of time, stream and number, their sides and their features.
+"""Views of runs for annotation joins: items in the order of time, stream and number, their sides and their features.
 
-In: a run (state.py). Out: a view, made once per run: lists of the sides that an item belongs to, to annotate or in
-windows, an index from a window's side to its items, and for each feature that is compared the values of the items and
-an index from a feature to the items that have it, made when first looked up.
+In: a run (state.py). Out: a view, computed once per run. It has lists of the sides that an item belongs to (to annotate
+or in windows) and an index from a window's side to its items. For each compared feature it has the values of the items
+and an index from a feature to the items that have it, built on the first lookup.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from fishweir.evaluate.join.variables import key_of
 Floats = NDArray[np.float64]
 
 TO_ANNOTATE, IN_WINDOWS = key_of("items to annotate"), key_of("items in windows")
-"""The classes of the rows that list the sides of an item."""
+"""The classes of the rows that list an item's sides."""
 
 
 @dataclass(frozen=True)
 class Lists:
-    """For each item a list of sides."""
+    """A list of sides for each item."""
 
     starts: Ints
     sides: Ints
 
     def of(self, items: Ints) -> tuple[Ints, Ints]:
-        """(place among these items, side) of all of them."""
+        """(Position among these items, side) for all of their sides."""
         source, at = expand(self.starts[items], self.starts[items + 1])
         return source, self.sides[at]
 
 
 @dataclass(frozen=True)
 class FeatureValues:
-    """For each item a list of values, and for each value a sorted list of features."""
+    """A list of values for each item, and a sorted list of features for each value."""
 
     value_starts: Ints
     feature_starts: Ints
     features: Hashes
 
     def of(self, items: Ints) -> tuple[Ints, Ints]:
-        """Where the values of some items begin and end."""
+        """The start and end of the values of some items."""
         return self.value_starts[items], self.value_starts[items + 1]
 
 
@@ -90,7 +90,7 @@ class ItemView:
 
     @property
     def sides(self) -> Ints:
-        """The distinct sides of windows in order, and `entries`, sorted: (place of the side, item)."""
+        """The distinct sides of windows, sorted. Also sets `entries`: sorted (position of the side, item) pairs."""
         return self._by_side[0]
 
     @property
@@ -98,7 +98,7 @@ class ItemView:
         return self._by_side[1]
 
     def place_of(self, sides: Ints) -> Ints:
-        """The place of each side, -1 where no item has it."""
+        """The position of each side, -1 if no item has it."""
         return place_of(self.sides, sides)
 
     def values(self, key: int) -> FeatureValues:
@@ -108,7 +108,7 @@ class ItemView:
         return self._values[key]
 
     def index(self, key: int) -> tuple[Hashes, Ints]:
-        """All features of items in windows, in order, and the item of each."""
+        """All features of items in windows, sorted, and the item of each."""
         if key not in self._indexes:
             values = self.values(key)
             owner = np.repeat(np.arange(len(self)), np.diff(values.value_starts))
@@ -131,7 +131,7 @@ class ItemView:
 
 
 def place_of(ordered: Ints, keys: Ints) -> Ints:
-    """The place of each key in an ordered list, -1 where it is not there."""
+    """The position of each key in a sorted list, -1 if it is absent."""
     if not len(ordered):
         return np.full(len(keys), -1, np.int64)
     at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)

@@ -1,8 +1,8 @@
 """The annotation joins of a segment as arrays: which query compares what with which window.
 
-In: annotation tables. Out: one *link* for each window of each query: its side, its reach, its comparisons and the one
-of them that is enumerated, its anchor. Equal comparisons are one, whatever queries make them; their candidates are
-found once. Without an equality, a link or `similar` the window itself is enumerated.
+In: annotation tables. Out: one *link* for each window of each query: its side, its reach, its comparisons, and its
+anchor, which is the comparison that is enumerated. Queries share equal comparisons, whose candidates are found once. A
+link without an equality, a comparison of links or `similar` enumerates the window itself.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from fishweir.evaluate.join.annotations.item_views import Floats
 
 
 class Links:
-    """By link: `numbers` of queries, `sides` of windows, `joins`, `seconds` and `items` that a window reaches back,
-    `anchors`, and `waits`, which of `annotated` its window's items wait for. Made once per segment and process."""
+    """Arrays by link: `numbers` of queries, `sides` of windows, `joins`, the `seconds` and `items` that a window
+    reaches back, `anchors`, and `waits`, the element of `annotated` that its window's items wait for. Built once per
+    segment and process."""
 
     def __init__(self, tables: Iterable[AnnotationTable]) -> None:
         self._compared: dict[Compared, int] = {}
@@ -38,7 +39,7 @@ class Links:
         self._arrange(count)
 
     def _add(self, table: AnnotationTable, first: int) -> None:
-        """The links of one table's queries, window by window."""
+        """Adds the links of one table's queries, window by window."""
         template, size = table.template, table.size
         for i, window in enumerate(template.windows):
             waits = self._annotated.setdefault(template.annotated_by(i), len(self._annotated))
@@ -51,7 +52,7 @@ class Links:
             self._items.append((table.items(role), np.full(size, len(windows)), links.ravel()))
 
     def _add_checks(self, table: AnnotationTable, window: int, first: int) -> Ints:
-        """The comparisons of one window; returns the one that each link enumerates."""
+        """Adds the comparisons of one window and returns the one that each link enumerates."""
         links, anchors, equal = first + np.arange(table.size), np.full(table.size, -1, np.int64), False
         for condition in table.template.windows[window].conditions:
             place = self._compared.setdefault(compared(condition), len(self._compared))
@@ -77,11 +78,11 @@ class Links:
         self.check_starts = np.searchsorted(links[order], np.arange(count + 1)).astype(np.int64)
         self.checks, self.shares = self.checks[order], shares[order].astype(np.float64)
         self.positive = positive[order].astype(np.bool_)
-        """Whether the comparison must hold, or must not."""
+        """True if the comparison must hold, False if it must not."""
         sides, lengths, links = _columns(self._items, 3)
         order = np.argsort(sides, kind="stable")
         self.to_annotate = sides[order]
-        """The sides of items to annotate, in order; the links of each are `linked`."""
+        """The sides of items to annotate, sorted. `linked` holds the links of each."""
         ends = np.cumsum(lengths)
         _, at = expand((ends - lengths)[order], ends[order])
         self.link_starts = np.append(0, np.cumsum(lengths[order])).astype(np.int64)
@@ -100,10 +101,10 @@ class Links:
         return {c: float(self.shares[own & (self.checks == c)].min()) for c in np.unique(self.checks[own]).tolist()}
 
     def of_windows(self, sides: Ints) -> tuple[Ints, Ints]:
-        """Where in `by_side` the links begin and end whose window a side is."""
+        """The start and end in `by_side` of the links whose window is one of these sides."""
         return np.searchsorted(self.ordered, sides, "left"), np.searchsorted(self.ordered, sides, "right")
 
 
 def _columns(parts: Sequence[tuple[NDArray[np.generic], ...]], count: int) -> list[Ints]:
-    """The columns of several parts, each as one array; integers where there are no parts."""
+    """The columns of several parts, each concatenated into one array; integer columns if there are no parts."""
     return [np.concatenate([part[i] for part in parts]) if parts else np.empty(0, np.int64) for i in range(count)]

@@ -1,8 +1,8 @@
-"""How long items stay in windows: until no item can arrive whose window would hold them.
+"""Determines how long items stay in windows: until no item can arrive whose window would hold them.
 
-In: the links of annotation joins, a run, the watermarks. Out: for each entry in the lists of the run's rows, whether an
-item that is not older than the watermark of its stream may still find it: in reach by time, or, for a window that
-counts items, among the newest of those that are not later than that.
+In: the links of annotation joins, a run, the watermarks. Out: a mask over the entries in the lists of the run's rows:
+whether an item that is not older than the watermark of its stream may still find the entry. It may if the entry is in
+reach by time or, for a window that counts items, among the newest items that are not later than the watermark.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fishweir.evaluate.watermarks import Watermarks
 
 
 class Reaches:
-    """The longest reach of each window, by what its items wait for: `windows` begin at `starts`, `waits` are the
-    sources, `by_time` the seconds, `most` the number of items."""
+    """The longest reach of each window for each source that its items wait for. `windows` begin at `starts`, `waits`
+    are the sources, `by_time` the seconds, `most` the number of items."""
 
     def __init__(self, links: Links) -> None:
         self.windows, self.annotated = links.windows, links.annotated
@@ -37,7 +37,8 @@ class Reaches:
         self.most = _greatest(items, first)
 
     def listed(self, run: Run, views: Sequence[ItemView], watermarks: Watermarks) -> NDArray[np.bool_]:
-        """Which entries of the lists of a run's rows are needed; `views` are of all runs that it is merged with."""
+        """Mask of the needed entries in the lists of a run's rows. `views` are those of all runs that it is merged
+        with."""
         rows = run.rows.of_class(IN_WINDOWS)
         row, entries = expand(run.rows.member_starts[rows], run.rows.member_starts[rows + 1])
         documents, sides = run.rows.documents[rows[row]], run.rows.members[entries]
@@ -56,7 +57,7 @@ class Reaches:
         return found
 
     def _reached(self, streams: Ints, waits: Ints, watermarks: Watermarks) -> Floats:
-        """The watermark of the slowest stream that items of a stream wait for."""
+        """The lowest watermark of the streams that items of a stream wait for."""
         pairs, place = np.unique(streams << 32 | waits, return_inverse=True)
         least = [
             min((watermarks.least(source, pair >> 32) for source in self.annotated[pair & 0xFFFFFFFF]), default=np.inf)
@@ -66,7 +67,7 @@ class Reaches:
 
 
 def _newer(views: Sequence[ItemView], sides: Ints, times: Floats, reached: Floats) -> Ints:
-    """How many items of a side are later than a time and not later than what is reached."""
+    """The number of a side's items that are later than `times` and not later than `reached`."""
     found = np.zeros(len(sides), np.int64)
     for view in views:
         place = view.place_of(sides)

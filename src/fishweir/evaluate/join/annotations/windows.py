@@ -1,7 +1,7 @@
-"""Windows of items: which are the newest n of a window when an item arrives.
+"""Windows that count items: which items are the newest n of a window when an item arrives.
 
-In: (item, link) pairs whose windows count items, and the runs. Out: for an item of the window whether it is among the
-newest n, by time, stream and number, that are not later than the item to annotate, which is never counted itself.
+In: (item, link) pairs whose windows count items, and the runs. Out: for an item of the window, whether it is among the
+newest n, by time, stream and number, that are not later than the item to annotate. The item itself is never counted.
 Only the sides of these links are gathered from the runs, each once.
 """
 
@@ -18,7 +18,7 @@ from fishweir.evaluate.join.annotations.links import Links
 
 
 class CountedWindows:
-    """Positions in one list of all (side, item of its windows), ordered; a window is a range of it."""
+    """Positions in one sorted list of all (side, item of its windows) pairs. A window is a range of this list."""
 
     def __init__(self, links: Links, primary: ItemView, asked: Ints, runs: Sequence[ItemView]) -> None:
         self.asked, self.of_link = asked, links.sides
@@ -52,7 +52,7 @@ class CountedWindows:
         return tuple(np.concatenate([part[i] for part in parts]) for i in range(4))  # type: ignore[return-value]
 
     def _positions(self, side: Ints, streams: Ints, numbers: Ints) -> Ints:
-        """The position of an item of a side in the list; -1 if it is not there."""
+        """The position of an item of a side in the list, -1 if it is absent."""
         size = len(self.owner)
         together = number_rows(
             *(np.concatenate(both) for both in ((self.owner, side), (self.streams, streams), (self.numbers, numbers)))
@@ -62,7 +62,7 @@ class CountedWindows:
         return place[together[size:]]
 
     def hold(self, asked: Ints, streams: Ints, numbers: Ints) -> NDArray[np.bool_]:
-        """Whether the window of each (item, link) holds an item."""
+        """Whether the window of each (item, link) pair holds an item."""
         at = np.searchsorted(self.asked, asked)
         position = self._positions(self._side(asked), streams, numbers)
         return np.asarray((position >= self.lo[at]) & (position < self.hi[at]) & (position >= 0), np.bool_)

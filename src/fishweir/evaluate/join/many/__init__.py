@@ -1,1 +1,1 @@
-"""Joins of three and more streams."""
+"""Joins of three or more streams."""

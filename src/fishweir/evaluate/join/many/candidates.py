@@ -1,8 +1,8 @@
-"""What joins of several streams look up: the rows of a side in all runs, and the documents of all runs.
+"""Lookups of multiway joins: the rows of a side in all runs, and the documents of all runs.
 
-In: runs and views. Out: rows and documents numbered across all of them, and their values on demand; nothing that is
-retained is copied. For the combinations found so far, the rows of a side that may go with each are looked up by value,
-by time, or by the remaining queries.
+In: runs and views. Out: rows and documents numbered across all runs, and their values on demand, without copying
+retained state. For the combinations found so far, the candidate rows of a side are looked up by value, by time, or by
+the remaining queries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fishweir.evaluate.join.state import Run
 
 
 def gathered(starts: Ints, at: Ints, parts: Sequence[Any], kind: Any) -> Any:
-    """Values of rows that are numbered through several arrays."""
+    """Gathers values of rows that are numbered across several arrays."""
     if len(parts) == 1:
         return parts[0][at]
     part = np.searchsorted(starts, at, "right") - 1
@@ -47,7 +47,7 @@ class Documents:
 
 
 class Candidates:
-    """The rows that one side may take, in several runs."""
+    """The candidate rows of one side, in several runs."""
 
     def __init__(self, views: Sequence[SideView]) -> None:
         self.views = list(views)
@@ -57,19 +57,19 @@ class Candidates:
         return gathered(self.starts, rows, [view.values[:, value] for view in self.views], np.uint64)
 
     def nodes(self, rows: Ints) -> list[Ints]:
-        """The nodes of some rows, one array for each place."""
+        """The nodes of some rows, one array for each position."""
         width = self.views[0].nodes.shape[1]
         return [gathered(self.starts, rows, [v.nodes[:, i] for v in self.views], np.int64) for i in range(width)]
 
 
 class Lookup(ABC):
-    """A look-up of the rows of a side for some combinations. `value` is what it decides, -1 for none."""
+    """A lookup of the rows of a side for some combinations. `value` is the value that it decides, -1 for none."""
 
     def __init__(self, side: int, value: int, hashed: bool = False) -> None:
         self.side, self.value, self.hashed = side, value, hashed
 
     def hits(self, pool: Candidates) -> Ints:
-        """How many rows of all views there are for each combination."""
+        """The number of rows in all views for each combination."""
         found = self.counts(pool.views[0])
         for view in pool.views[1:]:
             found = found + self.counts(view)
@@ -80,12 +80,12 @@ class Lookup(ABC):
 
     @abstractmethod
     def found(self, view: SideView, some: slice) -> tuple[Ints, Ints]:
-        """For some of the combinations, their numbers and the rows."""
+        """The found rows for some of the combinations, each with the number of its combination."""
 
 
 class ByValue(Lookup):
-    """By one of their values, or by TIME: stretches of the order by it, between what each combination compares it
-    with."""
+    """Looks up rows by one of their values, or by TIME: ranges of the rows in that order, between the bounds that each
+    combination sets."""
 
     def __init__(self, side: int, value: int, hashed: bool, against: Sequence[tuple[str, Any]]) -> None:
         super().__init__(side, value, hashed)
@@ -102,7 +102,7 @@ class ByValue(Lookup):
         return source + some.start, view.order(self.value, self.hashed)[0][at]
 
     def stretches(self, view: SideView) -> tuple[Ints, Ints]:
-        """For each combination the places in the view's order."""
+        """The range of positions in the view's order for each combination."""
         if id(view) not in self._stretches:
             _, by = view.order(self.value, self.hashed)
             lo, hi = np.zeros(len(self.against[0][1]), np.int64), np.full(len(self.against[0][1]), len(by))
@@ -118,15 +118,15 @@ class ByValue(Lookup):
 
 
 def by_time(side: int, newest: Floats, reach: float, until: Floats) -> ByValue:
-    """The rows that are at most `reach` before the newest of each combination, and not after the time until which the
-    others wait; slightly wider, since the exact times are compared afterwards."""
+    """Looks up the rows that are at most `reach` before the newest document of each combination, and not after the time
+    until which the others wait. The range is slightly wider, since the exact times are compared afterwards."""
     slack = 4 * np.spacing(np.abs(newest) + (reach if np.isfinite(reach) else 0.0))
     since = newest - reach - slack if np.isfinite(reach) else np.full(len(newest), -np.inf)
     return ByValue(side, TIME, False, (("<=", since), (">=", until + slack)))
 
 
 class ByQuery(Lookup):
-    """By the queries that remain for each combination: the rows that satisfy any of them, each once."""
+    """Looks up rows by the queries that remain for each combination: the distinct rows that satisfy any of them."""
 
     def __init__(self, side: int, remaining: Lists) -> None:
         super().__init__(side, TIME)

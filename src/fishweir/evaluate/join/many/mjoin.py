@@ -1,12 +1,14 @@
-"""Joins of three and more streams: all combinations that a batch's documents complete (an MJoin).
+"""Joins of three or more streams: finds all combinations that a batch's documents complete (an MJoin).
 
 In: such joins, the new run and the old ones. Out: combinations of documents with the queries they satisfy. Each side in
-turn takes its documents of the new run; sides before it take old ones only, sides after it old and new ones, so a
-combination is found once, when the last of its documents arrives. From there combinations grow side by side along the
-join graph: equal values first, then other comparisons, else by time, or by the remaining queries, by whichever look-up
-leaves the fewest.
-A combination that no window can admit is dropped at each step, since windows only get tighter as it grows; so is one
-that no query can match. Nothing loops over combinations: they grow in portions, depth first, which bounds the memory.
+turn takes its documents from the new run. Sides before it take only old documents, sides after it old and new ones, so
+each combination is found once, when the last of its documents arrives. From there, combinations grow side by side along
+the join graph: by equal values first, then by other comparisons, else by time or by the remaining queries, whichever
+lookup leaves the fewest.
+
+A combination that no window can admit is dropped at each step, since windows only get tighter as it grows. A
+combination that no query can match is dropped too. No code loops over combinations: they grow in portions, depth first,
+which bounds the memory.
 """
 
 from __future__ import annotations
@@ -35,11 +37,11 @@ from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.superseded import Superseded
 
 MEMBERS_A_STEP = 4
-"""Queries of a combination that weigh as much as one more combination, when portions are cut."""
+"""Number of queries of a combination that weigh as much as one more combination when portions are cut."""
 
 
 class ManyJoins(Protocol):
-    """Joins of three and more streams."""
+    """Joins of three or more streams."""
 
     @property
     def many(self) -> Sequence[MultiwayJoin]: ...
@@ -53,7 +55,8 @@ def find_many(
     parts: int = 1,
     known: RunContext | None = None,
 ) -> Iterator[Combinations]:
-    """What the new documents complete, among themselves and with the old ones; `part` of `parts` of it."""
+    """Yields the combinations that the new documents complete, among themselves and with the old ones, restricted to
+    `part` of `parts`."""
     every = [join for some in joins for join in some.many]
     if not every or not len(new.rows):
         return
@@ -69,7 +72,7 @@ def find_many(
 def _from_side(
     join: MultiwayJoin, side: int, documents: Documents, part: int, parts: int, known: RunContext
 ) -> Iterator[Combinations]:
-    """The combinations whose document of this side is new, those of sides before it old."""
+    """The combinations whose document of this side is new and whose documents of the sides before it are old."""
     *old, new = documents.runs
     fresh = side_view(join, side, new)
     mine = np.flatnonzero(fresh.documents % parts == part)
@@ -94,7 +97,7 @@ def _near(join: MultiwayJoin, side: int, other: int, new: Run, run: Run) -> bool
 
 @dataclass(frozen=True)
 class _Edge:
-    """A comparison with a side to come: the side's value, and how each combination's own compares with it."""
+    """A comparison with a side not joined yet: the side's value, and how each combination's value compares with it."""
 
     value: int
     hashed: bool
@@ -104,7 +107,7 @@ class _Edge:
 
 @dataclass(frozen=True)
 class _Growth:
-    """The pools of one join's sides, for one side that is new."""
+    """The candidate rows of a join's sides, given which side is new."""
 
     join: MultiwayJoin
     pools: tuple[Candidates, ...]
@@ -119,7 +122,7 @@ class _Growth:
 
     @cached_property
     def differ(self) -> bool:
-        """Whether the windows of the table's queries differ: if not, the longest ones suffice."""
+        """Whether the windows of the table's queries differ. If not, checking the longest windows suffices."""
         return any(reach.min() != reach.max() for reach in self.join.reaches)
 
     def start(self, side: int, view: SideView, rows: Ints) -> Partial:
@@ -144,10 +147,10 @@ class _Growth:
             if more is not None:
                 yield from self.grown(more)
 
-    # Which side comes next, and what is looked up.
+    # Choosing the next side and its lookup.
 
     def _chosen(self, partial: Partial, edges: Mapping[int, Sequence[_Edge]]) -> tuple[Lookup, Ints]:
-        """The look-up that leaves the fewest, among the sides with the best kind of comparison, or by queries."""
+        """The lookup that leaves the fewest rows, among the sides with the best kind of comparison, or by queries."""
         kinds = {side: min((_kind(edge.op) for edge in own), default=2) for side, own in edges.items()}
         best: tuple[int, Lookup, Ints] | None = None
         for side in (side for side in edges if kinds[side] == min(kinds.values())):
@@ -169,7 +172,7 @@ class _Growth:
         return (total, probe, hits) if best is None or total < best[0] else best
 
     def _edges(self, partial: Partial, side: int) -> list[_Edge]:
-        """The edges between a side and those joined."""
+        """The edges between a side and the joined sides."""
         found = []
         for edge in self.join.template.edges:
             one, two = (edge.left_side, edge.left), (edge.right_side, edge.right)
@@ -197,7 +200,7 @@ class _Growth:
                 until = np.minimum(until, times + self.join.longest[other])
         return by_time(side, partial.newest, self._range(side), until)
 
-    # One more side.
+    # Joining one more side.
 
     def _joined(self, partial: Partial, some: slice, probe: Lookup, edges: Sequence[_Edge]) -> Partial | None:
         checked = [edge for edge in edges if edge.value != probe.value or edge.op == "!="]
@@ -215,7 +218,7 @@ class _Growth:
         return together(parts) if parts else None
 
     def _taken(self, partial: Partial, source: Ints, side: int, view: SideView, rows: Ints, start: int) -> Partial:
-        """Those whose documents all differ, and that the windows of some query admit."""
+        """The combinations whose documents are all different and that the windows of some query admit."""
         document, time = self.documents.start(view.run) + view.documents[rows], view.times[rows]
         newest = np.maximum(partial.newest[source], time)
         keep = newest - time <= self._range(side)
@@ -241,7 +244,7 @@ class _Growth:
         return np.inf if self.counted[side] else float(self.join.longest[side])
 
     def _with_queries(self, found: Partial, more: Lists | None) -> Partial:
-        """Those that some query admits, by its constants and windows."""
+        """The combinations that some query admits by its constants and windows."""
         far = self._far(found) if self.differ or any(self.counted[side] for side in found.rows) else None
         keep = np.ones(len(found), np.bool_)
         if far is not None:
@@ -262,7 +265,8 @@ class _Growth:
         return replace(found, remaining=remaining).take(keep)
 
     def _far(self, found: Partial) -> Floats:
-        """How far the window of each side must reach, in seconds or rows; 0 for sides not joined, and the newest."""
+        """How far the window of each side must reach, in seconds or rows; 0 for the newest side and for sides not
+        joined."""
         far = np.zeros((len(found), len(self.pools)))
         for side, times in found.times.items():
             far[:, side] = found.newest - times
@@ -282,7 +286,7 @@ class _Growth:
             far[:, side] = np.maximum(last - places[side], 0)
         return far
 
-    # Whole combinations.
+    # Complete combinations.
 
     def _results(self, found: Partial) -> Iterator[Combinations]:
         if not self.superseded.is_empty:
@@ -312,7 +316,7 @@ class _Growth:
         return (np.diff(np.sort(origins, axis=0), axis=0) != 0).all(axis=0)
 
     def _in_force(self, found: Partial) -> NDArray[np.bool_]:
-        """Whether none was superseded before another one arrived."""
+        """Whether no document was superseded before another one arrived."""
         keep = np.ones(len(found), np.bool_)
         arrivals = [self.documents.get(own, lambda run: run.arrivals, float) for own in found.documents.values()]
         for i, own in enumerate(found.documents.values()):
@@ -323,7 +327,7 @@ class _Growth:
 
 
 def _kind(op: Operator) -> int:
-    """Equalities first, then comparisons that an order decides."""
+    """Rank of an operator: equalities first, then comparisons that an order decides."""
     return 0 if op == "=" else 2 if op == "!=" else 1
 
 

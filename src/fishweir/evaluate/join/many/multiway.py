@@ -1,4 +1,4 @@
-"""A join table as an MJoin reads it: what its rows have of a document, how far its windows reach, its views of runs."""
+"""A join table prepared for an MJoin: the contents of its rows, the reaches of its windows, its views of runs."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class MultiwayJoin:
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
-        """How many nodes the rows of each side have; a result over columns is over whole tuples."""
+        """The number of nodes in the rows of each side. A result over columns is over whole tuples."""
         return tuple(0 if side.columns else len(side.outputs) for side in self.template.sides)
 
     def value(self, side: int, node: int, hashed: bool) -> int:
-        """Where a value stands in the rows of a side."""
+        """The position of a value in the rows of a side."""
         return self.table.values[side].index((node, hashed))
 
     @cached_property
     def reaches(self) -> NDArray[np.float64]:
-        """By side and query, how long documents wait. One that does not must be the newest of its result, 0 seconds
-        before it."""
+        """How long documents wait, by side and query. A document that does not wait must be the newest of its result, 0
+        seconds before it."""
         return np.maximum(np.stack(self.table.reaches), 0.0)
 
     @cached_property
@@ -47,5 +47,5 @@ class MultiwayJoin:
 
     @cached_property
     def views(self) -> OrderedDict[tuple[int, int], SideView]:
-        """Runs as its sides see them (side_views.py)."""
+        """Cached views of runs by side (side_views.py)."""
         return OrderedDict()

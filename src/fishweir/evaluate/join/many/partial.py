@@ -1,6 +1,7 @@
-"""Combinations of documents, as they grow side by side and when they are whole.
+"""Combinations of documents, partial and complete.
 
-In: rows of sides, portion by portion. Out: the same with fewer rows, or several as one; combinations that are results.
+In: rows of sides, portion by portion. Out: the same with fewer rows, or several portions concatenated; combinations
+that are results.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from fishweir.evaluate.join.many.query_kernels import Floats, Lists
 class Combinations:
     """Results of one table: for each a document per side, the nodes of all sides that it is over, and its queries.
 
-    `order` lists the sides by time; `since` is the version of the catalog when the first of the documents arrived: a
+    `order` lists the sides by time. `since` is the version of the catalog when the first of the documents arrived: a
     query registered after that does not see the combination.
     """
 
@@ -39,8 +40,8 @@ class Combinations:
 
 @dataclass(frozen=True)
 class Partial:
-    """Combinations so far: for each side joined its rows in the pool, its documents and their times; the queries they
-    satisfy, None for all."""
+    """Partial combinations: for each joined side its candidate rows, its documents and their times; and the queries
+    that they satisfy, None for all."""
 
     rows: dict[int, Ints]
     documents: dict[int, Ints]
@@ -66,7 +67,7 @@ def _each(parts: dict[int, Any], rows: Any) -> dict[int, Any]:
 
 
 def together(parts: Sequence[Partial]) -> Partial:
-    """Several, with the same sides joined, as one."""
+    """Concatenates several portions with the same sides joined."""
     if len(parts) == 1:
         return parts[0]
     lists = [part.remaining for part in parts if part.remaining is not None]

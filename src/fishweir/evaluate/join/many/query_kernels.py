@@ -1,6 +1,6 @@
-"""Kernels of joins of several streams: which queries remain for each combination of documents.
+"""Kernels of multiway joins: compute the queries that remain for each combination of documents.
 
-In: for each combination one or two sorted lists of queries, slices of arrays, and how far the window of each side must
+In: for each combination one or two sorted lists of queries (slices of arrays), and how far the window of each side must
 reach. Out: the queries that are in both lists and whose windows all reach, as one array with the end of each list.
 """
 
@@ -14,11 +14,11 @@ from fishweir.evaluate.jit import kernel
 
 Floats = NDArray[np.float64]
 Lists = tuple[Ints, Ints, Ints]
-"""The beginning and the end of each list, and the array they are slices of."""
+"""The start and the end of each list, and the array that they are slices of."""
 
 
 def within(lists: Lists, far: Floats, reaches: Floats) -> Lists:
-    """The queries of each list whose windows reach; `far` by combination and side, `reaches` by side and query."""
+    """The queries of each list whose windows reach. `far` is by combination and side, `reaches` by side and query."""
     ends = np.zeros(len(lists[0]) + 1, np.int64)
     _within(*lists, far, reaches, ends, np.empty(0, np.int64))
     found = np.empty(ends[-1], np.int64)
@@ -28,7 +28,7 @@ def within(lists: Lists, far: Floats, reaches: Floats) -> Lists:
 
 
 def in_both(one: Lists, two: Lists, far: Floats, reaches: Floats) -> Lists:
-    """The same for what two lists have in common."""
+    """The same for the intersection of two lists."""
     ends = np.zeros(len(one[0]) + 1, np.int64)
     _in_both(*one, *two, far, reaches, ends, np.empty(0, np.int64))
     found = np.empty(ends[-1], np.int64)
@@ -68,7 +68,7 @@ def _look_for(
     found: Ints,
     count: int,
 ) -> int:
-    """Each of the shorter list in the longer one, from where the last one was, in growing strides."""
+    """Looks up each entry of the shorter list in the longer one by galloping search from the previous position."""
     fill = len(found) > 0
     while at < stop and place < end:
         member = short[at]

@@ -1,10 +1,10 @@
-"""The sides of joins of several streams: the rows that documents leave in a run, and a run as one side sees it.
+"""The sides of multiway joins: the rows that documents leave in a run, and views of a run for one side.
 
-In: a MultiwayJoin and the path tables of documents, or a run that holds such rows. Out: rows (state.SideRows), and
-views: the rows of a run that one side may take, with their values and the join's queries they satisfy, and an order
-for each value and for the time, made when first looked up. A view is made once per run and join. A document has a row
-for each choice of the nodes that a result is over; over columns, which have one value, it has one row without nodes.
-Where queries are in several segments, rows with the same nodes are merged.
+In: a MultiwayJoin and the path tables of documents, or a run with such rows. Out: rows (state.SideRows), and views. A
+view has the candidate rows of one side in a run, with their values and the queries of the join that they satisfy. It is
+built once per run and join; an order for each value and for the time is built on the first lookup. A document has a row
+for each choice of the nodes that a result is over. Columns have one value, so over columns it has one row without
+nodes. If queries are in several segments, rows with the same nodes are merged.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from fishweir.evaluate.select.match import match_table
 from fishweir.evaluate.witnesses.path_tables import FirstValues, Path, PathTable
 
 VIEWS = 64
-"""Runs that a table's sides keep a view of, each."""
+"""Number of runs that each side of a table caches a view of."""
 
 TIME = -1
-"""The order by time, among those by value."""
+"""Denotes the order by time, among the orders by value."""
 
 
 def many_rows(join: MultiwayJoin, side: int, witnesses: Mapping[Path, PathTable]) -> SideRows | None:
-    """The rows of one side in a batch of documents. All of a class stand together."""
+    """The rows of one side in a batch of documents. Rows of one class are contiguous."""
     table, template, own = join.table, join.template.sides[side], join.table.sides[side]
     found = match_table(own, FirstValues(witnesses) if template.columns else witnesses)
     if found is None:
@@ -49,7 +49,8 @@ def many_rows(join: MultiwayJoin, side: int, witnesses: Mapping[Path, PathTable]
 
 @dataclass(frozen=True)
 class SideView:
-    """The rows of a run, each once; `members` are places of queries in the table, sorted, `queries` its size."""
+    """The distinct rows of a run. `members` are sorted positions of queries in the table, `queries` is the table's
+    size."""
 
     run: Run
     documents: Ints
@@ -69,13 +70,13 @@ class SideView:
 
     @cached_property
     def by_member(self) -> tuple[Ints, Ints]:
-        """Where the rows of each query begin, and the rows."""
+        """The starts of the rows of each query, and the rows."""
         owner = np.repeat(np.arange(len(self)), np.diff(self.member_starts))
         order = np.argsort(self.members, kind="stable")
         return np.searchsorted(self.members[order], np.arange(self.queries + 1)), owner[order]
 
     def order(self, value: int, hashed: bool = False) -> tuple[Ints, NDArray[np.generic]]:
-        """The rows by one of their values, or by TIME, and their sort keys; without rows that have no key."""
+        """The rows sorted by one of their values, or by TIME, and their sort keys, without rows that have no key."""
         if value not in self._orders:
             if value == TIME:
                 by: NDArray[np.generic] = self.times
@@ -90,7 +91,7 @@ class SideView:
 
 
 def side_view(join: MultiwayJoin, side: int, run: Run) -> SideView:
-    """The run as a side sees it, made once: a retained run is looked at in every micro-batch."""
+    """The cached view of a run for a side. A retained run is read in every micro-batch."""
     known = join.views.pop((side, id(run)), None)
     view = known if known is not None and known.run is run else _view(join, side, run)
     join.views[side, id(run)] = view
@@ -126,7 +127,7 @@ def _view(join: MultiwayJoin, side: int, run: Run) -> SideView:
 
 
 def _grouped(rows: SideRows, chosen: Ints, width: int) -> Ints:
-    """Numbers the distinct documents and nodes of rows, by document."""
+    """Numbers the distinct (document, nodes) of rows, by document."""
     documents = rows.documents[chosen]
     if (np.diff(documents) > 0).all():
         return np.arange(len(documents))
@@ -137,7 +138,7 @@ def _grouped(rows: SideRows, chosen: Ints, width: int) -> Ints:
 def _taken(
     join: MultiwayJoin, side: int, run: Run, kept: Ints, member_starts: Ints | None = None, members: Ints | None = None
 ) -> SideView:
-    """Some rows of a run; without lists of queries, they satisfy all."""
+    """A view of some rows of a run. Without lists of queries, the rows satisfy all queries."""
     rows = run.rows
     nodes = rows.nodes[rows.node_starts[kept][:, None] + np.arange(join.widths[side])]
     values = rows.values[rows.value_starts[kept][:, None] + np.arange(len(join.table.values[side]))]

@@ -1,1 +1,1 @@
-"""Joins by rows: what equal values alone do not decide."""
+"""Joins by rows: joins that equal values alone do not decide."""

@@ -1,9 +1,9 @@
-"""One side of joins over columns: which queries of all its tables each document of a batch satisfies.
+"""One side of joins over columns: finds the queries of all its tables that each document of a batch satisfies.
 
-In: the side's templates and constants, table by table. Out: for each document the sorted list of its queries. Shared:
-all tables, whatever their conditions, are compared with a document together, as regions over its columns
-(select/regions.py). A large table whose anchor lets few queries through, and one that is not a region, is looked up by
-itself.
+In: the side's templates and constants, table by table. Out: the sorted list of queries for each document. Shared: all
+tables, whatever their conditions, are compared with a document together, as regions over its columns
+(select/regions.py). A large table whose anchor lets few queries through, or a table that is not a region, is looked up
+separately.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 @dataclass(frozen=True)
 class ColumnSide:
-    """Tables that are looked up each by itself, and those that are pooled."""
+    """The tables that are looked up separately, and those that are pooled."""
 
     alone: tuple[Table, ...]
     pools: tuple[RegionSet, ...]
 
     def satisfied(self, witnesses: Mapping[Path, PathTable]) -> tuple[Ints, Ints, Ints]:
-        """Documents in order, where their lists begin, and the sorted queries."""
+        """Documents in order, the starts of their lists, and the sorted queries."""
         documents, lengths, members = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for own, counts, numbers in self._found(witnesses):
             documents.append(own)
@@ -60,7 +60,7 @@ class ColumnSide:
 
 
 def _by_document(documents: Ints, lengths: Ints, members: Ints) -> tuple[Ints, Ints, Ints]:
-    """Lists of the same document merged into one."""
+    """Merges the lists of the same document."""
     ends = np.cumsum(lengths)
     order = np.argsort(documents, kind="stable")
     _, at = expand((ends - lengths)[order], ends[order])
@@ -82,7 +82,7 @@ def sort_lists(starts: Ints, numbers: NDArray[np.integer[Any]]) -> None:
 
 
 def column_side(tables: Sequence[JoinTable], side: int) -> ColumnSide:
-    """How one side of tables with conditions there is looked up."""
+    """Builds the lookup of one side of the tables that have conditions on it."""
     if len(tables) == 1:
         only = _indexed(tables[0], side)
         pools = choose_regions({0: only}, {})
@@ -123,7 +123,8 @@ def _columns(table: JoinTable, side: int) -> tuple[Column, ...]:
 
 
 def _conditions_only(template: Template) -> Template:
-    """Without the columns that only the join compares: reading their values shows whether they are present."""
+    """The template without the columns that only the join compares: reading their values shows whether they are
+    present."""
     compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
     kept = [n for n in range(len(template.nodes)) if n == 0 or n in compared or n not in template.outputs]
     if any(template.nodes[n].parent > 0 for n in range(len(template.nodes))):

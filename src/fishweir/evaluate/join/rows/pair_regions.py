@@ -1,9 +1,11 @@
-"""Constants checked above the join: pairs of rows are points, the queries of a table regions, joined by one kernel.
+"""Checks constants above the join: joins pairs of rows, as points, with the queries of a table, as regions, in one
+kernel.
 
-In: a join table, then for pairs the values of both rows and how far apart they are. Out: (pair, query) for all that
-hold. An axis for each constant that is compared with a number or is equal to a text, and one for the window; `!=` is
-checked on what is left. What it costs grows with the pairs and with the queries that they satisfy. Shared: the index is
-that of selections (select/boxes), built once per table and order in time.
+In: a join table, then the values of both rows of pairs and their distances in time. Out: (pair, query) for all
+constants and windows that hold. There is an axis for each constant that is compared with a number or equal to a text,
+and one for the window. `!=` is checked on the remaining pairs. The cost grows with the number of pairs and of the
+queries that they satisfy. Shared: the index is the same as for selections (select/boxes), built once per table and
+order in time.
 """
 
 from __future__ import annotations
@@ -26,12 +28,13 @@ Floats = NDArray[np.float64]
 Values = NDArray[np.uint64]
 
 FIRST, FOUND_AT_ONCE = 64, 1 << 20
-"""Pairs that are tried first, and queries of pairs that are listed together: bounds the memory."""
+"""Number of pairs in the first portion, and of (pair, query) results listed at once, which bounds the memory."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A condition that is checked on pairs: where its value is among those of its side, and all its constants."""
+    """A condition that is checked on pairs: the position of its value among those of its side, and all its
+    constants."""
 
     side: int
     column: int
@@ -47,12 +50,12 @@ class Check:
         return np.unique(self.constants)
 
     def of(self, values: Sequence[Values]) -> NDArray[np.generic]:
-        """What each pair has: a number, or the hash of a text."""
+        """The value of each pair: a number, or the hash of a text."""
         column = np.ascontiguousarray(values[self.side][:, self.column])
         return column.view(np.float64) if self.is_number else column
 
     def coded(self, values: NDArray[np.generic]) -> Floats:
-        """Numbers as they are, texts as places among the constants; NaN for a text that is none of them."""
+        """Numbers unchanged, texts as positions among the constants; NaN for a text that is not a constant."""
         if self.is_number:
             return values  # type: ignore[return-value]
         at = np.minimum(np.searchsorted(self._texts, values), len(self._texts) - 1)
@@ -78,7 +81,8 @@ def checks_of(template: JoinTemplate, columns: Sequence[Column]) -> tuple[Check,
 
 @dataclass(frozen=True)
 class PairRegions:
-    """The queries of a table for pairs of one order in time; `reaches` is how far apart each allows two rows to be."""
+    """The queries of a table for pairs of one order in time. `reaches` is the greatest distance that each query
+    allows."""
 
     checks: tuple[Check, ...]
     reaches: Floats
@@ -106,8 +110,8 @@ class PairRegions:
         return choose(self.boxes).index
 
     def satisfied(self, values: Sequence[Values], far: Floats, result: Ints) -> Iterator[tuple[Ints, Ints]]:
-        """Pairs and queries whose constants hold and whose windows reach, some at a time; `values` of each side by pair
-        and column. Pairs come by their `result`, and those of one come together."""
+        """Yields portions of (pair, query) whose constants hold and whose windows reach. `values` are those of each
+        side by pair and column. Pairs are ordered by `result`, and those of one result are in one portion."""
         points = np.column_stack([*(check.coded(check.of(values)) for check in self._axes), far])
         start, size = 0, FIRST
         while start < len(points):
@@ -119,7 +123,8 @@ class PairRegions:
             start, size = end, max(1, min(fitting, 64 * size))
 
     def _apart(self, values: Sequence[Values], pairs: Ints, queries: Ints) -> tuple[Ints, Ints]:
-        """Those whose `!=` holds too. A value that is no number satisfies no comparison."""
+        """The (pair, query) results whose `!=` conditions hold too. A value that is not a number satisfies no
+        comparison."""
         for check in self.checks:
             if check.op == "!=":
                 kept = check.holds(check.of(values)[pairs], queries)

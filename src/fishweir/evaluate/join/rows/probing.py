@@ -1,12 +1,13 @@
-"""Probing: what the new documents join by the rows of joins that equal values alone do not decide.
+"""Probing by rows: finds the join partners of new documents for joins that equal values alone do not decide.
 
-In: row joins, the run of new documents and those retained. Out: pairs of documents with the nodes that a result is over
-and the queries they satisfy. Each new row has a stretch of the other side's rows in the order that leaves the fewest:
-equal anchor, the values of an edge of order, or time within the longest window. One kernel checks everything else on
-the stretch, a second finds the queries of the remaining pairs (row_kernels.py). Shared: both run once for all queries
-of a join signature, whatever their conditions and windows.
+In: row joins, the run of new documents and the retained runs. Out: pairs of documents with the nodes that a result is
+over and the queries they satisfy. Each new row has a range of the other side's rows, in the order that leaves the
+fewest: equal anchor, the values of an order edge, or time within the longest window. One kernel checks everything else
+on the range, and a second one finds the queries of the remaining pairs (row_kernels.py). Shared: both run once for all
+queries of a join signature, whatever their conditions and windows.
 Paper: Spatial Join CQ, section 6 (probe, insert, invalidate; the window as an axis). SJ-Join's joint space of pairs and
-queries is taken apart: conditions of one side are looked up when a document arrives, once for all pairs it is ever in.
+queries is decomposed: conditions of one side are looked up when a document arrives, once for all pairs that it will
+ever be in.
 """
 
 from __future__ import annotations
@@ -31,14 +32,16 @@ from fishweir.evaluate.join.state import Hashes, Run, SideRows
 Floats = NDArray[np.float64]
 
 PAIRS_TOGETHER = 1 << 16
-"""Pairs from which on those of a run are checked by themselves."""
+"""Minimum number of pairs of a run that are checked separately. Smaller numbers are checked together with other
+runs."""
 MEMBERS_AT_ONCE = 1 << 22
-"""Queries of pairs that are listed together: bounds the memory."""
+"""Number of queries of pairs listed at once, which bounds the memory."""
 
 
 @dataclass(frozen=True)
 class Joined:
-    """Results of one join: pairs of documents of two runs, the nodes they are over, the queries each satisfies."""
+    """Results of one join: pairs of documents of two runs, the nodes they are over, and the queries that each
+    satisfies."""
 
     left: Run
     right: Run
@@ -51,8 +54,8 @@ class Joined:
 
 @dataclass(frozen=True)
 class Met:
-    """Pairs of a new row and one of a view of the other side, by place in both; how far apart they are, and their order
-    in time."""
+    """Pairs of a new row and a row of a view of the other side, by position in both; their distances and order in
+    time."""
 
     probe: Probe
     view: RowView
@@ -66,7 +69,7 @@ class Met:
 
     @property
     def sides(self) -> tuple[tuple[RowView, Ints], tuple[RowView, Ints]]:
-        """Left and right."""
+        """The left side and the right side."""
         new, old = (self.probe.own, self.ones), (self.view, self.others)
         return (old, new) if self.probe.new else (new, old)
 
@@ -76,7 +79,7 @@ class Met:
         return lefts, rights, np.concatenate([_nodes(side.run.rows, side.rows[at]) for side, at in self.sides], axis=1)
 
     def compared(self) -> list[Hashes]:
-        """Of each side, the values that constants are compared with."""
+        """The values of each side that constants are compared with."""
         edges, (table,) = len(self.probe.join.ops), self.probe.join.tables
         return [
             rows.values[rows.value_starts[view.rows[at]][:, None] + edges + np.arange(len(side.constants))]
@@ -88,7 +91,8 @@ class Met:
 def join_rows(
     joins: Sequence[RowJoin], new: Run, old: Sequence[Run], part: int, parts: int, ranks: Ranks
 ) -> Iterator[Joined | SetPairs]:
-    """What the new documents join by the rows of joins that are not plain; `part` of `parts` of it."""
+    """Yields the join partners of the new documents by the rows of joins that are not plain; `part` of `parts` of
+    them."""
     for join in joins:
         for side in (1, 0):
             if not len(new.rows.of_class(join.keys[side])):
@@ -116,7 +120,7 @@ def _dealt(join: RowJoin, own: RowView, part: int, parts: int) -> Ints:
 
 
 def _near(join: RowJoin, side: int, new: Run, run: Run) -> bool:
-    """Whether the times of two runs are near enough for any window."""
+    """Whether the times of two runs are close enough for any window."""
     left, right = (run, new) if side else (new, run)
     for kind, one, two in ((LATER, left, right), (EARLIER, right, left)):
         reach = np.inf if join.counts_rows[kind] else float(join.longest[kind])
@@ -138,7 +142,8 @@ def _probe(probe: Probe) -> Iterator[Met]:
 
 
 def _portions(documents: Ints, lengths: Ints) -> Iterator[Ints]:
-    """Rows with about PAIRS_AT_ONCE others, all of a document together: what is over the same nodes is one result."""
+    """Portions of rows with about PAIRS_AT_ONCE candidates. The rows of a document stay together, because all pairs
+    over the same nodes are one result."""
     order = np.argsort(documents, kind="stable")
     if lengths.sum() <= PAIRS_AT_ONCE:
         yield order
@@ -150,8 +155,8 @@ def _portions(documents: Ints, lengths: Ints) -> Iterator[Ints]:
 
 
 def _counted(probe: Probe, view: RowView) -> tuple[Any, Any, Any]:
-    """For windows of rows: places and streams of both sides' rows, and where the newest of each stream are at the
-    times of the new rows, and of those rows that are later than some new one."""
+    """For windows of rows: positions and streams of both sides' rows, and the positions of the newest row of each
+    stream at the times of the new rows and of the rows that are later than some new one."""
     own, run, ranks = probe.own, probe.run, probe.ranks
     if not any(probe.join.counts_rows):
         nothing, none = np.empty(0, np.int64), np.empty((0, 0), np.int64)
@@ -226,7 +231,7 @@ def _nodes(rows: SideRows, chosen: Ints) -> Ints:
 def all_queries(
     join: RowJoin, left: Run, right: Run, lefts: Ints, rights: Ints, nodes: Ints, far: Floats, kinds: Any
 ) -> Iterator[SetPairs]:
-    """Where no constant decides, the queries whose windows reach far enough: a prefix of them all."""
+    """The queries of pairs that no constant decides: those whose windows reach far enough, a prefix of all queries."""
     for kind in (LATER, EARLIER, TOGETHER):
         rows = np.flatnonzero(kinds == kind)
         contained = join.all_queries(kind)
@@ -237,8 +242,8 @@ def all_queries(
 
 
 def _checked_above(join: RowJoin, found: Iterator[Met]) -> Iterator[Joined]:
-    """By the values in the rows, of each order in time by itself; a query has a result once, whatever nodes satisfy its
-    constants. The pairs of several runs are checked together, while they are few."""
+    """Checks constants by the values in the rows, separately for each order in time. A query has a result once,
+    whichever nodes satisfy its constants. Small numbers of pairs of several runs are checked together."""
     for some in _batched(found):
         which = np.repeat(np.arange(len(some)), [len(met) for met in some])
         far, kinds = (np.concatenate([getattr(met, name) for met in some]) for name in ("far", "kinds"))
@@ -262,7 +267,7 @@ def _checked_above(join: RowJoin, found: Iterator[Met]) -> Iterator[Joined]:
 
 
 def _batched(found: Iterator[Met]) -> Iterator[list[Met]]:
-    """Those of several runs together, up to PAIRS_TOGETHER pairs."""
+    """Combines the pairs of several runs, up to PAIRS_TOGETHER pairs."""
     some: list[Met] = []
     for met in found:
         some.append(met)
@@ -274,7 +279,7 @@ def _batched(found: Iterator[Met]) -> Iterator[list[Met]]:
 
 
 def _listed(pairs: Ints, members: Ints, result: Ints) -> tuple[Ints, Ints, Ints]:
-    """Queries by result, each once: a pair of each result, the queries, and where those of each begin."""
+    """The distinct queries of each result: one pair per result, the queries, and the start of each result's queries."""
     keys, first = np.unique(result[pairs] << 32 | members, return_index=True)
     starts = np.flatnonzero(np.diff(keys >> 32, prepend=-1))
     return pairs[first[starts]], keys & 0xFFFFFFFF, np.append(starts, len(keys))

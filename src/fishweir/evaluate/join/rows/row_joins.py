@@ -1,9 +1,9 @@
-"""Row joins: the queries with one join signature, whose rows are kept and probed together (NiagaraCQ 3.5).
+"""Row joins: queries with one join signature, whose rows are stored and probed together (NiagaraCQ 3.5).
 
 In: the join tables that equal values alone do not decide. Out: RowJoins. All joins over columns (SQL's) of the same
-streams, edges and kind of window are one, whatever conditions their queries have on either side: a document has one
-row, with the list of all queries whose conditions it satisfies. A join of patterns, and one whose constants are checked
-above the join (placement.py), is a row join by itself.
+streams, edges and kind of window form one row join, whatever conditions their queries have on either side: a document
+has one row, with the list of all queries whose conditions it satisfies. A join of patterns is a separate row join, and
+so is one whose constants are checked above the join (placement.py).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Edge = tuple[Path, Operator, Path]
 Floats = NDArray[np.float64]
 
 SCATTERED = 16
-"""Where query numbers are further apart than this on average, they are searched for."""
+"""Average gap between query numbers above which they are found by binary search."""
 
 
 @dataclass(frozen=True)
 class RowJoin:
-    """`keys` are the classes of its two sides' rows; `ops` compare the values of two rows, place by place; `listed`
-    says which sides' rows list queries."""
+    """`keys` are the classes of its two sides' rows; `ops` compare the values of two rows, position by position;
+    `listed` says which sides' rows list queries."""
 
     tables: tuple[JoinTable, ...]
     keys: tuple[int, ...]
@@ -50,7 +50,7 @@ class RowJoin:
     anchor: int
     listed: tuple[bool, bool]
     edges: tuple[Edge, ...] | None
-    """Of a join over columns."""
+    """The edges of a join over columns."""
 
     @property
     def above(self) -> bool:
@@ -72,7 +72,8 @@ class RowJoin:
 
     @cached_property
     def reaches(self) -> Floats:
-        """How far apart two documents may be, by order in time and query; -1: not at all."""
+        """The greatest distance between two documents, by order in time and query; -1 if the query does not allow this
+        order."""
         kinds = (LATER, EARLIER, TOGETHER)
         return np.stack([np.concatenate([reach(table, kind) for table in self.tables]) for kind in kinds])
 
@@ -82,7 +83,7 @@ class RowJoin:
 
     @cached_property
     def even(self) -> bool:
-        """All windows are the same."""
+        """Whether all windows are the same."""
         return bool((self.reaches == self.reaches[:, :1]).all())
 
     def all_queries(self, kind: int) -> Contained:
@@ -104,7 +105,7 @@ class RowJoin:
         return {}
 
     def regions(self, kind: int) -> PairRegions:
-        """The queries of the one table of a join whose constants are checked above it."""
+        """The queries of the only table of a join whose constants are checked above it."""
         if kind not in self._regions:
             (table,) = self.tables
             checks = checks_of(table.template, table.columns)
@@ -154,21 +155,21 @@ class RowJoin:
 
 @dataclass(frozen=True)
 class QueryOrder:
-    """The queries of a join, longest window for one order in time first: those that reach are a prefix."""
+    """The queries of a join, longest window for one order in time first. The queries that reach are a prefix."""
 
     numbers: Ints
     reaches: Floats
-    """By order in time and place."""
+    """Reaches by order in time and position."""
 
     @cached_property
     def _ordered(self) -> tuple[Ints, Ints]:
-        """The numbers in order, and the place of each."""
+        """The sorted numbers, and the position of each."""
         place = np.argsort(self.numbers, kind="stable")
         return self.numbers[place], place
 
     @cached_property
     def _directly(self) -> Ints | None:
-        """The place of each number from the least on, where numbers are not too far apart."""
+        """The position of each number, starting from the least, if the numbers are dense enough."""
         ordered, place = self._ordered
         if ordered[-1] - ordered[0] >= SCATTERED * len(ordered):
             return None
@@ -177,7 +178,7 @@ class QueryOrder:
         return found
 
     def of(self, members: Ints) -> Ints:
-        """The place of each query, -1 where it is of another join."""
+        """The position of each query, -1 if it belongs to another join."""
         ordered, place = self._ordered
         if self._directly is not None:
             at = members - ordered[0]
@@ -200,7 +201,8 @@ def row_joins(tables: Sequence[JoinTable]) -> list[RowJoin]:
 
 
 def join_signature(table: JoinTable) -> Hashable:
-    """What queries must have in common; a side without conditions must be the same, as its rows are for all."""
+    """The properties that queries must share. A side without conditions must be the same, as its rows serve all
+    queries."""
     template = table.template
     if table.above or not all(side.columns for side in template.sides):
         return table.keys
@@ -229,5 +231,5 @@ def _by_path(template: JoinTemplate) -> list[Edge]:
 
 
 def column_edges(template: JoinTemplate) -> tuple[Edge, ...]:
-    """The edges by their paths, in an order that no other condition changes."""
+    """The edges by their paths, in an order that does not depend on other conditions."""
     return tuple(sorted(_by_path(template), key=str))

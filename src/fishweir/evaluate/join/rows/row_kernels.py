@@ -1,9 +1,9 @@
-"""The inner loops of joins by rows: which rows join, and which queries each pair satisfies.
+"""Kernels of joins by rows: find the rows that join, and the queries that each pair satisfies.
 
-In: rows of the new side, each with a stretch of the other side's rows in some order; bitmaps or lists of the queries of
-either. Out: pairs whose edges hold within the longest window, and of these the ones that satisfy some query, with all
-such queries. The queries of a pair are those in both rows' sets whose windows reach: words and-ed up to the end of the
-prefix that reaches, or a list looked up in a bitmap.
+In: rows of the new side, each with a range of the other side's rows in some order; bitmaps or lists of the queries of
+both sides. Out: pairs whose edges hold within the longest window, and those of them that satisfy some query, with all
+such queries. The queries of a pair are those in both rows' sets whose windows reach: the words are and-ed up to the end
+of the prefix that reaches, or a list is looked up in a bitmap.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Numbers = NDArray[np.int32]
 
 OPERATORS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
 LATER, EARLIER, TOGETHER = 0, 1, 2
-"""As in edges."""
+"""The same as in edges."""
 LOW_BITS, SHIFT, ONE, NOTHING = np.uint64(63), np.uint64(6), np.uint64(1), np.uint64(0)
 
 
@@ -42,7 +42,8 @@ def join_stretches(
     newest: Any,
     found: Any,
 ) -> int:
-    """Write the pairs that join; how many. `new` is the side of `chosen`, `edges` are those left to check."""
+    """Writes the pairs that join and returns their number. `new` is the side of `chosen`, `edges` are those left to
+    check."""
     own_documents, own_times, own_places, own_streams, own_values, own_numbers = own
     documents, times, places, streams, values, numbers = other
     ones, others, far, kinds = found
@@ -78,7 +79,7 @@ def join_stretches(
                     last = places[two] + 1 if same else newest[1][two, own_streams[one]]
                     apart = float(last - own_places[one])
             elif (by_rows[0] or by_rows[1]) and own_streams[one] == streams[two]:
-                # Two rows of one stream: the one that arrived later finds the other among the newest, or not.
+                # Two rows of one stream: the one that arrived later looks for the other among the newest.
                 if by_rows[1 - new] and own_places[one] > places[two]:
                     kind = LATER if new == 1 else EARLIER
                     apart = float(own_places[one] + 1 - places[two])
@@ -105,11 +106,11 @@ def in_order(left: float, right: float, op: int) -> bool:
 def queries_of_pairs(
     pairs: Any, pair: int, room: int, main: int, even: bool, reaches: Floats, own_sets: Any, other_sets: Any
 ) -> tuple[Ints, Ints, Numbers, int]:
-    """The pairs, from a given one on, that satisfy some query, where the queries of each begin, and their places. Stops
-    when there is no room for one more pair; also returns the pair that comes next.
+    """Returns the pairs, starting from a given one, that satisfy some query, the start of each pair's queries, and the
+    positions of the queries. Stops when there is no room for one more pair; also returns the next pair.
 
-    Pairs of the order in time `main` satisfy a prefix of the places; for others each query's window is checked. Pairs
-    of one new row are contiguous."""
+    Pairs of the order in time `main` satisfy a prefix of the positions; for others each query's window is checked.
+    Pairs of one new row are contiguous."""
     ones, others, far, kinds = pairs
     own_listed, own_words, own_starts, own_lists = own_sets
     listed, words, starts, lists = other_sets
@@ -156,7 +157,7 @@ def queries_of_pairs(
 
 @kernel
 def reached(reaches: Floats, far: float) -> int:
-    """How many, longest first, reach so far."""
+    """The number of reaches, longest first, that are at least `far`."""
     low, high = 0, len(reaches)
     while low < high:
         middle = (low + high) >> 1
@@ -176,7 +177,7 @@ def longer(array: Any, used: int, more: int) -> Any:
 
 @kernel
 def flip(words: Any, lists: Numbers, start: int, end: int) -> None:
-    """Set the bits of a list, or take them out again."""
+    """Sets or clears the bits of a list."""
     for entry in range(start, end):
         place = np.uint64(lists[entry])
         words[0, place >> SHIFT] ^= ONE << (place & LOW_BITS)
@@ -184,7 +185,7 @@ def flip(words: Any, lists: Numbers, start: int, end: int) -> None:
 
 @kernel
 def look_up(words: Any, row: int, lists: Numbers, span: Any, upto: int, numbers: Numbers, written: int) -> int:
-    """Write those of an ascending list, below `upto`, that the bitmap has."""
+    """Writes the entries of an ascending list, below `upto`, that are set in the bitmap."""
     here = np.uint64(written)
     for entry in range(span[0], span[1]):
         place = np.uint64(lists[entry])
@@ -199,8 +200,8 @@ def look_up(words: Any, row: int, lists: Numbers, span: Any, upto: int, numbers:
 def intersect(
     mine: Any, row: int, words: Any, slot: int, both: Any, filled: Any, upto: int, numbers: Numbers, written: int
 ) -> int:
-    """Write the places below `upto` of the bits that both have. Words without any are left out first, without a
-    branch; for the others two bits are written at a time, and a surplus one is overwritten next."""
+    """Writes the positions below `upto` of the bits that both sets have. Words without common bits are skipped first,
+    without a branch. From the others, two bits are written at a time, and a surplus one is overwritten next."""
     size = (upto + 63) >> 6
     for at in range(size):
         both[at] = mine[row, at] & words[slot, at]

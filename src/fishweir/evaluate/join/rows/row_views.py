@@ -1,8 +1,8 @@
-"""The rows of one side of a join in a run, as the probe reads them.
+"""Views of a run for the probe: the rows of one side of a join.
 
-In: a run and the class of a side. Out: values, times and orders of its rows, worked out once per run; and for each join
-of that class the queries of each row: a list of places or a bitmap over them, whichever is shorter. Places are in the
-order of the windows' lengths, so that the window is one more axis: queries that reach far enough are a prefix.
+In: a run and the class of a side. Out: values, times and orders of its rows, computed once per run; and for each join
+of that class the queries of each row: a list of positions or a bitmap over them, whichever is shorter. Positions are
+ordered by the lengths of the windows, so the window is one more axis: queries that reach far enough are a prefix.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from fishweir.evaluate.join.state import Hashes, Run
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
 Sets = tuple[bool, Words, Ints, NDArray[np.int32]]
-"""Whether they are lists; bitmaps; of each row the bitmap, or where its list begins (one more at the end); lists."""
+"""Whether the sets are lists; the bitmaps; the bitmap of each row, or the start of its list (plus the end); the
+lists."""
 
 QUERIES_A_LISTED = 64
 """A row that satisfies less than one query in this many gets a list, which is then shorter than a bitmap."""
@@ -31,7 +32,7 @@ JOINS_KEPT = 8
 
 
 class RowView:
-    """`rows` are places in the run's rows; everything else is by place among them."""
+    """`rows` are positions in the run's rows; everything else is indexed by position in `rows`."""
 
     def __init__(self, run: Run, rows: Ints, width: int) -> None:
         self.run, self.rows = run, rows
@@ -46,12 +47,12 @@ class RowView:
 
     @cached_property
     def keys(self) -> Hashes:
-        """By class and anchor's value; ascending if the rows are."""
+        """Keys by class and anchor value; ascending if the rows are."""
         return self.run.rows.keys[self.rows]
 
     @cached_property
     def numbers(self) -> Floats:
-        """The values as numbers, where they are."""
+        """The values read as numbers; meaningless for hashes."""
         return self.values.view(np.float64)
 
     @cached_property
@@ -64,7 +65,7 @@ class RowView:
         return np.arange(len(self))
 
     def by_edge(self, edge: int) -> tuple[Floats, Ints]:
-        """The values that are numbers, in order, and their rows."""
+        """The numeric values at an edge, sorted, and their rows."""
         if edge not in self._by_edge:
             values = self.numbers[:, edge]
             order = np.argsort(values, kind="stable")
@@ -73,7 +74,7 @@ class RowView:
         return self._by_edge[edge]
 
     def sets(self, join: RowJoin, side: int, kind: int) -> Sets:
-        """The queries of each row by their places for one order in time."""
+        """The queries of each row as positions for one order in time."""
         key = (id(join), side, kind)
         known = self._sets.pop(key, None)
         if known is None or known[0] is not join:
@@ -85,7 +86,7 @@ class RowView:
 
 
 def view_of(run: Run, key: int, width: int) -> RowView:
-    """All rows of a class, made once per run."""
+    """All rows of a class, computed once per run."""
     if key not in run.views:
         run.views[key] = RowView(run, run.rows.of_class(key), width)
     view: RowView = run.views[key]
@@ -119,7 +120,7 @@ def _sets(view: RowView, places: QueryOrder, listed: bool) -> Sets:
 
 
 def every_bit(count: int) -> Words:
-    """One bitmap with all of so many bits."""
+    """A bitmap with `count` bits set."""
     bits = np.zeros(((count + 63) >> 6) * 64, np.uint8)
     bits[:count] = 1
     return np.packbits(bits, bitorder="little").view(np.uint64)[None]

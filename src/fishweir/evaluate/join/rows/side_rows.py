@@ -1,8 +1,8 @@
-"""Side rows: the matches of one side of a join in a batch of documents, as they are kept.
+"""Side rows: the matches of one side of a join in a batch of documents, in their stored form.
 
 In: a join table, or the edges of a join over columns, and the path tables of the batch. Out: for each match a row with
-its document, nodes, the value at its end of each edge, and the queries whose constants it satisfies (or, where these
-are checked above the join, the values that they are compared with).
+its document, nodes, the value at its end of each edge, and the queries whose constants it satisfies (or, if these are
+checked above the join, the values that they are compared with).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def as_rows(
 
 
 def _members(table: JoinTable, side: int, found: Matches) -> tuple[Ints, Ints]:
-    """The sorted queries of each row; none where the side has no constants, or they are checked above."""
+    """The sorted queries of each row; empty if the side has no constants, or if they are checked above."""
     if table.above or not table.template.sides[side].conditions:
         return np.zeros(len(found) + 1, np.int64), np.empty(0, np.int64)
     return members_of(table.sides[side], found)
@@ -65,12 +65,12 @@ def _members(table: JoinTable, side: int, found: Matches) -> tuple[Ints, Ints]:
 def members_of(own: Table, found: Matches) -> tuple[Ints, Ints]:
     """The sorted queries of each row of a constant table's matches."""
     rows, numbers = listed(own.members, found)
-    keys = np.sort(rows << 32 | numbers)  # one sort of numbers; query numbers stay below 2**31
+    keys = np.sort(rows << 32 | numbers)  # one sort of integers; query numbers stay below 2**31
     return np.searchsorted(keys, np.arange(len(found) + 1) << 32), keys & 0xFFFFFFFF
 
 
 def listed(members: Ints, found: Matches) -> tuple[Ints, Ints]:
-    """(row, query) for all queries of matches; `members` are the queries at the positions of the slices."""
+    """(row, query) for all queries of matches. `members` are the queries at the positions of the slices."""
     slices = found.slices.reshape(-1, 2)
     source, positions = expand(slices[:, 0], slices[:, 1])
     of_slice = np.repeat(np.arange(len(found)), np.diff(found.slice_offsets) // 2)
@@ -82,7 +82,7 @@ def listed(members: Ints, found: Matches) -> tuple[Ints, Ints]:
 def edge_values(
     table: JoinTable, side: int, witnesses: Mapping[Path, PathTable], documents: Ints, nodes: Ints
 ) -> Hashes:
-    """For each row the value at the side's end of each edge: a hash, or the bits of a number."""
+    """The value at the side's end of each edge, by row: a hash, or the bits of a number."""
     template = table.template.sides[side]
     ends = [(edge.right if side else edge.left, edge.op in ("=", "!=")) for edge in table.template.edges]
     columns = [
@@ -95,7 +95,7 @@ def edge_values(
 def column_values(
     ends: Sequence[tuple[Path, Operator]], witnesses: Mapping[Path, PathTable], documents: Ints
 ) -> tuple[Ints, Hashes]:
-    """Which of some documents have all the columns at the ends of edges, and their values there."""
+    """The documents that have all the columns at the ends of edges, and their values there."""
     there = np.ones(len(documents), np.bool_)
     columns = []
     for path, op in ends:
@@ -113,7 +113,7 @@ def column_values(
 
 
 def _compared(table: JoinTable, side: int, witnesses: Mapping[Path, PathTable], documents: Ints, nodes: Ints) -> Hashes:
-    """For each row the value that each constant of the side is compared with."""
+    """The value that each constant of the side is compared with, by row."""
     template = table.template.sides[side]
     outputs = (*template.outputs, *table.compared(side))
     columns = [

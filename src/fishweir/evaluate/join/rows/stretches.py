@@ -1,9 +1,9 @@
 """Stretches: for each new row, the range of the other side's rows, in some order, that it may join.
 
-In: new rows of one side of a join and the run that they look up. Out: the order that leaves the fewest rows to look at:
-those with an equal anchor, those that an edge of order leaves (a prefix or suffix by value), or those that the longest
-window reaches (by time). An order is computed once per run and class. Where few rows have an equal anchor, only these
-are looked at, and nothing is computed for the others.
+In: new rows of one side of a join and the run that they look up. Out: the order that leaves the fewest candidates: rows
+with an equal anchor, rows that an order edge leaves (a prefix or suffix by value), or rows that the longest window
+reaches (by time). An order is computed once per run and class. If few rows have an equal anchor, only these are read,
+and nothing is computed for the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FEW = 8
 """If less than one row in this many has an equal anchor, nothing is computed for the others."""
 
 MOST_ROWS = 2.0**40
-"""A window of more rows holds all there are."""
+"""A window of more rows holds all rows."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class Probe:
 
     @property
     def main(self) -> int:
-        """The order in time of a pair when documents come in order."""
+        """The order in time of a pair if documents arrive in order."""
         return LATER if self.new else EARLIER
 
 
 @dataclass(frozen=True)
 class Stretches:
-    """For each new row the rows order[starts:ends] of a view of the other side; `decided` is the edge that holds on
-    all of them, -1 if there is none."""
+    """The candidates order[starts:ends] of each new row in a view of the other side. `decided` is the edge that holds
+    on all of them, -1 if there is none."""
 
     view: RowView
     order: Ints
@@ -72,7 +72,7 @@ class Stretches:
 
 
 def with_partners(probe: Probe) -> Probe:
-    """Only the new rows whose anchor's value the other side has at all: mostly few, and one look-up tells."""
+    """Only the new rows whose anchor value occurs on the other side. They are mostly few, and one lookup finds them."""
     join, rows = probe.join, probe.run.rows
     if join.anchor < 0 or not len(rows):
         return probe
@@ -82,7 +82,7 @@ def with_partners(probe: Probe) -> Probe:
 
 
 def fewest(probe: Probe) -> Stretches:
-    """The order of the other side's rows that leaves the fewest to look at."""
+    """The order of the other side's rows that leaves the fewest candidates."""
     join, other = probe.join, 1 - probe.new
     if join.anchor >= 0:
         keys = combine(join.keys[other], probe.own.values[probe.chosen, join.anchor])
@@ -99,7 +99,8 @@ def fewest(probe: Probe) -> Stretches:
 
 
 def _touched(probe: Probe, keys: Hashes) -> Stretches | None:
-    """Only the rows that have one of some keys; None where they are many, or rows of another class have them too."""
+    """Only the rows that have one of some keys; None if they are many, or if rows of another class have these keys
+    too."""
     rows, join = probe.run.rows, probe.join
     different, place = np.unique(keys, return_inverse=True)
     lo, hi = (np.searchsorted(rows.keys, different, side) for side in ("left", "right"))
@@ -114,7 +115,7 @@ def _touched(probe: Probe, keys: Hashes) -> Stretches | None:
 
 
 def _by_value(probe: Probe, view: RowView, edge: int) -> Stretches:
-    """Those that an edge of order leaves: a prefix or a suffix of the rows in the order of their values."""
+    """The rows that an order edge leaves: a prefix or a suffix of the rows in the order of their values."""
     values, order = view.by_edge(edge)
     op: Operator = probe.join.ops[edge] if probe.new else MIRRORED[probe.join.ops[edge]]
     own = probe.own.numbers[probe.chosen, edge]
@@ -125,7 +126,7 @@ def _by_value(probe: Probe, view: RowView, edge: int) -> Stretches:
 
 
 def _by_time(probe: Probe, view: RowView) -> Stretches:
-    """Those that the longest windows reach, or some more."""
+    """The rows that the longest windows reach, with a margin."""
     times, order = view.by_time
     when = probe.own.times[probe.chosen]
     least, most = _reached(probe, view, when)

@@ -1,7 +1,7 @@
-"""Pairs of documents checked one by one: patterns are matched against what is stored of both.
+"""Verifies pairs of documents one by one: matches patterns against the stored state of both.
 
-In: pairs of documents of two runs, of a plain join whose documents bind a variable several times. Out: the results:
-bindings must agree on their common ancestors, which the template of a side ensures.
+In: pairs of documents of two runs, of a plain join whose documents bind a variable several times. Out: the results.
+Bindings must agree on their common ancestors, which the template of a side ensures.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from fishweir.evaluate.witnesses.path_tables import PathTable
 
 
 def edges_hold(table: JoinTable, lefts: Hashes, rights: Hashes) -> NDArray[np.bool_]:
-    """Whether every edge holds between two rows of values; a value that is not a number satisfies no order."""
+    """Whether every edge holds between two rows of values. A value that is not a number satisfies no order."""
     keep = np.ones(len(lefts), np.bool_)
     for i, edge in enumerate(table.template.edges):
         one, two = lefts[:, i], rights[:, i]
         if edge.op not in ("=", "!="):
             one, two = np.ascontiguousarray(one).view(np.float64), np.ascontiguousarray(two).view(np.float64)
-        keep &= COMPARE[edge.op](one, two)  # NaN is in no order
+        keep &= COMPARE[edge.op](one, two)  # NaN satisfies no order
     return keep
 
 

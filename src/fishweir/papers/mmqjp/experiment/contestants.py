@@ -1,10 +1,10 @@
-"""The strategies that take part, and the proof that they find the same.
+"""The participating strategies, and the check that they find the same results.
 
-Those that are strategies of the engine take part as such (fast.py), but for one stream: its hundred thousand queries
-have a row of RT each, as published, and too many results to list. There they count them by themselves. A contestant
-registers queries, then takes documents in batches and says how many results each query got by a batch.
-`seconds["join"]` is the time it spent on joins alone, without finding and loading witnesses and without keeping state,
-which is what the paper's figures show; what it does not tell apart it counts as join.
+Strategies of the engine take part as such (fast.py), except for one stream: each of its hundred thousand queries has a
+row of RT, as published, and too many results to list. On that stream they count results separately. A contestant
+registers queries, then takes documents in batches and returns the number of results that a batch adds to each query.
+`seconds["join"]` is the time spent on joins alone, without finding and loading witnesses and without maintaining state,
+as in the paper's figures. Time that a contestant cannot separate counts as join.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fishweir.papers.mmqjp.sequential import Sequential, SequentialSql
 
 
 class Contestant(Protocol):
-    """What a strategy has to offer to take part."""
+    """The interface of a participating strategy."""
 
     name: str
 
@@ -38,8 +38,8 @@ class Contestant(Protocol):
     def register(self, queries: Sequence[JoinQuery]) -> None: ...
 
     def process(self, documents: Sequence[Arrival], keep: bool = True) -> Counts:
-        """The number of results that these documents add to each query, by the order of registration. Unless they are
-        kept the state is then as it was before."""
+        """The number of results that these documents add to each query, in the order of registration. Unless `keep`,
+        the state is restored afterwards."""
         ...
 
     @property
@@ -52,14 +52,14 @@ class Contestant(Protocol):
 
 @dataclass(frozen=True)
 class Entry:
-    """How a contestant is made. `sample`: how many queries it can be given at a time, the time of all is then
-    extrapolated. `only`: the points it is tried at, by experiment; unless said, at all."""
+    """The definition of a contestant. `sample`: the number of queries it can take at a time; the time for all is then
+    extrapolated. `only`: the points at which it takes part, by experiment; all by default."""
 
     name: str
     make: Callable[[bool], Contestant]
-    """Where asked for, equal queries share a row of RT."""
+    """Creates the contestant. If the argument is true, equal queries share a row of RT."""
     counting: Callable[[], Contestant] | None = None
-    """The same without listing results, if it would list them."""
+    """Creates the same contestant without listing results, if it would list them."""
     sample: int | None = None
     only: Mapping[str, tuple[float, ...]] | None = None
 
@@ -68,7 +68,7 @@ class Entry:
 
 
 class Relational:
-    """An algorithm on an engine of its own, which counts results without listing them."""
+    """An algorithm on its own engine, which counts results without listing them."""
 
     def __init__(self, name: str, strategy: RelationalJoin, close: Callable[[], None]) -> None:
         self.name, self.strategy, self._close = name, strategy, close
@@ -121,8 +121,9 @@ SPARK_PLAIN, SPARK_VIEWS = "MMQJP, Spark SQL", "MMQJP with views, Spark SQL"
 
 
 def entries(sample: int, session: Any = None, spark_at: Mapping[str, tuple[float, ...]] | None = None) -> list[Entry]:
-    """All who take part. Sequential gets a hundred times the sample of the one that sends statements. Spark SQL is
-    there where there is a session, at some points: a statement takes it a second or two, and a template is one."""
+    """All contestants. Sequential gets a hundred times the sample of the one that sends statements. Spark SQL takes
+    part if there is a session, at some points: it needs a second or two per statement, and each template is one
+    statement."""
     found = [
         Entry(FAST, lambda _: Fast()),
         Entry(VIEWS, partial(Fast, VIEWS, "mmqjp-views"), on_duckdb(VIEWS, "recomputed")),
@@ -144,7 +145,7 @@ def oracle_counts(queries: Sequence[JoinQuery], documents: Sequence[Arrival]) ->
 
 
 def compare(what: str, name: str, given: Counts, expected: Counts) -> None:
-    """Raises Disagreement unless the counts are equal; the expected ones may be of the first queries only."""
+    """Raises Disagreement unless the counts are equal. The expected counts may cover the first queries only."""
     same = given[: len(expected)] == expected[: len(given)]
     if not same.all():
         query = int(np.flatnonzero(~same)[0])

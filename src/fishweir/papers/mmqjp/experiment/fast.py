@@ -1,8 +1,9 @@
-"""Strategies of the engine as contestants, as the join stage runs them (evaluate/join/stage.py).
+"""Strategies of the engine as contestants, run like in the join stage (evaluate/join/stage.py).
 
-Fishweir's own is sorted runs, anchors and remembered edge sets; the published ones are asked for by name. Registration
-makes the tables of the join templates; a batch is walked, kept as a run and joined with the runs retained, which are
-merged as the job merges them. Results are counted query by query, from the result rows and the counts of their sets.
+Fishweir's own strategy uses sorted runs, anchors and cached edge sets. The published ones are requested by name.
+Registration builds the tables of the join templates. A batch is walked, stored as a run and joined with the retained
+runs, which are merged as the job merges them. Results are counted by query, from the result rows and the counts of
+their sets.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ MOST_RUNS = 8
 
 class Fast:
     """`strategy` is one of `joins=`; without it the engine chooses. With `share_equal`, equal queries are registered
-    once: each has the results of that one."""
+    once and share their results."""
 
     def __init__(
         self, name: str = NAME, strategy: str = "", share_equal: bool = False, statistics: Statistics | None = None
@@ -50,7 +51,7 @@ class Fast:
         self.runs: list[Run] = []
         self.documents = self.queries = 0
         self.same_as: Any = slice(None)
-        """The query registered for each given one, where equal ones are registered once."""
+        """The registered query for each given one, if equal queries are registered once."""
 
     def register(self, queries: Sequence[JoinQuery]) -> None:
         queries = self._once(queries) if self.share_equal else queries
@@ -96,7 +97,7 @@ class Fast:
         return counts
 
     def _relational_seconds(self) -> dict[str, float]:
-        """By stage, for algorithms that tell the join from the loading of relations."""
+        """Seconds by stage, for algorithms that separate the join from loading relations."""
         times = [joined.seconds for joined in self.relational]
         return {stage: sum(own.get(stage, 0.0) for own in times) for stage in {s for own in times for s in own}}
 
@@ -119,7 +120,7 @@ class Fast:
 
 
 def count_blocks(blocks: Iterable[PairBlock], queries: int) -> Counts:
-    """Results per query. A set's counts are added up first: it comes with many pairs."""
+    """Results per query. The counts of a set are added up first, since it occurs with many pairs."""
     counts = np.zeros(queries, np.int64)
     sets: dict[int, tuple[Contained, Counts]] = {}
     for block in blocks:

@@ -1,12 +1,12 @@
-"""One measured point, and how it is measured.
+"""One measured point and its measurement.
 
-Registration is timed apart; of a document or batch the time of the join alone counts, as in the paper, without the
-witnesses, their loading and the upkeep of the state (`rest_seconds`). A document without a common value comes first, of
-a stream its first two, so that no contestant is timed at its first statement. Of two documents the second is processed
-again and again, as in the paper, the state restored each time: `cold_seconds` is the first time, `seconds` the mean of
-the others (what was learnt of the pair, a plan or a set of edges, is then known). A contestant that gets only a sample
-of the queries is extrapolated to all. One that has spent its patience on a stream is stopped after the batch:
-`documents` are then those it got through, and what it found in them is compared.
+Registration is timed separately. As in the paper, only the time of the join counts for a document or batch, without
+finding and loading the witnesses and maintaining the state (`rest_seconds`). A document without a common value comes
+first (of a stream, its first two), so that no contestant is timed at its first statement. With two documents, the
+second is processed repeatedly, as in the paper, and the state is restored each time: `cold_seconds` is the first time,
+`seconds` the mean of the others (plans and edge sets are then cached). The time of a contestant that gets only a sample
+of the queries is extrapolated. A contestant that exceeds its patience on a stream is stopped after the batch:
+`documents` are then those it has processed, and its results for them are compared.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from fishweir.papers.mmqjp.relations import Arrival
 from fishweir.papers.mmqjp.templates import up_to_exchange
 
 CHECKED = 40
-"""Queries that are compared with the oracle."""
+"""Number of queries that are compared with the oracle."""
 REPETITIONS = 10
 LONG = 2.0
-"""Seconds after which the second document is not processed once more; twice it is in any case."""
+"""Seconds after which the second document is not processed again. It is processed at least twice."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """Of one contestant at one work; `x` is what the figure varies."""
+    """The measurement of one contestant at one work. `x` is what the figure varies."""
 
     experiment: str
     x: float
@@ -45,7 +45,7 @@ class Point:
     contestant: str
     register_seconds: float
     seconds: float
-    """For the second document, or for all items of the stream."""
+    """Seconds for the second document, or for all items of the stream."""
     rest_seconds: float
     results: int
     extrapolated: bool = False
@@ -55,9 +55,9 @@ class Point:
     views_seconds: float | None = None
     cold_seconds: float | None = None
     repetitions: int = 1
-    """How often `seconds` was measured; it is the mean."""
+    """Number of measurements whose mean is `seconds`."""
     stopped: bool = False
-    """Whether there were more documents."""
+    """Whether documents were left over."""
 
     @property
     def documents_a_second(self) -> float:
@@ -71,7 +71,7 @@ class Point:
 def measure_work(
     experiment: str, x: float, work: Work, entries: Sequence[Entry], repetitions: int = REPETITIONS
 ) -> list[Point]:
-    """All contestants at one work; the first one is compared with the oracle, the others with the first."""
+    """Measures all contestants at one work. The first one is compared with the oracle, the others with the first."""
     expected = oracle_counts(work.queries[:CHECKED], [work.first, work.second])
     points = []
     for entry in entries:
@@ -103,8 +103,8 @@ def measure_items(
     sample: int,
     patience: float = inf,
 ) -> list[Point]:
-    """The stream in batches, all of it unless that takes longer than the patience's seconds; a contestant
-    that takes a sample of the queries takes `sample`. Results are listed if equal queries share them."""
+    """Measures the stream in batches, all of it unless that takes longer than `patience` seconds. A contestant that
+    takes a sample of the queries takes `sample`. Results are listed if equal queries share them."""
     batches = [items.arrivals[i : i + batch] for i in range(0, len(items.arrivals), batch)]
     points: list[Point] = []
     expected: list[Counts] = []
@@ -147,7 +147,7 @@ def _registered(
 
 @dataclass(frozen=True)
 class Timed:
-    """Results per query of each batch; seconds of the join, of all else, and for views."""
+    """Results per query of each batch; seconds of the join, of the rest, and for views."""
 
     by_batch: list[Counts]
     join: float
@@ -160,7 +160,7 @@ class Timed:
 
 
 def _repeated(contestant: Contestant, arrival: Arrival, repetitions: int) -> list[Timed]:
-    """The first time, then the others."""
+    """The first time, then the repetitions."""
     times: list[Timed] = []
     began = time.perf_counter()
     while len(times) < 2 or (len(times) <= repetitions and time.perf_counter() - began < LONG):

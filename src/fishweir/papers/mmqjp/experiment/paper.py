@@ -21,14 +21,14 @@ from fishweir.papers.mmqjp.experiment.work import (
 
 Say = Callable[[str], None]
 SMALL = 1_000
-"""Queries where the number of queries is not what varies, as in table 5."""
+"""Number of queries where it is not varied, as in table 5."""
 
 
 SPARK_AT = {
     "figure 8": (10, 1_000, 100_000), "figure 9": (2, 4, 8), "figure 11": (10, 100_000), "figure 12": (2, 3),
     "figure 16": (10,),
 }  # fmt: skip
-"""Where MMQJP on Spark SQL takes part."""
+"""The points at which MMQJP on Spark SQL takes part."""
 
 
 @dataclass(frozen=True)
@@ -40,23 +40,23 @@ class Sizes:
     small: int = SMALL
     rss_queries: tuple[int, ...] = (10, 1_000, 100_000)
     items: int = 225_000
-    """Of the RSS stream, as many as the paper has."""
+    """Items of the RSS stream, as many as in the paper."""
     batch: int = 1_000
     sample: int = 20
-    """Queries that Sequential is timed with."""
+    """Number of queries that Sequential is timed with."""
     stream_queries: int = 100_000
     stream: int = 8_000
     """Documents of the two-level stream."""
     whole_queries: int = 100_000
     whole_items: int = 64_000
     whole_batch: int = 8_000
-    """The RSS stream through Spark."""
+    """Batch size of the RSS stream through Spark."""
     retained: int = 1_000_000
     retained_batch: int = 25_000
     patience: float = 60.0
     """Seconds after which a contestant is stopped on the RSS stream."""
     repetitions: int = REPETITIONS
-    """How often the second document is processed again, at most."""
+    """Maximum number of repetitions of the second document."""
     spark_at: Mapping[str, tuple[float, ...]] = field(default_factory=SPARK_AT.copy)
 
 
@@ -77,7 +77,7 @@ class Experiment:
 
 
 def experiments(sizes: Sizes) -> list[Experiment]:
-    """Figures 14 and 15 are the largest points of 8 and 11: with views and without."""
+    """The experiments. Figures 14 and 15 are the largest points of 8 and 11, with and without views."""
     n, found = sizes.small, []
     for count in sizes.queries:
         found.append(Experiment("figure 8", "queries", count, lambda count=count: two_level(count)))  # type: ignore[misc]
@@ -95,7 +95,8 @@ def experiments(sizes: Sizes) -> list[Experiment]:
 
 
 def run(sizes: Sizes, items: Items, entries: list[Entry], session: Any, say: Say) -> Iterator[list[Point]]:
-    """One step after the other, for a bar to follow: those of `steps`. Kernels are compiled before the first."""
+    """Runs the experiments step by step, for a progress bar: the steps of `steps`. Kernels are compiled before the
+    first."""
     measure_work("before", 0, two_level(10), entries[:1], sizes.repetitions)
     for one in experiments(sizes):
         say(f"{one.name}: {one.across} = {one.x:g}")

@@ -1,4 +1,4 @@
-"""Figures 8 to 16 of MMQJP drawn anew from what was measured; 14 and 15 as bars."""
+"""Draws figures 8 to 16 of MMQJP from the measurements; 14 and 15 as bars."""
 
 from __future__ import annotations
 

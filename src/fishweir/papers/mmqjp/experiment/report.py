@@ -1,4 +1,4 @@
-"""What the terminal shows: a table a figure, and the targets with what was measured."""
+"""Terminal output: a table per figure, and the targets with the measurements."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _short(value: float) -> str:
 
 
 def _views(points: list[Point], title: str) -> Table:
-    """At the largest number of queries: without views, with views, and what of it is for the views."""
+    """The times at the largest number of queries: without views, with views, and the part for the views."""
     table = _plain(("contestant", "queries", "join ms", "of it STR, RL and RR"), title)
     largest = max((p.queries for p in points), default=0)
     for p in points:
@@ -114,7 +114,7 @@ def _plain(heads: tuple[str, ...], title: str) -> Table:
 
 
 def targets(outcome: Outcome, queries: int = 100_000) -> list[Target]:
-    """At the sizes they name; not measured in a quick run, nor as long as the fast strategy takes no part."""
+    """The targets at the sizes they name. They are not measured in a quick run, or without the fast strategy."""
     return [
         *(_faster(outcome, figure, queries, SEQUENTIAL, 1000) for figure in ("figure 8", "figure 11", "stream")),
         *(_faster(outcome, figure, queries, VIEWS, 10) for figure in ("figure 8", "figure 11", "stream")),

@@ -1,6 +1,6 @@
-"""The whole experiment: at each point all contestants are first found to agree, and timed in the same run.
+"""Runs the whole experiment: at each point all contestants are first checked for agreement, then timed in the same run.
 
-Tables on the terminal; CSV, JSON and a picture in the folder.
+Prints tables on the terminal; writes CSV, JSON and a picture to the folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAME = "mmqjp"
 
 
 def main(out: Path, quick: bool = False) -> None:
-    """The whole experiment; `quick` has small sizes, to see that it works, and leaves Spark out."""
+    """Runs the whole experiment. `quick` uses small sizes for a smoke test, and omits Spark."""
     if quick:
         run(out, quick, Console())
         return
@@ -44,7 +44,8 @@ def run(
     more: tuple[Entry, ...] = (),
     sizes: paper.Sizes | None = None,
 ) -> Outcome:
-    """`more` are contestants beside MMQJP and Sequential; without a session Spark's are left out."""
+    """Runs the experiment. `more` are contestants besides MMQJP and Sequential. Without a session, Spark's are
+    omitted."""
     pin_threads()
     sizes = sizes or (paper.QUICK if quick else paper.Sizes())
     items = load_items(sizes.items)

@@ -1,8 +1,8 @@
-"""Spark's own stream-stream join on values, in a process of its own.
+"""Runs Spark's own stream-stream join on values, in a separate process.
 
-In: a folder of Parquet files of rows (time, leaf, value), one a micro-batch, the leaves, and where to write. Out: JSON,
-the seconds after the first two micro-batches and the pairs found by leaf. Fishweir's session does without the JVM's
-second compiler, which Spark's join needs: here the JVM has both, and there is a partition for each core.
+In: a folder of Parquet files of rows (time, leaf, value), one per micro-batch, the leaves, and the output path. Out:
+JSON with the seconds after the first two micro-batches and the pairs found by leaf. Fishweir's session disables the
+JVM's second compiler, which Spark's join needs. Here the JVM has both, and there is a partition for each core.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 WARM = 2
-"""Micro-batches that warm up: workers start, kernels and plans are compiled or loaded. Of both contestants."""
+"""Number of warm-up micro-batches of both contestants: workers start, kernels and plans are compiled or loaded."""
 
 
 def stream_join(folder: Path, leaves: Sequence[str]) -> tuple[float, dict[str, int]]:
-    """Runs it; seconds and pairs."""
+    """Runs the join. Returns seconds and pairs."""
     out = folder / "out.json"
     subprocess.run([sys.executable, "-m", __name__, str(folder), str(out), *leaves], check=True)
     measured = json.loads(out.read_text())

@@ -1,13 +1,14 @@
-"""The whole way: the job with all its queries against Spark's own stream-stream join on the values alone.
+"""Compares the job with all its queries, end to end, with Spark's own stream-stream join on the values alone.
 
-Fishweir: items published to a stream, a hundred thousand join queries, the real job until it is idle; documents by the
-seconds of its micro-batches (reading, parsing, matching, joining, writing results and state). Spark: the same items as
-rows (time, leaf, value) in Parquet files, one file per micro-batch, joined with themselves on leaf and value, pairs
-counted. Spark finds the pairs with an equal value at an equal leaf, but not the queries that they satisfy. Fishweir's
-queries include one for each leaf that asks for just these pairs: both must find the same number of pairs.
+Fishweir: items are published to a stream with a hundred thousand join queries, and the real job runs until it is idle.
+The rate is documents per second of its micro-batches (reading, parsing, matching, joining, writing results and state).
+Spark: the same items as rows (time, leaf, value) in Parquet files, one file per micro-batch, are joined with themselves
+on leaf and value, and the pairs are counted. Spark finds the pairs with an equal value at an equal leaf, but not the
+queries that they satisfy. Fishweir's queries include one for each leaf that selects just these pairs: both must find
+the same number of pairs.
 
-Then the job again, over tuples that each join about one earlier tuple however many are retained: documents per second
-while a tenth of them are retained, and while nearly all are.
+Then the job runs again over tuples that each join about one earlier tuple, however many are retained. It measures
+documents per second while a tenth of them are retained, and while nearly all are.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ CHECK = "equal_"
 
 @dataclass(frozen=True)
 class Throughput:
-    """Documents a second of the micro-batches after the first two, which warm up."""
+    """Documents per second in the micro-batches after the first two, which warm up."""
 
     documents: int
     seconds: float
     pairs: dict[str, int]
-    """Of documents with an equal value, by leaf."""
+    """Number of pairs of documents with an equal value, by leaf."""
 
     @property
     def rate(self) -> float:
@@ -55,7 +56,7 @@ class Throughput:
 
 
 def query_text(number: int, shape: Shape) -> str:
-    """XSCL of value joins between leaves, without end."""
+    """The XSCL text of value joins between leaves, with unlimited windows."""
     sides = [
         f"S/{block.pattern.step.name}->{block.pattern.variables[0]}"
         + "".join(f"[{leaf.step.name}->{leaf.variables[0]}]" for leaf in block.pattern.children)
@@ -85,7 +86,7 @@ def measure_whole(session: Any, queries: Sequence[JoinQuery], items: Arrivals, b
 
 
 def measure_retained(session: Any, most: int, batch: int, seed: int = 5) -> list[Point]:
-    """Documents a second with a tenth of `most` retained, and with nearly all of them."""
+    """Documents per second with a tenth of `most` retained, and with nearly all of them."""
     rng, values = np.random.default_rng(seed), np.arange(most)
     again = rng.random(most) < 0.5
     values[again] = (rng.random(most) * np.arange(most)).astype(np.int64)[again]
@@ -107,7 +108,7 @@ def measure_retained(session: Any, most: int, batch: int, seed: int = 5) -> list
 
 
 def _tuple_query(number: int) -> str:
-    """Each query has a window of its own; a and b are what is looked up, c is checked."""
+    """A query with its own window; a and b are looked up, c is checked."""
     edges = ("x = u", "y = v", "x = u AND y = v", "x = u AND z = w", "y = v AND z = w")[number % 5]
     left, right = "[a->x][b->y][c->z]", "[a->u][b->v][c->w]"
     return f"create query r{number} as R/R{left} FOLLOWED BY{{{edges}, {10_000_000 + number}}} R/R{right}"
@@ -158,7 +159,7 @@ def by_spark(items: Arrivals, batch: int) -> Throughput:
                 for leaf in LEAVES
             ]
             pq.write_table(pa.Table.from_pylist(rows), folder / "in" / f"{start:09d}.parquet")
-            time.sleep(0.01)  # files are taken in the order of their times
+            time.sleep(0.01)  # files are read in the order of their times
         seconds, pairs = stream_join(folder, LEAVES)
         return Throughput(len(items) - (WARM * batch if len(items) > WARM * batch else 0), seconds, pairs)
     finally:

@@ -1,9 +1,9 @@
 """Queries and documents of MMQJP's experiments (section 6).
 
-A query's number k of value joins is drawn by Zipf's law, its leaves uniformly, k of them on either side. Two-level
-schema: N leaves below the root. Three-level schema: a root with four nodes below it that have four leaves each; the
-nodes between are bound too. The two documents have equal values at equal leaves. RSS: items with five leaves, windows
-without end; real items of the same shape as the paper's where they are, else generated ones.
+A query's number k of value joins follows Zipf's law; its leaves are drawn uniformly, k of them on either side.
+Two-level schema: N leaves below the root. Three-level schema: a root with four nodes below it that have four leaves
+each; the intermediate nodes are bound too. The two documents have equal values at equal leaves. RSS: items with five
+leaves and unlimited windows; real items of the same shape as the paper's if available, else generated ones.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Place = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Work:
-    """`first` is retained when the `second` comes; `other` has values of its own, to warm up with."""
+    """`first` is retained when the `second` arrives; `other` has different values, for the warm-up."""
 
     name: str
     queries: list[JoinQuery] = field(repr=False)
@@ -65,7 +65,8 @@ def _work(name: str, places: Sequence[Place], count: int, most: int, zipf: float
 
 
 def two_level_stream(count: int, leaves: int = 6, values: int = 5_000, seed: int = 3) -> Items:
-    """Documents of the two-level schema whose values, of all leaves alike, are drawn uniformly, a second apart."""
+    """Documents of the two-level schema, a second apart. The values of all leaves are drawn uniformly from one
+    domain."""
     drawn = np.random.default_rng(seed).integers(0, values, (count, leaves))
     arrivals = []
     for i, row in enumerate(drawn.tolist()):
@@ -90,7 +91,7 @@ def _tree(places: Sequence[Place], prefix: str) -> etree._Element:
 def draw_queries(
     places: Sequence[Place], count: int, most: int, zipf: float, seed: int, window: tuple[float, ...] = LENGTH
 ) -> list[JoinQuery]:
-    """Random queries as in section 6.1; equal ones are one shape."""
+    """Random queries as in section 6.1. Equal queries have one shape."""
     rng = np.random.default_rng(seed)
     weights = 1.0 / np.arange(1, most + 1) ** zipf
     sizes = rng.choice(np.arange(1, most + 1), size=count, p=weights / weights.sum())
@@ -114,7 +115,7 @@ def _shape(places: Sequence[Place], pairs: Sequence[tuple[int, int]]) -> Shape:
 
 
 def _pattern(places: Sequence[Place], chosen: Sequence[int], side: str) -> PatternNode:
-    """The root, the nodes between and the chosen leaves, each with a variable."""
+    """The root, the intermediate nodes and the chosen leaves, each with a variable."""
 
     def below(depth: int, some: Sequence[int]) -> tuple[PatternNode, ...]:
         nodes = []
@@ -144,7 +145,7 @@ def rss_queries(count: int, zipf: float = 0.8, seed: int = 1) -> list[JoinQuery]
 
 
 def load_items(count: int, seed: int = 7) -> Items:
-    """The first items of the 418 channels that have most; generated ones where there are no real ones."""
+    """The first items of the 418 largest channels; generated items if there are no real ones."""
     folder = data_folder("rss_items_2025")
     if folder is None:
         return Items(_generated(count, seed), f"{count:,} generated items of {CHANNELS} channels")
@@ -162,7 +163,8 @@ def load_items(count: int, seed: int = 7) -> Items:
 
 
 def _generated(count: int, seed: int) -> list[Arrival]:
-    """Channels by Zipf's law; a title or description in fifty repeats an earlier one, item_url hardly ever."""
+    """Generated items. Channels follow Zipf's law; one title or description in fifty repeats an earlier one, item_url
+    hardly ever."""
     rng = np.random.default_rng(seed)
     channels, repeats = rng.zipf(1.3, count) % CHANNELS, rng.random((count, 2)) < 0.02
     earlier = (rng.random(count) * np.arange(count)).astype(int)

@@ -1,7 +1,8 @@
-"""Who matches keyword filters with items: Fishweir's plan, a plan without sharing, and the simple good ways.
+"""Contestants that match keyword filters with items: Fishweir's plan, a plan without sharing, and simple good
+solutions.
 
-Each is built from the filters (registration) and then gives, for a batch of texts, all pairs (item, filter).
-Tokenizing is part of matching for all_queries, and counted apart.
+Each is built from the filters (registration) and then returns all (item, filter) pairs for a batch of texts. Tokenizing
+is part of matching for all contestants, and timed separately.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class Shared:
-    """The plan that VCA with VCB chooses, as the match stage runs it."""
+    """The plan that VCA with VCB chooses, run as in the match stage."""
 
     name = "VCA with VCB"
 
@@ -93,7 +94,7 @@ class Naive:
 
 
 class RarestWord(Naive):
-    """Each filter listed under the rarest word of its best clause; candidates checked."""
+    """Each filter is indexed by the rarest word of its best clause; candidates are checked."""
 
     name = "rarest word"
 

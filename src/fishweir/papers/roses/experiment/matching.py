@@ -1,7 +1,8 @@
-"""Matching real items with 1,000 to 1,000,000 keyword filters: all contestants on the same batch.
+"""Matches real items with 1,000 to 1,000,000 keyword filters: all contestants on the same batch.
 
-First each contestant's pairs (item, filter) are compared, then tokenizing and matching are timed apart; time is that
-of the processor, the least of several repetitions. Who would take too long gets fewer items, and the figure says so.
+The (item, filter) pairs of all contestants are compared first. Then tokenizing and matching are timed separately, in
+processor time, the least of several repetitions. A contestant that would take too long gets fewer items, and the figure
+says so.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Say = Callable[[str], None]
 SIZES, QUICK_SIZES = (1_000, 10_000, 100_000, 1_000_000), (100, 1_000)
 BATCH, QUICK_BATCH = 1_000, 100
 NAIVE_PAIRS = 20_000_000
-"""Filters times items beyond which each filter alone gets fewer items."""
+"""Number of filters times items above which the naive contestant gets fewer items."""
 REPETITIONS = 5
 CONTESTANTS: tuple[Any, ...] = (Shared, Unshared, RarestWord, AhoCorasick, Naive)
 
@@ -42,7 +43,7 @@ def measure_matching(items: Items, quick: bool, say: Say) -> Iterator[RosesFigur
             gc.collect()
             began = process_time()
             built = contestant(filters, statistics)
-            register = None if contestant is Unshared else process_time() - began  # it is made from the other
+            register = None if contestant is Unshared else process_time() - began  # it is derived from the other one
             pairs = pair_set(built, some)
             if expected is None:
                 expected = pairs
@@ -75,7 +76,7 @@ def pair_set(built: Any, texts: Sequence[str]) -> set[tuple[int, int]]:
 
 
 def least(built: Any, texts: Sequence[str]) -> tuple[float, float]:
-    """Seconds of tokenizing and of matching in the best of the repetitions."""
+    """Seconds of tokenizing and of matching in the fastest repetition."""
     gc.collect()
     gc.disable()
     try:
@@ -96,7 +97,7 @@ def least(built: Any, texts: Sequence[str]) -> tuple[float, float]:
 
 
 def counted(items: Items) -> Statistics:
-    """What the workers would have counted of these items."""
+    """The statistics that workers would have counted on these items."""
     nodes = np.zeros((len(items.texts), 1), np.int64)
     values = PathTable(np.arange(len(items.texts)), nodes, pa.array(items.texts, pa.large_string()))
     return {path_key(SOURCE, "item"): count_values(values, words=True)}

@@ -1,7 +1,8 @@
-"""Figures 7 and 8: how long STA, VCA with graph and VCA with VCB optimize, and what their plans cost.
+"""Figures 7 and 8: the optimization times of STA, VCA with graph and VCA with VCB, and the costs of their plans.
 
-In: predicates over keywords with real document frequencies. Out: figures; `cost` is the plan's share of the naive
-plan's cost, each predicate counted as often as it is asked. First the plans are shown to give the same answers.
+In: predicates over keywords with real document frequencies. Out: figures. `cost` is the plan's cost relative to the
+naive plan's, with each predicate counted as often as it is requested. The plans are first checked to give the same
+answers.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ COMPLEX, QUICK_COMPLEX = 1_000, 8
 CONJUNCTS = (1, 2, 3, 4, 5)
 KEYWORDS, LETTERS = 200, 5
 PATIENCE, QUICK_PATIENCE = 20.0, 0.5
-"""An algorithm whose last run took longer than this is not run on more."""
+"""Seconds: an algorithm whose last run took longer is not run on larger inputs."""
 SEED = 5
 
 
 def frequencies(items: Items) -> np.ndarray:
-    """The commonest words of some length, by the share of items that have them."""
+    """The most frequent words of some length, by the share of items that have them."""
     chosen = [count for word, count in items.frequencies if len(word) >= LETTERS][:KEYWORDS]
     return np.array(chosen, dtype=np.float64) / len(items.texts)
 
@@ -76,7 +77,7 @@ def _contest(
             began = process_time()
             plan = algorithm(predicates, selectivity)
             took = process_time() - began
-        except ValueError as error:  # the subsumption graph has bounds
+        except ValueError as error:  # the subsumption graph has size limits
             yield RosesFigure(figure, name, n, None, conjuncts=length, note=str(error))
             continue
         if took > patience:
@@ -85,7 +86,7 @@ def _contest(
 
 
 def check_plans(shares: np.ndarray, say: Say, algorithms: dict[str, Algorithm] | None = None) -> None:
-    """All plans give what each predicate alone gives, on random documents."""
+    """Checks on random documents that all plans return the same as each predicate alone."""
     say("checking that all plans give the same answers")
     rng = np.random.default_rng(SEED)
     predicates = keyword_predicates(12, shares, rng)

@@ -1,9 +1,9 @@
-"""Predicates as the RoSeS experiments generate them (section 6), for tests and benchmarks.
+"""Generates predicates like the RoSeS experiments (section 6), for tests and benchmarks.
 
-In: numbers of predicates and keywords, a random generator. Out: predicates, and what their atoms'
-selectivities are. A keyword is picked in proportion to its document frequency, which is also its
-selectivity. The paper took about 200 keywords of real feeds; here the frequencies follow Zipf's law, so
-the figures compare in kind, not to the digit.
+In: numbers of predicates and keywords, a random generator. Out: predicates, and the selectivities of their atoms. A
+keyword is drawn in proportion to its document frequency, which is also its selectivity. The paper took about 200
+keywords of real feeds. Here the frequencies follow Zipf's law, so the figures are comparable in shape, not in exact
+numbers.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ CHUNK = 10_000
 
 
 def keyword_frequencies(keywords: int = 200, top: float = 0.1, exponent: float = 1.0) -> Floats:
-    """Document frequencies by keyword: `top` for the first, falling with the rank."""
+    """Document frequencies by keyword: `top` for the first, decreasing with the rank."""
     return top / np.arange(1, keywords + 1, dtype=np.float64) ** exponent
 
 
 def keyword_predicates(
     n: int, keywords: Floats, rng: np.random.Generator, shortest: int = 1, longest: int = 3
 ) -> list[Predicate]:
-    """Experiment I: conjunctions of `shortest` to `longest` different keywords; duplicates happen."""
+    """Experiment I: conjunctions of `shortest` to `longest` different keywords; duplicates are possible."""
     predicates: list[Predicate] = []
     for start in range(0, n, CHUNK):
         size = min(CHUNK, n - start)
         lengths = rng.integers(shortest, longest + 1, size)
-        # The smallest exponential waiting times are a draw without replacement by weight.
+        # The smallest exponential waiting times are a weighted draw without replacement.
         waits = rng.exponential(size=(size, len(keywords))) / keywords
         drawn = np.argsort(waits, axis=1)[:, :longest].tolist()
         predicates += [frozenset(row[:k]) for row, k in zip(drawn, lengths.tolist(), strict=True)]
@@ -46,7 +46,7 @@ def cnf_predicates(
 ) -> tuple[list[Predicate], Floats]:
     """Experiment II: conjunctions of disjunctions of keywords; each distinct disjunction is one atom.
 
-    Gives the predicates and the selectivity of each atom.
+    Returns the predicates and the selectivity of each atom.
     """
     lengths = rng.integers(conjuncts[0], conjuncts[1] + 1, n).tolist()
     drawn = keyword_predicates(sum(lengths), keywords, rng, *disjuncts)

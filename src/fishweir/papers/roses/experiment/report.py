@@ -1,4 +1,4 @@
-"""What the experiment shows: figures, tables, targets and the picture."""
+"""Output of the experiment: figures, tables, targets and the picture."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ times longer than VCA with VCB in all, with tokenizing; match only: without it. 
 
 @dataclass(frozen=True)
 class RosesFigure:
-    """`seconds`: of optimizing, or of one item in all; None where it was not run, and `note` says why."""
+    """`seconds` are those of the optimization, or of one item in total; None if it was not run, and `note` gives the
+    reason."""
 
     experiment: str
     contestant: str
@@ -48,7 +49,7 @@ class RosesFigure:
     note: str = ""
 
     def point(self) -> tuple[str, float, float | None]:
-        """A plan's answer is its cost."""
+        """The point, with the plan's cost as its answer."""
         if self.experiment == "figure 8":
             return f"figure 8, {self.n:,} predicates", self.conjuncts or 0, self.cost
         return self.experiment, self.n, self.pairs if self.cost is None else self.cost
@@ -106,7 +107,7 @@ def _matching(outcome: Outcome) -> Table:
 
 
 def targets(outcome: Outcome) -> list[Target]:
-    """Each target at the size it names; not measured in a quick run."""
+    """Each target at the size it names. Targets are not measured in a quick run."""
     found = []
     for n, limit, share in ((10_000, 5.0, 0.03), (100_000, 120.0, None)):
         words = f"VCB optimizes {n:,} in under {limit:g} s" + (f" at most {100 * share:g}% of naive" if share else "")
@@ -146,7 +147,7 @@ def _sublinear(outcome: Outcome, few: int = 100_000, many: int = 1_000_000) -> T
 
 
 def draw(outcome: Outcome, path: Path) -> None:
-    """Figures 7 and 8 as the paper has them, and matching against N."""
+    """Draws figures 7 and 8 as in the paper, and matching against N."""
     pyplot = load_pyplot()
     picture, axes = pyplot.subplots(2, 3, figsize=(15, 9))
     for row, experiment, across in ((axes[0], "figure 7", "n"), (axes[1], "figure 8", "conjuncts")):

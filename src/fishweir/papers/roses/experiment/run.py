@@ -1,6 +1,6 @@
-"""The whole experiment: checks that all contestants agree, then measures them in one run.
+"""Runs the whole experiment: checks that all contestants agree, then measures them in one run.
 
-Tables on the terminal; CSV, JSON and a picture in the folder.
+Prints tables on the terminal; writes CSV, JSON and a picture to the folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ITEMS, QUICK_ITEMS = 20_000, 1_000
 
 
 def main(out: Path, quick: bool = False) -> None:
-    """The whole experiment; `quick` has small sizes, to see that it works."""
+    """Runs the whole experiment. `quick` uses small sizes for a smoke test."""
     outcome = run(out, quick, Console())
     warn_if_missed(outcome.targets, Console())
 

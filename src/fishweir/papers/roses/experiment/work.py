@@ -1,9 +1,9 @@
-"""Keyword filters over feed items: the work of the RoSeS experiments.
+"""Generates keyword filters over feed items for the RoSeS experiments.
 
-In: real items (or generated ones of the same shape) and a number of filters. Out: filters with and, or and not as
-normal forms with constants, and as plain clauses for the contestants that know nothing of normal forms. A
-keyword is drawn in proportion to the number of items it is in, as in section 6; the commonest words, which
-nobody would subscribe to, are left out.
+In: real items (or generated ones of the same shape) and a number of filters. Out: filters with and, or and not, as
+normal forms with constants, and as plain clauses for the contestants that do not use normal forms. A keyword is drawn
+in proportion to the number of items that contain it, as in section 6. The most frequent words, to which nobody would
+subscribe, are omitted.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ SHORTEST = 3
 
 @dataclass(frozen=True)
 class Items:
-    """Texts of feed items, and where they are from."""
+    """Texts of feed items, and their origin."""
 
     texts: list[str]
     source: str
 
     @cached_property
     def frequencies(self) -> list[tuple[str, int]]:
-        """Words with the number of items that have them, the commonest first."""
+        """Words with the number of items that have them, the most frequent first."""
         counts = Counter(word for text in self.texts for word in words(text) if len(word) >= SHORTEST)
         return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
     @cached_property
     def keywords(self) -> tuple[list[str], NDArray[np.float64]]:
-        """What filters ask for, with the share of items that have it."""
+        """The keywords of filters, with the share of items that contain each."""
         chosen = self.frequencies[STOP_WORDS : STOP_WORDS + VOCABULARY]
         return [word for word, _ in chosen], np.array([n for _, n in chosen]) / len(self.texts)
 
 
 def load_items(count: int, seed: int = 7) -> Items:
-    """A spread-out sample of the real items; without them, texts whose words follow Zipf's law."""
+    """An evenly spaced sample of the real items; without them, texts whose words follow Zipf's law."""
     folder = data_folder("rss_items_2025")
     rng = np.random.default_rng(seed)
     if folder is None:
@@ -64,7 +64,7 @@ def load_items(count: int, seed: int = 7) -> Items:
     return Items(texts, f"rss_items_2025, {len(texts):,} of {len(table):,} items")
 
 
-# A filter's form: clauses that must all hold, each of (place of the keyword, whether it is wanted).
+# A filter's form: clauses that must all hold, each a list of (position of the keyword, whether it must occur).
 
 Form = tuple[tuple[tuple[int, bool], ...], ...]
 FORMS: tuple[tuple[float, Form], ...] = (
@@ -105,7 +105,7 @@ def _places(form: Form) -> int:
 
 
 def to_selection(form: Form) -> Selection:
-    """The shape all filters of one form have."""
+    """The common shape of all filters of one form."""
     slots = tuple(Slot(i, "string") for i in range(_places(form)))
 
     def literal(place: int, wanted: bool) -> Formula:
@@ -117,7 +117,7 @@ def to_selection(form: Form) -> Selection:
 
 
 def to_rows(filters: Sequence[KeywordFilter]) -> Iterator[QueryRow]:
-    """Filters as the planner wants them, numbered from 0."""
+    """Filters in the planner's form, numbered from 0."""
     shapes = {form: to_normals(to_selection(form)) for _, form in FORMS}
     for number, one in enumerate(filters):
         keywords: tuple[Constant, ...] = one.keywords

@@ -1,8 +1,8 @@
-"""The contest with outsiders: the chosen strategy against what others have, where matches are many and where few.
+"""The contest with outsiders: the chosen strategy against other systems, with many matches and with few.
 
-Wide: 900 and 9,500 matches a tuple. Narrow: under one, on uniform tuples and on room climate readings, where half of
-the queries ask for a node by equality. The factorized form, bitmaps instead of lists, is a row of its own and no
-contestant: it does less.
+Wide: 900 and 9,500 matches per tuple. Narrow: less than one, on uniform tuples and on room climate readings, where half
+of the queries select a node by equality. The factorized form, bitmaps instead of lists, is a separate row and not a
+contestant, because it does less.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Sizes:
     checked_wide: int = 6
     checked_narrow: int = 200
     limit: float = 6.0
-    """Seconds a contestant may take at one work."""
+    """Seconds that a contestant may take at one work."""
 
 
 QUICK = Sizes(queries=1_000, wide_tuples=60, narrow_tuples=100, checked_narrow=50, limit=0.1)
@@ -53,7 +53,7 @@ def works(sizes: Sizes, climate: Climate) -> list[tuple[str, Work]]:
 
 
 class Contest:
-    """Every contestant on every work, checked first; Spark only where there is a session."""
+    """Every contestant on every work, checked first. Spark takes part only if there is a session."""
 
     def __init__(self, sizes: Sizes, climate: Climate, say: Say, session: Any = None) -> None:
         self.sizes, self.climate, self.say, self.session = sizes, climate, say, session

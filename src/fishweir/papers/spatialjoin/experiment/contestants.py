@@ -1,7 +1,7 @@
-"""Fishweir's strategies as contestants, and the proof that all contestants find the same pairs.
+"""Fishweir's strategies as contestants, and the check that all contestants find the same pairs.
 
-A contestant registers the queries of a work when it is made; `match` takes a batch of tuples and has all pairs of tuple
-and query in memory when it returns, in its own form; `pairs` turns them into two columns and is not timed.
+A contestant registers the queries of a work when it is created. `match` takes a batch of tuples and has all pairs of
+tuple and query in memory when it returns, in its own form. `pairs` converts them to two columns and is not timed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fishweir.papers.spatialjoin.regions.hilbert import hilbert_order
 Ints = npt.NDArray[np.int64]
 Pairs = tuple[Ints, Ints]
 BATCH = 500
-"""Tuples that are matched at once, and whose pairs are let go before the next ones."""
+"""Number of tuples that are matched at once. Their pairs are discarded before the next ones."""
 
 
 class Contestant(Protocol):
@@ -58,7 +58,7 @@ class Strategy:
 
 
 class Chosen(Strategy):
-    """What `choose` takes, by a sample of the tuples."""
+    """The strategy that `choose` takes, by a sample of the tuples."""
 
     def __init__(self, work: Work) -> None:
         self.choice = choose(work.boxes, work.tuples[:256])
@@ -66,7 +66,7 @@ class Chosen(Strategy):
 
 
 class Batchwise(Strategy):
-    """SJ-Batch: a batch as large as the experiment says, and a given Ndc or the one it finds."""
+    """SJ-Batch, with the batch size of the experiment, and a given Ndc or the one it finds."""
 
     def __init__(self, work: Work, batch: int, cluster_size: int | None = None) -> None:
         self.name, self.batch = "sj-batch", batch
@@ -79,7 +79,7 @@ class Batchwise(Strategy):
 
 
 class Factorized:
-    """The grid's other form: a bitmap of queries a tuple, nothing listed."""
+    """The grid's other form: a bitmap of queries per tuple, without lists."""
 
     name = "grid, bitmaps"
     batch = BATCH
@@ -97,14 +97,15 @@ class Factorized:
 
 
 def naive_pairs(work: Work, tuples: Floats) -> Pairs:
-    """Each tuple against each query, as the definition says."""
+    """Compares each tuple with each query, by definition."""
     found = [np.flatnonzero(((work.low <= row) & (row <= work.high)).all(axis=1)) for row in tuples]
     rows = np.repeat(np.arange(len(tuples)), [len(queries) for queries in found])
     return rows, np.concatenate(found) if found else np.empty(0, np.int64)
 
 
 def check_agreement(work: Work, contestants: Sequence[Contestant], count: int) -> int:
-    """Raises Disagreement unless all find the naive evaluation's pairs for some tuples; how many pairs."""
+    """Returns the number of pairs. Raises Disagreement unless all contestants find the naive evaluation's pairs for
+    some tuples."""
     some = work.tuples[np.linspace(0, len(work.tuples) - 1, min(count, len(work.tuples))).astype(int)]
     expected = _codes(work, naive_pairs(work, some))
     for contestant in contestants:

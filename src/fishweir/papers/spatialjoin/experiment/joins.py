@@ -1,12 +1,13 @@
-"""Figure 18: sliding window joins of two streams, as the number of queries and the size of the windows vary.
+"""Figure 18: sliding window joins of two streams, by the number of queries and the size of the windows.
 
-SJ-Join and IBS-JS as in the paper, and what the engine chooses: three strategies of one join stage (stage_join.py).
-Queries as in section 7.1: on every attribute of both streams a random condition, and one comparison of the first
-attributes by an operator drawn from = < <= > >=; all windows have as many rows. Both windows are full when the clock
-starts, and each contestant has seen one tuple of each stream; then tuples of the two streams arrive in micro-batches,
-each probing the whole window of the other stream, and all (query, r, s) are listed.
-Answers are checked first: on a small window against each query and pair tried naively, and at each point the number of
-results of every query on the same tuples, by all contestants.
+Compares SJ-Join and IBS-JS as in the paper with the engine's choice: three strategies of one join stage
+(stage_join.py). Queries are as in section 7.1: a random condition on every attribute of both streams, and one
+comparison of the first attributes by an operator drawn from = < <= > >=. All windows have the same number of rows. When
+the clock starts, both windows are full, and each contestant has seen one tuple of each stream. Then tuples of the two
+streams arrive in micro-batches, each probing the whole window of the other stream, and all (query, r, s) are listed.
+
+Answers are checked first: on a small window against a naive evaluation of each query and pair, and at each point by the
+number of results of every query on the same tuples, by all contestants.
 Paper: Spatial Join CQ, sections 7.1 and 7.4.
 """
 
@@ -55,12 +56,12 @@ class Sizes:
     queries: tuple[int, ...] = (1_000, 2_500, 5_000, 10_000)
     windows: tuple[int, ...] = (100, 1_000, 10_000)
     attributes: int = 4
-    """Of each stream; all have a condition."""
+    """Attributes of each stream. All have a condition."""
     batch: int = 100
     """Tuples of either stream in a micro-batch."""
     checked_window: int = 12
     limit: float = 3.0
-    """Seconds a contestant may take at one point."""
+    """Seconds that a contestant may take at one point."""
 
 
 QUICK = Sizes(queries=(200, 500), windows=(20, 100), batch=4, limit=0.05)
@@ -103,13 +104,13 @@ class Running:
         self.join.restore(State(kept[0], kept[1], (work.window, work.window), 2.0 * work.window - 1))
 
     def batch(self, side: int, count: int) -> Arrivals:
-        """The next tuples of a stream; after the last ones the first come again."""
+        """The next tuples of a stream, starting over after the last ones."""
         rows = self.at + np.arange(count)
         tuples = self.work.tuples[side]
         return Arrivals.of(2.0 * rows + side, tuples[rows % len(tuples)], rows)
 
     def once(self, count: int) -> tuple[float, int]:
-        """Processor seconds for so many tuples of each stream, and how many results they have."""
+        """Processor seconds for `count` tuples of each stream, and the number of their results."""
         both = self.batch(0, count), self.batch(1, count)
         began = time.process_time()
         triples: Triples = self.join.process_both(*both)
@@ -126,7 +127,7 @@ class Running:
 
 
 class Joins:
-    """The figure; how many triples were checked is counted along the way."""
+    """The measurements of the figure. Also counts the checked triples."""
 
     def __init__(self, sizes: Sizes, say: Say) -> None:
         self.sizes, self.say = sizes, say
@@ -139,7 +140,7 @@ class Joins:
                 yield from self.compare(join_work(queries, window, self.sizes.attributes, 20 * self.sizes.batch))
 
     def check_naively(self) -> None:
-        """On a small window, batch by batch, with everything that moves: probe, insert, invalidate."""
+        """Checks batches on a small window through all steps: probe, insert, invalidate."""
         window = self.sizes.checked_window
         work = join_work(60, window, self.sizes.attributes, 2 * window)
         naive = NaiveJoin(work.queries)
@@ -198,12 +199,13 @@ class Joins:
 
 
 def cluster_sizes(join: SlidingJoin) -> list[int]:
-    """Ndc of either side, where the algorithm has data clusters."""
+    """Ndc of either side, if the algorithm has data clusters."""
     return [size for _, size in join.found_sizes.values()] if isinstance(join, SJJoin) else []
 
 
 def check_counts(running: list[Running], work: JoinWork, count: int = 1) -> int:
-    """Raises Disagreement unless every query has the same number of results with all; how many results."""
+    """Returns the number of results. Raises Disagreement unless every query has the same number of results with all
+    contestants."""
     first = running[0].counts(count)
     for other in running[1:]:
         found = other.counts(count)

@@ -1,8 +1,8 @@
-"""One measured point, and how it is timed.
+"""One measured point and its timing.
 
-Time is that of the processor for the one thread that works (Spark: of the clock), the least of several repetitions,
-since other work on the machine only ever adds. A contestant that would take longer than its limit gets fewer tuples;
-the time a tuple is then said to be extrapolated.
+Times are processor times of the one working thread (for Spark, wall time), the least of several repetitions, since
+other work on the machine can only add time. A contestant that would exceed its limit gets fewer tuples; its time per
+tuple is then marked as extrapolated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ REPETITIONS = 7
 
 @dataclass(frozen=True)
 class Point:
-    """Of one contestant at one work. `extrapolated` where fewer tuples than the experiment's were matched."""
+    """The measurement of one contestant at one work. `extrapolated` if fewer tuples than the experiment's were
+    matched."""
 
     experiment: str
     work: str
@@ -49,7 +50,7 @@ class Point:
         return 1e6 * self.seconds_a_tuple
 
     def point(self) -> tuple[str, float, float | None]:
-        """A join's batch and results depend on how fast it was, so that they are left out."""
+        """The point. A join's batch and results depend on its speed, so they are omitted."""
         join = self.window is not None
         about = {
             "Rpred": self.rpred,
@@ -75,16 +76,16 @@ def time_label(seconds: float) -> str:
 
 
 def timed_build(make: Callable[[], Contestant]) -> tuple[Contestant, float]:
-    """The contestant, and the seconds of the clock that registration took."""
+    """The contestant, and the wall seconds of registration."""
     began = time.perf_counter()
     contestant = make()
     return contestant, time.perf_counter() - began
 
 
 def time_matching(contestant: Contestant, tuples: Floats, limit: float, whole: bool = False) -> Timed:
-    """As many of the tuples as the limit's seconds allow, then as many repetitions; at least one of each.
+    """Times as many tuples as the limit's seconds allow, then as many repetitions; at least one of each.
 
-    `whole`: all tuples in any case, for whom a smaller batch would be another experiment.
+    `whole`: all tuples in any case, for contestants for which a smaller batch would be another experiment.
     """
     contestant.match(tuples[:2])
     count, seconds = len(tuples) if whole else min(FIRST, len(tuples)), 0.0
@@ -133,7 +134,7 @@ def measured_point(
 
 
 def once(contestant: Contestant, tuples: Floats) -> float:
-    """Batch after batch, each batch's pairs let go before the next."""
+    """Matches batch after batch, discarding each batch's pairs before the next."""
     clock, total = type(contestant).clock, 0.0
     for start in range(0, len(tuples), contestant.batch):
         batch = tuples[start : start + contestant.batch]

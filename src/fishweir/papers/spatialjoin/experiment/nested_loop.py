@@ -1,7 +1,7 @@
-"""Spark's way: the batch against the broadcast table of queries, a nested-loop join on one core.
+"""Spark as a contestant: joins the batch with the broadcast table of queries by a nested-loop join on one core.
 
-The pairs are made and dropped inside Spark (its `noop` sink), so that bringing them to Python is not held against it.
-Its time is that of the clock, since it runs in a process of its own.
+The pairs are produced and dropped inside Spark (its `noop` sink), so that the transfer to Python does not count. The
+time is wall time, since Spark runs in a separate process.
 """
 
 from __future__ import annotations

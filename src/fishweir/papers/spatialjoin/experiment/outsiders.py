@@ -1,9 +1,10 @@
-"""The same work by what others have: each in the form that suits it best, on one thread.
+"""Other systems on the same work: each in the form that suits it best, on one thread.
 
-DuckDB and Polars join the batch with the table of queries; those with an equality are joined by it apart from the rest
-(DuckDB: by hash, else by its range joins; a filter over the table for each tuple was slower in every regime). SQLite's
-R*Tree has at most five dimensions in 32-bit floats, so the five most selective attributes are in it, and all are
-compared once more. shapely's STRtree has two, the rest is compared with NumPy. The numba scan compares all queries.
+DuckDB and Polars join the batch with the table of queries. Queries with an equality are joined by it, separately from
+the rest (DuckDB: by hash, else by its range joins; a filter over the table for each tuple was slower in every regime).
+SQLite's R*Tree has at most five dimensions in 32-bit floats, so it has the five most selective attributes, and all are
+compared once more. shapely's STRtree has two dimensions; the rest is compared with NumPy. The numba scan compares all
+queries.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ class STRtree(Outsider):
             low, high = np.repeat(low, 2, axis=1), np.repeat(high, 2, axis=1)
         self.tree = shapely.STRtree(shapely.box(low[:, 0], low[:, 1], high[:, 0], high[:, 1]))
         self.at_once = 1
-        # One column after the other, each contiguous: a comparison reads only what it needs.
+        # Each column is contiguous: a comparison reads only what it needs.
         self.columns = [
             (np.ascontiguousarray(self.low[:, a]), np.ascontiguousarray(self.high[:, a]))
             for a in range(len(self.order))

@@ -1,7 +1,8 @@
-"""The paper's own experiments: figures 15 to 17, table 3, and Ndc found by itself against fixed ones.
+"""The paper's own experiments: figures 15 to 17, table 3, and an automatically chosen Ndc against fixed ones.
 
-SJ-Batch, SJ-Immediate and IBS as in the paper, and the strategy that `choose` takes. Where the paper leaves Rpred open
-(figures 15 and 17, table 3) every attribute has a condition; figure 15 at 100,000 x 8 is also taken with half of them.
+Compares SJ-Batch, SJ-Immediate and IBS as in the paper, and the strategy that `choose` takes. Where the paper does not
+give Rpred (figures 15 and 17, table 3) every attribute has a condition; figure 15 at 100,000 x 8 is also measured with
+half of them.
 Paper: Spatial Join CQ, sections 7.2 and 7.3.
 """
 
@@ -22,7 +23,7 @@ BASELINES = ("sj-immediate", "ibs")
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the experiments are."""
+    """The sizes of the experiments."""
 
     queries: tuple[int, ...] = (10_000, 25_000, 50_000, 100_000)
     attributes: tuple[int, ...] = (4, 8)
@@ -36,7 +37,7 @@ class Sizes:
     sizes: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
     checked: int = 20
     limit: float = 1.0
-    """Seconds a contestant may take at one point."""
+    """Seconds that a contestant may take at one point."""
 
 
 QUICK = Sizes(
@@ -46,7 +47,7 @@ QUICK = Sizes(
 
 
 class Paper:
-    """All of them; how many pairs were checked is counted along the way."""
+    """All experiments of the paper. Also counts the checked pairs."""
 
     def __init__(self, sizes: Sizes, climate: Climate, say: Say) -> None:
         self.sizes, self.climate, self.say = sizes, climate, say
@@ -107,7 +108,7 @@ class Paper:
         return self.climate.sample(count, self.sizes.attributes[0])
 
     def compare(self, experiment: str, work: Work, **about: Any) -> Iterator[Point]:
-        """All contestants on one work, checked first."""
+        """Measures all contestants on one work, after checking them."""
         makers: list[Callable[[], Contestant]] = [lambda: Batchwise(work, self.sizes.tuples)]
         makers += [lambda name=name: Strategy(work, name) for name in BASELINES]  # type: ignore[misc]
         makers.append(lambda: Chosen(work))

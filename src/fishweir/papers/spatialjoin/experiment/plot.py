@@ -1,4 +1,4 @@
-"""Figures 15 to 17 of Spatial Join CQ drawn anew, Ndc, and the contest with outsiders; 18 is in `plot_joins`."""
+"""Draws figures 15 to 17 of Spatial Join CQ, Ndc, and the contest with outsiders; 18 is in `plot_joins`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def draw(outcome: Outcome, path: Path) -> None:
-    """Three pictures; the names of the others have one more word."""
+    """Draws three pictures. The names of the second and third have a suffix."""
     draw_paper(outcome, path)
     draw_joins(outcome, path.with_stem(f"{path.stem}-joins"))
     draw_contest(outcome, path.with_stem(f"{path.stem}-contest"))
@@ -136,7 +136,7 @@ def _cluster_sizes(panel: Any, points: list[Point]) -> None:
 
 
 def draw_contest(outcome: Outcome, path: Path) -> None:
-    """A panel a work, a bar a contestant, the fastest on top."""
+    """Draws a panel per work and a bar per contestant, the fastest on top."""
     pyplot = load_pyplot()
     points = [p for regime in (WIDE, NARROW) for p in outcome.find(experiment=regime)]
     works = list(dict.fromkeys(p.work for p in points))

@@ -1,4 +1,4 @@
-"""Figure 18 of Spatial Join CQ drawn anew: a panel a window, and how far SJ-Join is ahead of IBS-JS."""
+"""Draws figure 18 of Spatial Join CQ: a panel per window, and the speed-up of SJ-Join over IBS-JS."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "fishweir": ("Fishweir's join stage", {"color": "tab:blue", "marker": "o"}),
 }
 PAPER = {100: 2.6, 1_000: 3.9, 10_000: 6.9}
-"""By window: how many times faster SJ-Join was in the paper, at most."""
+"""The greatest speed-up of SJ-Join in the paper, by window."""
 
 
 def draw_joins(outcome: Outcome, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the terminal shows: the tables of points, and the targets with what was measured."""
+"""Terminal output: the tables of points, and the targets with the measurements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAPER_TABLE_3 = {
     4: {2_000: (100, 406), 4_000: (120, 391), 6_000: (120, 391), 8_000: (160, 381), 10_000: (200, 375)},
     8: {2_000: (200, 570), 4_000: (240, 526), 6_000: (360, 518), 8_000: (400, 510), 10_000: (400, 506)},
 }
-"""By attributes and Nbatch: the paper's best Ndc, and microseconds a tuple on its machine."""
+"""The paper's best Ndc and microseconds per tuple on its machine, by attributes and Nbatch."""
 LEGEND = """\
 Microseconds a tuple until all pairs are listed in memory: processor time of one thread (Spark: clock), the least of
 several repetitions; batches of 500 tuples (SJ-Batch: all), each batch's pairs let go before the next. Registration
@@ -52,7 +52,7 @@ def label_of(point: Point) -> str:
 
 
 def _by_work(points: list[Point], title: str, first: str) -> Table:
-    """A line a work; IBS to chosen is the ratio."""
+    """A line per work; the ratio is IBS to chosen."""
     heads = (first, "matches", "SJ-Batch", "Ndc", "SJ-Imm.", "IBS", "chosen", "ratio")
     table = _table(heads, title)
     for label in dict.fromkeys(label_of(point) for point in points):
@@ -72,7 +72,7 @@ def _by_work(points: list[Point], title: str, first: str) -> Table:
 
 
 def _joins(points: list[Point]) -> Table:
-    """A line a number of queries and window; both ratios are to IBS-JS."""
+    """A line per number of queries and window; both ratios are to IBS-JS."""
     heads = ("window", "Nquery", "results", "IBS-JS", "SJ-Join", "Ndc", "ratio", "Fishweir", "ratio")
     table = _table(heads, "Figure 18: sliding window joins of two streams")
     for work in dict.fromkeys(p.work for p in points):
@@ -104,7 +104,7 @@ def _table_3(points: list[Point]) -> Table:
 
 
 def _cluster_sizes(points: list[Point]) -> Table:
-    """A line a data set: the found size, and how much the best fixed one would have saved."""
+    """A line per data set: the size found, and how much the best fixed one would have saved."""
     table = _table(("tuples", "Ndc found", "µs a tuple", "best fixed Ndc", "µs a tuple", "found / best"), "Ndc")
     for data in dict.fromkeys(p.data for p in points):
         (found,) = (p for p in points if (p.data, p.note) == (data, "found"))
@@ -115,7 +115,7 @@ def _cluster_sizes(points: list[Point]) -> Table:
 
 
 def _contest(points: list[Point], title: str) -> Table:
-    """A line a contestant, three columns a work: time, times the chosen's, registration."""
+    """A line per contestant, three columns per work: time, time relative to chosen, registration."""
     names = list(dict.fromkeys(p.work for p in points))
     heads = [""]
     for name in names:
@@ -158,7 +158,7 @@ def _us(point: Point) -> str:
 
 
 def targets(outcome: Outcome, queries: int = 100_000) -> list[Target]:
-    """Each at the sizes it names; not measured in a quick run."""
+    """Each target at the sizes it names. Targets are not measured in a quick run."""
     return [
         _against_ibs(outcome, queries, 1.0),
         _against_ibs(outcome, queries, 0.5),

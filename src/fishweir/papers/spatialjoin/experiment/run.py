@@ -1,6 +1,6 @@
-"""The whole experiment: first checks that all contestants find the same pairs, then measures them in one run.
+"""Runs the whole experiment: checks that all contestants find the same pairs, then measures them in one run.
 
-Tables on the terminal; CSV, JSON and three pictures in the folder.
+Prints tables on the terminal; writes CSV, JSON and three pictures to the folder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OTHERS = ("duckdb", "polars", "shapely", "numba")
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large each experiment is."""
+    """The sizes of each experiment."""
 
     paper: paper.Sizes = field(default_factory=paper.Sizes)
     joins: joins.Sizes = field(default_factory=joins.Sizes)
@@ -35,7 +35,7 @@ QUICK = Sizes(paper.QUICK, joins.QUICK, contest.QUICK)
 
 
 def main(out: Path, quick: bool = False) -> None:
-    """The whole experiment; `quick` has small sizes, to see that it works."""
+    """Runs the whole experiment. `quick` uses small sizes for a smoke test."""
     os.environ["POLARS_MAX_THREADS"] = "1"
     from fishweir.pipeline.spark.session import open_session
 
@@ -48,7 +48,7 @@ def main(out: Path, quick: bool = False) -> None:
 
 
 def run(out: Path, quick: bool, console: Console, session: Any = None, sizes: Sizes | None = None) -> Outcome:
-    """Without a session Spark's join is left out."""
+    """Runs the experiment. Without a session, Spark's join is omitted."""
     pin_threads()
     sizes = sizes or (QUICK if quick else Sizes())
     climate = load_climate()

@@ -1,8 +1,8 @@
-"""A plain scan, compiled: all queries are compared with every tuple, many at a time.
+"""A plain compiled scan: compares all queries with every tuple, many at a time.
 
-In: per attribute the ends of all queries, the most selective attribute first. Out: query numbers written one after
-the other. A block of queries is compared with a few tuples while it is in the cache, by vector instructions, and left
-as soon as none of it is left.
+In: the bounds of all queries per attribute, the most selective attribute first. Out: query numbers, written
+consecutively. A block of queries is compared with a few tuples while it is in the cache, by vector instructions, and
+abandoned as soon as none of its queries can match.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def compare_block(values: Any, lows: Any, highs: Any, start: int, end: int, insi
 def list_scanned(
     values: Any, lows: Any, highs: Any, row: int, position: int, numbers: Any, offsets: Any
 ) -> tuple[int, int]:
-    """Write the numbers of tuple after tuple while there is room."""
+    """Writes the query numbers of each tuple while there is room."""
     queries = lows.shape[1]
     inside = np.zeros((TILE, -(-queries // 8) * 8), dtype=np.uint8)
     eights = inside.view(np.uint64)

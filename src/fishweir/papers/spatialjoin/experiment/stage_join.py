@@ -1,8 +1,8 @@
-"""The contestants of figure 18: SQL queries as the engine plans and runs them, by a strategy, without Spark.
+"""The contestants of figure 18: SQL queries as the engine plans and runs them with a given strategy, without Spark.
 
-In: window join queries, which are made into the algebra's form of SQL (`select * from R [rows n] as l, S [rows m] as r
-where l.a0 >= ... and l.a0 < r.a0`) and planned into join tables; batches of tuples. Out: (query, r, s). A batch of
-tuples becomes a run, what it joins is found by `find_pairs`, and runs are kept, merged and dropped as in the job.
+In: window join queries, which are converted to the algebra's form of SQL (`select * from R [rows n] as l, S [rows m] as
+r where l.a0 >= ... and l.a0 < r.a0`) and planned into join tables; batches of tuples. Out: (query, r, s). A batch of
+tuples becomes a run, `find_pairs` finds its join partners, and runs are kept, merged and dropped as in the job.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ SOURCES = Source("R"), Source("S")
 
 
 class StageJoin:
-    """As the algorithms of windows/: `process_both` and `count`. `strategy` is one of `window-joins=`; without it the
-    engine chooses."""
+    """Has the interface of the algorithms in windows/: `process_both` and `count`. `strategy` is one of
+    `window-joins=`; without it the engine chooses."""
 
     def __init__(self, queries: JoinQueries, strategy: str = "") -> None:
         self.queries = queries
@@ -65,16 +65,16 @@ class StageJoin:
         return counts
 
     def state_size(self) -> int:
-        """How many tuples are retained."""
+        """The number of retained tuples."""
         return sum(len(run) for run in self.runs)
 
     @property
     def published(self) -> list[SlidingJoin]:
-        """The algorithms that the strategy asked for runs."""
+        """The algorithms that the requested strategy runs."""
         return [joins.sliding for joins in self.joins if isinstance(joins, SlidingJoins)]
 
     def restore(self, state: State) -> None:
-        """Go on where another join was."""
+        """Continues from the state of another join."""
         self.arrived = list(state.next)
         self._keep(self._run(state.left, state.right))
 
@@ -130,7 +130,7 @@ def _triples(block: PairBlock) -> Triples:
 
 
 def join_tables(queries: JoinQueries) -> list[JoinTable]:
-    """The queries as the planner has them: one table a template."""
+    """The queries in the planner's form: one table per template."""
     grouped: dict[Any, tuple[list[int], list[list[Constant]]]] = defaultdict(lambda: ([], []))
     for number in range(queries.count):
         shape, constants = _shape(queries, number)
@@ -174,7 +174,7 @@ def _window(queries: JoinQueries, number: int, side: int) -> tuple[str, float]:
 
 
 def _ends(boxes: Boxes, number: int) -> Iterator[tuple[int, str, float]]:
-    """The conditions on one side's attributes; an end that is infinite is none."""
+    """The conditions on one side's attributes. An infinite bound is no condition."""
     for op, keys in ((">=", boxes.low[number]), ("<=", boxes.high[number])):
         for attribute, constant in enumerate(key_floats(keys).tolist()):
             if math.isfinite(constant):

@@ -1,7 +1,7 @@
 """Queries and tuples: the paper's random conditions, narrow ones, uniform and skewed tuples, real room sensors.
 
-In: sizes. Out: a `Work`: per query and attribute a closed range (an open end is the neighbouring float, so that all
-contestants compare alike; -inf to inf is no condition), and the tuples. All attributes lie in [0, 1].
+In: sizes. Out: a `Work`: a closed range per query and attribute, and the tuples. An open end is the neighbouring float,
+so that all contestants compare alike; -inf to inf is no condition. All attributes lie in [0, 1].
 Paper: Spatial Join CQ, sections 7.1 and 7.3.
 """
 
@@ -22,13 +22,13 @@ Floats = npt.NDArray[np.float64]
 
 CLIMATE = ("temperature", "humidity", "light1", "light2", "measurement", "node", "occupants", "activity")
 MEASURED = 4
-"""The first ones of CLIMATE are measured, the others say where and when."""
+"""Number of CLIMATE's first attributes that are measured values. The others are place and time."""
 NODE, OCCUPANTS = CLIMATE.index("node"), CLIMATE.index("occupants")
 
 
 @dataclass(frozen=True)
 class Work:
-    """What all contestants are given."""
+    """The input of all contestants."""
 
     name: str
     low: Floats
@@ -49,13 +49,13 @@ class Work:
         return self.low.shape[1]
 
     def matches_a_tuple(self, tuples: int = 60) -> float:
-        """The mean over some of the tuples, spread over all; compared naively."""
+        """The mean over an evenly spaced sample of the tuples, compared naively."""
         some = self.tuples[:: -(-len(self.tuples) // tuples)]
         found = sum(int(((self.low <= row) & (row <= self.high)).all(axis=1).sum()) for row in some)
         return found / len(some)
 
     def selective_first(self) -> list[int]:
-        """Attributes by the share of the tuples that a query's range holds, on samples of both."""
+        """Attributes by the share of the tuples that a query's range contains, on samples of both."""
         low, high = self.low[:: -(-self.queries // 1000)], self.high[:: -(-self.queries // 1000)]
         some = self.tuples[:200]
         held = [
@@ -69,7 +69,7 @@ def paper_work(
 ) -> Work:
     """Random conditions on a share `rpred` of the attributes, as in section 7.1.
 
-    Two constants from [0, 1] a condition; a left-open, right-open or closed interval with equal probability, and
+    Each condition has two constants from [0, 1]: a left-open, right-open or closed interval with equal probability, and
     each end with < or <=.
     """
     draw = np.random.default_rng(seed)
@@ -95,7 +95,7 @@ def narrow_work(queries: int, attributes: int, tuples: Floats, seed: int = 2) ->
 
 
 def narrow_climate_work(queries: int, climate: Climate, tuples: int, seed: int = 3) -> Work:
-    """Ranges around a reading on what is measured; half of the queries ask for its node, a quarter for occupants."""
+    """Ranges around a reading on the measured values; half of the queries select its node, a quarter its occupants."""
     draw = np.random.default_rng(seed)
     shape = (queries, len(CLIMATE))
     low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
@@ -114,7 +114,7 @@ def uniform_tuples(count: int, attributes: int, seed: int = 11) -> Floats:
 
 
 def skewed_tuples(count: int, attributes: int, rskew: float, seed: int = 12) -> Floats:
-    """A share `rskew` falls into a tenth of the domain (section 7.3, effects of distribution)."""
+    """Tuples of which a share `rskew` falls into a tenth of the domain (section 7.3, effects of distribution)."""
     draw = np.random.default_rng(seed)
     tuples = draw.random((count, attributes))
     inside = draw.random(count) < rskew
@@ -130,7 +130,7 @@ class Climate:
     source: str
 
     def sample(self, count: int, attributes: int, seed: int = 13) -> Floats:
-        """Readings that follow each other, from a place drawn at random."""
+        """Consecutive readings from a random position."""
         start = int(np.random.default_rng(seed).integers(0, max(1, len(self.values) - count)))
         return np.ascontiguousarray(self.values[start : start + count, :attributes])
 

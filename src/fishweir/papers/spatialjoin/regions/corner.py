@@ -1,9 +1,10 @@
-"""Corner transformation: a region with extent becomes a point without.
+"""Corner transformation: turns regions into points.
 
-In: query regions over n attributes. Out: points in the transform space of 2n axes, first the n lower ends, then the
-n upper ones; and for a data cluster its spatial join window, the part of that space where the regions lie that
-overlap the cluster. Shared: large regions that overlap each other in the original space are separate points here,
-so an index over them has no overlapping nodes. Paper: Spatial Join CQ, sections 5.2 and 5.4, definition 3, lemma 2.
+In: query regions over n attributes. Out: points in the transform space of 2n axes, first the n lower ends, then the n
+upper ones; and for a data cluster its spatial join window, the part of that space that contains the regions that
+overlap the cluster. Shared: large regions that overlap each other in the original space are separate points here, so an
+index over them has no overlapping nodes.
+Paper: Spatial Join CQ, sections 5.2 and 5.4, definition 3, lemma 2.
 """
 
 from __future__ import annotations
@@ -34,5 +35,5 @@ class SpatialJoinWindow:
         return cls(tuples.min(axis=0), tuples.max(axis=0))
 
     def holds(self, low: Keys, high: Keys) -> npt.NDArray[np.bool_]:
-        """Which points (low, high) lie in the window."""
+        """Mask of the points (low, high) that lie in the window."""
         return np.asarray(((low <= self.right) & (high >= self.left)).all(axis=1))

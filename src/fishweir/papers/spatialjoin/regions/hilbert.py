@@ -1,8 +1,9 @@
-"""Hilbert order: points that follow each other on the curve are neighbours in space.
+"""Hilbert order: consecutive points on the curve are neighbours in space.
 
-In: points with integer coordinates, or keys of any distribution. Out: positions on the curve, or the permutation
-that sorts by them. Shared: tuples that follow each other overlap with much the same queries. Paper: Spatial Join CQ,
-section 5.3 and figure 9(b). The transform is Skilling's (Programming the Hilbert curve, 2004), for all points at once.
+In: points with integer coordinates, or keys of any distribution. Out: positions on the curve, or the permutation that
+sorts by them. Shared: consecutive tuples overlap with nearly the same queries. The transform is Skilling's (Programming
+the Hilbert curve, 2004), for all points at once.
+Paper: Spatial Join CQ, section 5.3 and figure 9(b).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def hilbert_positions(points: npt.NDArray[np.integer], bits: int) -> npt.NDArray
 
 
 def transposed(coordinates: npt.NDArray[np.uint64], bits: int) -> npt.NDArray[np.uint64]:
-    """(axes, points) in and out: bit b of all axes together are digit b of the position, axis 0 the highest."""
+    """Transforms (axes, points). Bit b of all axes together is digit b of the position, with axis 0 the highest."""
     x = coordinates.copy()
     axes = len(x)
     highest = np.uint64(1 << (bits - 1))
@@ -63,7 +64,7 @@ def interleaved(x: npt.NDArray[np.uint64], bits: int) -> npt.NDArray[np.uint64]:
 def hilbert_order(keys: Keys) -> npt.NDArray[np.intp]:
     """The permutation that puts points (rows x axes) of any distribution into Hilbert order, by their ranks.
 
-    Axes that are the same everywhere say nothing; of more axes than bits the first ones decide.
+    Constant axes are ignored. If there are more axes than bits, the first ones decide.
     """
     if len(keys) < 2:
         return np.arange(len(keys))
@@ -76,6 +77,6 @@ def hilbert_order(keys: Keys) -> npt.NDArray[np.intp]:
 
 
 def scaled_ranks(keys: Keys, bits: int) -> npt.NDArray[np.int64]:
-    """Dense ranks stretched over all coordinates, so that no part of the curve is crowded."""
+    """Dense ranks scaled to the full coordinate range, so that no part of the curve is crowded."""
     distinct, ranks = np.unique(keys, return_inverse=True)
     return (ranks.astype(np.int64) << bits) // len(distinct)

@@ -3,10 +3,10 @@
 In: query regions; then batches of tuples. Out: the satisfied queries of each tuple as CSR. Shared: the path from the
 root to a value is walked once for all queries with a condition on the attribute.
 
-The tree of an attribute is balanced over the distinct ends of its ranges. A node has three lists of queries: for
-values less than its own, equal to it and greater; a range is entered where it covers all that lies on that side below
-the node, so that a value finds each range that holds it exactly once on its way down. The results of the trees are
-merged by counting: a query is satisfied when as many trees gave it as it has conditions.
+The tree of an attribute is balanced over the distinct ends of its ranges. A node has three lists of queries: for values
+less than its own, equal to it, and greater. A range is entered at a node if it covers everything on that side below the
+node, so that a value finds each range that contains it exactly once on its way down. The results of the trees are
+merged by counting: a query is satisfied if the number of trees that returned it equals the number of its conditions.
 
 Paper: Spatial Join CQ, section 3 and figure 3(b); the tree is Hanson's (the paper's [10]).
 """
@@ -39,9 +39,9 @@ class IBSTree:
 
     @classmethod
     def of(cls, low: Keys, high: Keys, numbers: Numbers) -> IBSTree:
-        """From closed ranges; all are entered at once, one level of the tree after the other."""
+        """Builds a tree from closed ranges. All are entered at once, level by level."""
         values = np.unique(np.concatenate((low, high)))
-        # Value i is slot 2i + 1, what lies between it and its neighbours slots 2i and 2i + 2.
+        # Value i is slot 2i + 1; the gaps before and after it are slots 2i and 2i + 2.
         first, last = 2 * np.searchsorted(values, low) + 1, 2 * np.searchsorted(values, high) + 1
         which = np.arange(len(low))
         left, right = np.zeros(len(low), dtype=np.int64), np.full(len(low), len(values), dtype=np.int64)
@@ -66,7 +66,7 @@ class IBSTree:
         return cls(values, np.concatenate(([0], np.cumsum(sizes))), numbers[member[order]])
 
     def holding(self, key: int) -> list[Numbers]:
-        """The lists on the way to this key: queries whose range on this attribute holds it, each once."""
+        """The lists on the path to this key: queries whose range on this attribute contains it, each once."""
         lists, left, right = [], 0, len(self.values)
         while left < right:
             middle = (left + right) // 2
@@ -126,7 +126,7 @@ def count_matches(
     numbers: Numbers,
     offsets: Offsets,
 ) -> tuple[int, int]:
-    """Write the numbers of tuple after tuple while there is room."""
+    """Writes the query numbers of each tuple while there is room."""
     met = np.zeros(len(conditions), dtype=np.int16)
     while row < len(keys):
         if position + len(conditions) > len(numbers):
@@ -156,7 +156,7 @@ def walk_tree(
     numbers: Numbers,
     written: int,
 ) -> int:
-    """Down one tree; a query is written when its last condition is met."""
+    """Walks down one tree. A query is written when its last condition is satisfied."""
     base, left, right = bases[tree], bases[tree], bases[tree + 1]
     while left < right:
         middle = base + (left - base + right - base) // 2

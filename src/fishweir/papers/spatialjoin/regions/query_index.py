@@ -1,11 +1,11 @@
 """The query index of Spatial Join CQ: regions as points, found by spatial join window.
 
-In: query regions; then windows. Out: the queries whose points lie in the window. Shared: a page of queries whose
-points are neighbours is passed over by one comparison, and a directory entry stands for a run of pages.
+In: query regions; then windows. Out: the queries whose points lie in the window. Shared: one comparison skips a page of
+queries whose points are neighbours, and a directory entry covers a sequence of pages.
 
-The paper takes a multilevel grid file and says that other structures do. Here the corner points are sorted in Hilbert
-order and cut into pages of 64; a page's entry in the directory has the least lower and the greatest upper end of its
-queries on each attribute, which is all that a window [least, right] x [left, greatest] asks of it.
+The paper takes a multilevel grid file and says that other structures also work. Here the corner points are sorted in
+Hilbert order and divided into pages of 64. A page's entry in the directory has the least lower and the greatest upper
+end of its queries on each attribute, which is all that a window [least, right] x [left, greatest] needs.
 Paper: Spatial Join CQ, section 5.4.
 """
 
@@ -39,7 +39,7 @@ class QueryIndex:
         self.run_low, self.run_high = directory_of(self.page_low, self.page_high)
 
     def retrieve(self, window: SpatialJoinWindow) -> tuple[npt.NDArray[np.int64], int]:
-        """Positions of the queries in the window, and the number of comparisons of regions it took."""
+        """Positions of the queries in the window, and the number of region comparisons."""
         found = np.empty(len(self.numbers), dtype=np.int64)
         count, tested = retrieve_positions(window.left, window.right, *self.arrays(), found)
         return found[:count], tested
@@ -49,7 +49,7 @@ class QueryIndex:
 
 
 def directory_of(low: Keys, high: Keys) -> tuple[Keys, Keys]:
-    """Least lower and greatest upper ends of each page."""
+    """The least lower and greatest upper ends of each page."""
     firsts = np.arange(0, len(low), PAGE)
     if not len(low):
         return low, high
@@ -76,7 +76,7 @@ def retrieve_positions(
     high: Keys,
     found: npt.NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Write the positions of the queries in the window; their number and that of the comparisons."""
+    """Writes the positions of the queries in the window. Returns their number and the number of comparisons."""
     count = 0
     tested = len(run_low)
     for run in range(len(run_low)):

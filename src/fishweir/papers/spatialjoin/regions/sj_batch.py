@@ -1,18 +1,18 @@
-"""SJ-Batch: a batch of tuples joined with the query set, cluster by cluster.
+"""SJ-Batch: joins a batch of tuples with the query set, cluster by cluster.
 
 In: query regions; then batches of tuples. Out: the satisfied queries of each tuple as CSR. Shared: the queries in the
 spatial join window of a data cluster are retrieved once for all its tuples, and the windows of consecutive clusters
 overlap.
 
-The tuples are put in Hilbert order and cut into data clusters of Ndc; the queries in the window of a cluster's bounding
-box are retrieved and compared with each of its tuples. Where a query is more than a region, whoever asked refines the
-pairs (evaluate/select/region_match.py).
+The tuples are put in Hilbert order and divided into data clusters of Ndc. The queries in the window of a cluster's
+bounding box are retrieved and compared with each of its tuples. If a query is more than a region, the caller refines
+the pairs (evaluate/select/region_match.py).
 
-Ndc, which the paper leaves open: a cluster costs the comparisons to retrieve its window once and one comparison per
-tuple and query in the window, so that a tuple costs (retrieval + window) / Ndc + window, or the retrieval alone where
-the cluster is one tuple and its window holds nothing else. Both are counted, not timed,
-on a few clusters of the batch itself for Ndc = 1, 2, 4, ... until the cost rises; the cheapest is kept until batches
-are twice or half as large. The paper finds the cost flat around the optimum, so powers of two are fine enough.
+The paper does not fix Ndc. A cluster costs the comparisons to retrieve its window once, and one comparison per tuple
+and query in the window. A tuple therefore costs (retrieval + window) / Ndc + window, or the retrieval alone if the
+cluster is one tuple and its window holds nothing else. Both are counted, not timed, on a few clusters of the batch
+itself for Ndc = 1, 2, 4, ... until the cost rises. The cheapest is kept until batches are twice or half as large. The
+paper finds the cost flat around the optimum, so powers of two are precise enough.
 
 Paper: Spatial Join CQ, sections 5.1 and 5.5, figure 11.
 """
@@ -33,7 +33,7 @@ CLUSTERS_TRIED = 12
 
 
 class SJBatch:
-    """Built once for a set of queries; it remembers only the cluster size it found."""
+    """Built once for a set of queries. It stores only the cluster size it found."""
 
     def __init__(self, boxes: Boxes, cluster_size: int | None = None) -> None:
         self.index = QueryIndex(boxes)
@@ -41,7 +41,7 @@ class SJBatch:
         self._found_for, self._found_size = 0, 1
 
     def match(self, values: npt.ArrayLike, room: int | None = None) -> Matches:
-        """With a given room the tuples done are the first ones in Hilbert order."""
+        """Matches tuples. If `room` is given, the processed tuples are the first ones in Hilbert order."""
         keys = tuple_keys(values, self.index.attributes)[:, self.index.used]
         order = hilbert_order(keys)
         in_order = np.ascontiguousarray(keys[order])
@@ -50,7 +50,7 @@ class SJBatch:
         return done.in_order() if len(done) == len(keys) else done
 
     def detail(self, sample: Floats) -> str:
-        """Ndc for such a batch; a batch that comes may have another."""
+        """Ndc for such a batch. Actual batches may have another."""
         keys = tuple_keys(sample, self.index.attributes)[:, self.index.used]
         return f"data clusters of {cheapest_size(self.index, np.ascontiguousarray(keys[hilbert_order(keys)]))} (Ndc)"
 
@@ -76,7 +76,7 @@ def cheapest_size(index: QueryIndex, in_order: Keys) -> int:
 
 
 def cost_of_size(index: QueryIndex, in_order: Keys, size: int) -> float:
-    """Comparisons a tuple, from clusters spread evenly over the batch."""
+    """Comparisons per tuple, from clusters spread evenly over the batch."""
     starts = np.unique(np.linspace(0, max(0, len(in_order) - size), CLUSTERS_TRIED).astype(np.int64))
     costs = []
     for start in starts[: len(in_order)]:
@@ -110,7 +110,7 @@ def join_kernel(
     numbers: Numbers,
     offsets: Offsets,
 ) -> tuple[int, int]:
-    """Write the numbers of tuple after tuple while there is room."""
+    """Writes the query numbers of each tuple while there is room."""
     found = np.empty(len(low), dtype=np.int64)
     near_low, near_high = np.empty_like(low), np.empty_like(high)
     while row < len(keys):

@@ -1,8 +1,8 @@
-"""SJ-Immediate: each tuple joined with the query set as it arrives.
+"""SJ-Immediate: joins each tuple with the query set as it arrives.
 
-In: query regions; then tuples. Out: the satisfied queries of each tuple as CSR. Shared:
-nothing between tuples; the tuple itself is the data cluster, so the regions in its spatial join window are those that
-hold it, and no data index is built. Paper: Spatial Join CQ, sections 5.1 and 5.5 (figure 11 with Ndc = 1).
+In: query regions; then tuples. Out: the satisfied queries of each tuple as CSR. Tuples share nothing: the tuple itself
+is the data cluster, so the regions in its spatial join window are those that contain it, and no data index is built.
+Paper: Spatial Join CQ, sections 5.1 and 5.5 (figure 11 with Ndc = 1).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sliding window joins of two streams of tuples as published.
 
-`queries` says what comes in, `triples` what goes out; `join` is what the strategies share: probe, insert, invalidate
-over the retained tuples of each `side`. `sj_join` is the paper's, with `decompose`; `ibs_js` is its baseline, with
-`groups`; `oracle` is the naive one. `../window_joins.py` makes them strategies of the engine.
+`queries` defines the input, `triples` the output; `join` is the common part of the strategies: probe, insert,
+invalidate over the retained tuples of each `side`. `sj_join` is the paper's, with `decompose`; `ibs_js` is its
+baseline, with `groups`; `oracle` is the naive one. `../window_joins.py` makes them strategies of the engine.
 Paper: Spatial Join CQ, section 6.
 """
 

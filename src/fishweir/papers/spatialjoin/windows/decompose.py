@@ -1,13 +1,13 @@
-"""Object decomposition: a join query as several regions of the joint space, and the window as axes of it.
+"""Object decomposition: turns a join query into several regions of the joint space, with the window as axes.
 
 In: window join queries, and where to cut the attributes of R. Out: regions over [attributes of R, attributes of S, time
-of S less time of R, tuples of R between the two, tuples of S between the two]. Shared: queries with different windows
+of S minus time of R, tuples of R between the two, tuples of S between the two]. Shared: queries with different windows
 and comparisons are regions of one index.
 
-A comparison of R.a with S.b is the diagonal of their plane, a band around it or what lies on one side; its bounding box
-would be the whole plane. Cut through the axis of R.a, each piece has a box of its own: where R.a is in [p, q] and
-R.a - S.b in [low, high], S.b is in [p - high, q - low]. A query is cut by its first comparison, the narrowest; the
-pieces of a query do not overlap, so no pair is found twice. What a box has too much is left to refinement.
+A comparison of R.a with S.b is the diagonal of their plane, a band around it or one side of it; its bounding box would
+be the whole plane. If the axis of R.a is cut, each piece has its own box: for R.a in [p, q] and R.a - S.b in [low,
+high], S.b is in [p - high, q - low]. A query is cut by its first comparison, the narrowest. The pieces of a query do
+not overlap, so no pair is found twice. Refinement removes the false positives of a box.
 Paper: Spatial Join CQ, section 6, extension of the query indexing method, figure 14.
 """
 
@@ -22,7 +22,7 @@ from fishweir.papers.spatialjoin.windows.queries import ALL_ROWS, LEFT, RIGHT, J
 from fishweir.papers.spatialjoin.windows.side import Ints
 
 PIECES = 4
-"""As in the paper's experiments."""
+"""The same as in the paper's experiments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Regions:
 
 
 def decomposed(queries: JoinQueries, cuts: Floats) -> Regions:
-    """`cuts[a]`: where the axis of attribute a of R is cut, ascending."""
+    """The regions of the queries. `cuts[a]`: the cuts of the axis of attribute a of R, ascending."""
     left, right = queries.selections
     starts, stops = _window_axes(queries)
     low = np.concatenate((left.low, right.low, *starts), axis=1)
@@ -52,7 +52,7 @@ def decomposed(queries: JoinQueries, cuts: Floats) -> Regions:
         end = ends[c.left[first], piece + 1]
         least, most = _other_axis(start, end, c.low[first], c.high[first])
         piece_low, piece_high = low[members], high[members]
-        # The key after that of the cut, not the float: there is none after infinity, and pieces must not overlap.
+        # The key after that of the cut, not the float: infinity has no next float, and pieces must not overlap.
         begins = float_keys(start) + (piece > 0), float_keys(least)
         for axis, begin, finish in ((on_left, begins[0], end), (on_right, begins[1], most)):
             piece_low[every, axis] = np.maximum(piece_low[every, axis], begin)
@@ -65,7 +65,7 @@ def decomposed(queries: JoinQueries, cuts: Floats) -> Regions:
 
 
 def _other_axis(start: Floats, end: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Where S.b can be, rather too much: the difference of a pair is rounded, too."""
+    """The range of S.b, slightly widened because the difference of a pair is rounded."""
     with np.errstate(invalid="ignore", over="ignore"):
         least, most = start - high, end - low
         least = least - 1e-15 * (np.abs(start) + np.abs(least))
@@ -74,7 +74,8 @@ def _other_axis(start: Floats, end: Floats, low: Floats, high: Floats) -> tuple[
 
 
 def _window_axes(queries: JoinQueries) -> tuple[list[Keys], list[Keys]]:
-    """Lower and upper ends on the three axes; free where all windows are the same, as the probe reaches no further."""
+    """Lower and upper ends on the three axes; unbounded if all windows are the same, as the probe reaches no
+    further."""
     if queries.reach.even:
         shape = (queries.count, 3)
         return [np.full(shape, LOWEST)], [np.full(shape, HIGHEST)]

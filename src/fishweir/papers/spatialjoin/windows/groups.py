@@ -1,4 +1,4 @@
-"""Queries with the same join: the plan that they share.
+"""Groups queries with the same join, which share a plan.
 
 In: window join queries. Out: groups, each with the comparisons that all its queries have, and its longest windows.
 Shared: a pair is enumerated and compared once for all queries of a group.

@@ -1,9 +1,9 @@
-"""IBS-JS: the baseline. The join first, shared by the queries that have it; then the selections by IBS trees.
+"""IBS-JS: the baseline. Evaluates the join first, shared by its queries; then the selections by IBS trees.
 
 In: batches of tuples of two sides. Out: (query, r, s). Shared: a group's pairs are joined once (query plan sharing);
-each joined pair walks one IBS tree per attribute, of either side, over the selections of the group's queries.
-An equality is joined by sorted values, other comparisons by the window in the order of time. Windows that differ
-within a group are checked on the results.
+each joined pair walks one IBS tree per attribute of either side, over the selections of the group's queries. An
+equality is joined by sorted values, other comparisons by the window in the order of time. Windows that differ within a
+group are checked on the results.
 Paper: Spatial Join CQ, sections 3 and 7.1, table 1.
 """
 
@@ -35,7 +35,7 @@ from fishweir.papers.spatialjoin.windows.triples import Triples
 
 
 class Trees:
-    """The trees of one group one after the other; attributes of R come before those of S."""
+    """The trees of one group in sequence; attributes of R come before those of S."""
 
     def __init__(self, group: Group) -> None:
         left, right = group.selections
@@ -179,7 +179,7 @@ def select(
     numbers: Numbers,
     written: int,
 ) -> int:
-    """Write the queries whose selections a pair satisfies on both sides."""
+    """Writes the queries whose selections a pair satisfies on both sides."""
     used, tree_values, bases, starts, queries, conditions, always = trees
     of_left = own_keys.shape[1] if side == 0 else other_keys.shape[1]
     met[:] = 0

@@ -1,15 +1,16 @@
-"""A sliding window join over two streams of tuples: what all strategies have in common.
+"""Base of sliding window joins over two streams of tuples, shared by all strategies.
 
-In: batches of tuples of R and S with their times. Out: (query, r, s) for the pairs that a batch completes. Shared: the
-retained tuples, by all queries, whatever their windows.
+In: batches of tuples of R and S with their times. Out: (query, r, s) for the pairs that a batch completes. Shared: all
+queries share the retained tuples, whatever their windows.
 
-A batch is inserted, then each of its tuples probes what the other side retains, then what no window can reach any more
-is invalidated. When r is older than s, they can join if s.t - r.t is at most the range of R, or if fewer than n tuples
-of R lie between r and s, including those of the time of s; tuples of equal times can always join. Order is by (time,
-arrival), so the answer is the same however tuples in the order of time are cut into batches, if the tuples of both
-sides that belong to the same time are in one (`process_both`). A tuple that is late joins what is retained.
+A batch is inserted, then each of its tuples probes the retained tuples of the other side, then tuples that no window
+can reach any more are invalidated. If r is older than s, they can join if s.t - r.t is at most the range of R, or if
+fewer than n tuples of R lie between r and s, including those of the time of s. Tuples of equal times can always join.
+The order is by (time, arrival). The answer is therefore the same however tuples in the order of time are divided into
+batches, provided that all tuples of both sides with the same time are in one batch (`process_both`). A late tuple joins
+what is retained.
 
-A tuple is retained if a new one of the latest time less `lateness` seconds could still join it.
+A tuple is retained if a new one with the latest time minus `lateness` seconds could still join it.
 Paper: Spatial Join CQ, section 6, figure 13.
 """
 
@@ -32,7 +33,7 @@ EVERYTHING = np.iinfo(np.int64).max
 
 
 class WindowJoin(Protocol):
-    """A strategy, with the retained tuples inside."""
+    """A strategy, including the retained tuples."""
 
     def process(self, side: int, times: npt.ArrayLike, columns: npt.ArrayLike) -> Triples:
         """Probe, insert, invalidate for tuples of one side (rows x attributes, NaN for NULL)."""
@@ -41,13 +42,13 @@ class WindowJoin(Protocol):
     def process_both(self, left: Arrivals, right: Arrivals) -> Triples: ...
 
     def state_size(self) -> int:
-        """How many tuples are retained."""
+        """The number of retained tuples."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """A batch of one side in arrival order. `numbers` name the tuples, ascending from batch to batch."""
+    """A batch of one side in arrival order. `numbers` identify the tuples, ascending from batch to batch."""
 
     times: Floats
     columns: Floats
@@ -65,7 +66,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a join remembers: the retained tuples, the number that is next on each side, the latest time seen."""
+    """The state of a join: the retained tuples, the next number of each side, the latest time seen."""
 
     left: Arrivals
     right: Arrivals
@@ -74,7 +75,7 @@ class State:
 
 
 class SlidingJoin(ABC):
-    """Strategies fill in `_remember`, `_probe` and, where they keep more than the tuples, `_forget`."""
+    """Base class. Strategies implement `_remember`, `_probe` and, if they store more than the tuples, `_forget`."""
 
     def __init__(self, queries: JoinQueries, lateness: float = 0.0) -> None:
         self.queries, self.lateness = queries, lateness
@@ -94,13 +95,13 @@ class SlidingJoin(ABC):
         return Triples.joined(self._run(left, right, np.empty(0, np.int64)))
 
     def count(self, left: Arrivals, right: Arrivals) -> Ints:
-        """As process_both, but only how many results each query has."""
+        """Like process_both, but returns only the number of results of each query."""
         counts = np.zeros(self.queries.count, np.int64)
         self._run(left, right, counts)
         return counts
 
     def state(self) -> State:
-        """For a checkpoint, or for a join with other queries."""
+        """The state, for a checkpoint or for a join with other queries."""
         kept = []
         for side in self.sides:
             order = np.argsort(side.numbers)
@@ -108,14 +109,14 @@ class SlidingJoin(ABC):
         return State(kept[LEFT], kept[RIGHT], (self._next[LEFT], self._next[RIGHT]), self._clock)
 
     def restore(self, state: State) -> None:
-        """Go on where another join was; this one has seen nothing yet."""
+        """Continues from the state of another join. This one must not have seen any tuples."""
         self._insert(LEFT, state.left)
         self._insert(RIGHT, state.right)
         self._next, self._clock = list(state.next), state.clock
         self._invalidate()
 
     def forget(self, retained: Callable[[Ints], npt.NDArray[np.bool_]]) -> None:
-        """Drop the oldest tuples of each side, up to the first one whose number is still retained."""
+        """Drops the oldest tuples of each side, up to the first one whose number is still retained."""
         for number, side in enumerate(self.sides):
             first = int(np.argmax(np.append(retained(side.numbers), True)))
             self._forget(number, side.drop_before(first))
@@ -126,7 +127,7 @@ class SlidingJoin(ABC):
     def _run(self, left: Arrivals, right: Arrivals, counts: Ints) -> list[Triples]:
         first_new = tuple(self._insert(side, arrivals) for side, arrivals in ((LEFT, left), (RIGHT, right)))
         parts: list[Triples] = []
-        # Pairs of two new tuples are found by the right one.
+        # The right tuple finds the pairs of two new tuples.
         for side, limit in ((LEFT, first_new[RIGHT]), (RIGHT, EVERYTHING)):
             new = np.flatnonzero(self.sides[side].numbers >= first_new[side])
             if len(new) and len(self.sides[1 - side]):
@@ -135,7 +136,7 @@ class SlidingJoin(ABC):
         return parts
 
     def _insert(self, side: int, arrivals: Arrivals) -> int:
-        """The first number of the batch."""
+        """Inserts a batch and returns its first number."""
         count, first = len(arrivals.times), self._next[side]
         if arrivals.columns.shape != (count, self.attributes[side]):
             wanted = (count, self.attributes[side])
@@ -167,13 +168,14 @@ class SlidingJoin(ABC):
             self._forget(number, side.drop_before(max(0, first)))
 
     def _remember(self, side: int, slots: Ints) -> None:  # noqa: B027
-        """New tuples are in their slots."""
+        """Called when new tuples are in their slots."""
 
     def _forget(self, side: int, slots: Ints) -> None:  # noqa: B027
-        """These slots are free."""
+        """Called when these slots are free."""
 
     @abstractmethod
     def _probe(self, side: int, new: Ints, limit: int, counts: Ints) -> list[Triples]:
-        """The new tuples (places in the order of time) of a side with those of the other numbered below the limit.
+        """Joins the new tuples of a side (positions in the order of time) with those of the other side numbered below
+        the limit.
 
-        Where `counts` is not empty, results are counted there and nothing is listed."""
+        If `counts` is not empty, results are counted there and not listed."""

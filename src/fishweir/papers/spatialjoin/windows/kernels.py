@@ -1,6 +1,6 @@
-"""What the strategies' inner loops share: windows, comparisons, writing results.
+"""Shared inner loops of the strategies: windows, comparisons, writing results.
 
-In: arrays of the two sides (see `Side.arrays`). Out: places in the order of time; results written one after the other.
+In: arrays of the two sides (see `Side.arrays`). Out: positions in the order of time; results written consecutively.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def within_reach(
     seconds: Floats,
     rows: Ints,
 ) -> tuple[int, int, int]:
-    """From and to which place of the other side the longest windows reach; and where those after `time` begin."""
+    """The range of positions of the other side that the longest windows reach, and the first position after `time`."""
     first: Any = np.searchsorted(other_times, time)
     after: Any = np.searchsorted(other_times, time, side="right")
     start: Any = first
@@ -61,7 +61,7 @@ def within_reach(
 
 @kernel
 def came_between(time: float, place: int, own_times: Floats, other_time: float, other: int, after: int) -> int:
-    """Tuples of the older one's side that came after it, not after the newer one."""
+    """The number of tuples of the older one's side that came after it and not after the newer one."""
     if other_time < time:
         return after - 1 - other
     if other_time > time:
@@ -71,7 +71,8 @@ def came_between(time: float, place: int, own_times: Floats, other_time: float, 
 
 @kernel
 def within_windows(apart: float, between: int, side: int, seconds: Floats, rows: Ints, of: int) -> bool:
-    """The window of the query `of`: `apart` is the time of the tuple of `side` less that of the other."""
+    """Whether a pair is within the window of the query `of`. `apart` is the time of the tuple of `side` minus that of
+    the other."""
     if apart > 0:
         return apart <= seconds[of, 1 - side] and between < rows[of, 1 - side]
     if apart < 0:
@@ -97,10 +98,10 @@ def in_bands(
     high: Floats,
     of: int,
 ) -> bool:
-    """All comparisons of a pair, `one` being of `side`; low[of] and high[of] have their ends.
+    """Whether all comparisons of a pair hold. `one` belongs to `side`; low[of] and high[of] are the bounds.
 
-    Whole arrays and places in them, here and below: a row taken out of an array is counted as a reference, with
-    instructions that cost more than the comparison."""
+    Here and below, kernels take whole arrays and positions: slicing a row off an array adds reference counting, which
+    costs more than the comparison."""
     for at in range(len(lefts)):
         if side == 0:
             apart = difference(own[one, lefts[at]], columns[other, rights[at]])
@@ -113,7 +114,8 @@ def in_bands(
 
 @kernel
 def value_range(value: float, side: int, low: float, high: float) -> tuple[float, float]:
-    """Values of the other side that a comparison may let pass, rather too many: the difference is rounded."""
+    """The range of values of the other side that a comparison may accept, slightly widened because the difference is
+    rounded."""
     if np.isinf(value):
         return -np.inf, np.inf
     least, most = (value - high, value - low) if side == 0 else (value + low, value + high)

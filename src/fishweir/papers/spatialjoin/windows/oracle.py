@@ -1,7 +1,7 @@
-"""The naive window join: every query, every pair, one value at a time. Obviously right, never fast.
+"""The naive window join: every query, every pair, one value at a time. Obviously correct, never fast.
 
-In: as any strategy. Out: a list of (query, r, s). Tests hold every strategy against it; it shares no code with them
-but the form of the queries.
+In: the same as for any strategy. Out: a list of (query, r, s). Tests compare every strategy with it. It shares only the
+form of the queries with them, no code.
 """
 
 from __future__ import annotations

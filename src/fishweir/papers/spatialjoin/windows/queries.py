@@ -1,11 +1,11 @@
-"""Window join queries: conditions on a tuple of R, on a tuple of S, comparisons between both, a window a side.
+"""Window join queries: conditions on a tuple of R, on a tuple of S, comparisons between both, a window per side.
 
 In: per query ranges on the attributes of each side, comparisons of an attribute of R with one of S, and how long (or
-among how many) a tuple of each side waits for the other. Out: arrays over all queries. Shared: nothing yet.
+among how many) a tuple of each side waits for the other. Out: arrays over all queries. Nothing is shared yet.
 
-A comparison is a range of the difference R.a - S.b, equal values having the difference 0: `=` is [0, 0], `<` is all
-below 0, a band its two ends. That is the paper's diagonal, and what lies beside it. An open end is the neighbouring
-float, so that all ranges are closed. NULL is NaN, and no range holds it.
+A comparison is a range of the difference R.a - S.b, where equal values have the difference 0: `=` is [0, 0], `<` is
+everything below 0, a band its two ends. This is the paper's diagonal and the areas beside it. An open end is the
+neighbouring float, so that all ranges are closed. NULL is NaN, and no range contains it.
 Paper: Spatial Join CQ, sections 2 and 6.
 """
 
@@ -37,7 +37,7 @@ OPERATORS = {
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """low <= R.left - S.right <= high, for the query; several of a query must all hold."""
+    """low <= R.left - S.right <= high, for the query. All comparisons of a query must hold."""
 
     query: Ints
     left: Ints
@@ -65,7 +65,7 @@ class Comparisons:
         return Comparisons(*(np.concatenate((getattr(self, name), getattr(others, name))) for name in names))
 
     def by_query(self) -> Comparisons:
-        """Sorted, so that equal sets of comparisons look the same; equalities and narrow bands come first."""
+        """Sorted, so that equal sets of comparisons are identical. Equalities and narrow bands come first."""
         order = np.lexsort((self.high, self.low, self.right, self.left, self.high - self.low, self.query))
         which, one, other = self.query[order], self.left[order], self.right[order]
         return Comparisons(which, one, other, self.low[order], self.high[order])
@@ -73,10 +73,10 @@ class Comparisons:
 
 @dataclass(frozen=True)
 class JoinQueries:
-    """All queries over one pair of streams; a query's number is its row.
+    """All queries over one pair of streams. A query's number is its row.
 
     `seconds[q, side]`, `rows[q, side]`: how long a tuple of that side waits for the other, and among how many newest;
-    inf and ALL_ROWS where there is no such end, seconds below 0 where it does not wait at all.
+    inf and ALL_ROWS if there is no such bound, seconds below 0 if it does not wait at all.
     """
 
     selections: tuple[Boxes, Boxes]
@@ -93,7 +93,7 @@ class JoinQueries:
         seconds: npt.ArrayLike = np.inf,
         rows: npt.ArrayLike = ALL_ROWS,
     ) -> JoinQueries:
-        """`seconds` and `rows` per query and side, or anything that broadcasts to it."""
+        """`seconds` and `rows` per query and side, or anything that broadcasts to this shape."""
         shape = (left.count, 2)
         wide = np.broadcast_to(np.asarray(seconds, dtype=np.float64), shape)
         many = np.minimum(np.broadcast_to(np.asarray(rows, dtype=np.int64), shape), ALL_ROWS)
@@ -122,12 +122,12 @@ class JoinQueries:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What the longest windows need, per side: seconds of those by time (below 0: none), rows of those by rows."""
+    """The reach of the longest windows, per side: seconds of those by time (below 0: none), rows of those by rows."""
 
     seconds: Floats
     rows: Ints
     even: bool
-    """All windows are the same, and by time or by rows: then the reach is the window."""
+    """Whether all windows are the same, and by time or by rows: then the reach is the window."""
 
     @classmethod
     def of(cls, seconds: Floats, rows: Ints) -> Reach:

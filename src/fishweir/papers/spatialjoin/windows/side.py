@@ -1,9 +1,9 @@
 """The retained tuples of one side: the paper's data index, with insert and invalidate.
 
-In: batches of arrivals. Out: the tuples in the order of (time, arrival), and in the order of the values of an
-attribute that comparisons are anchored on. Shared: by all queries; what is kept is a suffix of the order of time, as
-long as the longest window needs. A tuple has a slot for as long as it is kept; columns, and whatever a strategy
-remembers of a tuple, lie in arrays by slot, so that a batch moves only times, numbers and slots.
+In: batches of arrivals. Out: the tuples in the order of (time, arrival), and in the order of the values of an attribute
+on which comparisons are anchored. Shared: all queries share the tuples, which are a suffix of the order of time, as
+long as the longest window needs. A tuple has a slot while it is retained. Columns, and all data that a strategy stores
+about a tuple, are in arrays by slot, so that a batch moves only times, numbers and slots.
 Paper: Spatial Join CQ, section 6, extension of the data indexing method (there a linked list and a search tree).
 """
 
@@ -25,7 +25,7 @@ class Side:
         self.times, self.numbers, self.slots = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
         self.columns = np.empty((0, attributes))
         self.position = np.empty(0, np.int64)
-        """By slot: the place in the order of time, -1 for a free slot."""
+        """The position in the order of time, by slot; -1 for a free slot."""
         self._free = np.empty(0, np.int64)
         self._orders: dict[int, tuple[Floats, Ints]] = {}
 
@@ -37,11 +37,11 @@ class Side:
         return len(self.position)
 
     def arrays(self) -> Arrays:
-        """What kernels read."""
+        """The arrays that kernels read."""
         return self.times, self.numbers, self.slots, self.position, self.columns
 
     def insert(self, times: Floats, columns: Floats, numbers: Ints) -> Ints:
-        """The slots of the new tuples; numbers are ascending and greater than all before."""
+        """Inserts tuples and returns their slots. Numbers are ascending and greater than all before."""
         slots = self._take(len(times))
         self.columns[slots] = columns
         times, numbers = np.concatenate((self.times, times)), np.concatenate((self.numbers, numbers))
@@ -56,7 +56,7 @@ class Side:
         return slots
 
     def drop_before(self, first: int) -> Ints:
-        """Invalidate the oldest; their slots."""
+        """Invalidates the oldest tuples and returns their slots."""
         gone = self.slots[:first]
         if not len(gone):
             return gone
@@ -70,7 +70,7 @@ class Side:
         return gone
 
     def by_value(self, attribute: int) -> tuple[Floats, Ints]:
-        """Sorted values that are not NULL, and their slots; kept up to date from the first call on."""
+        """Sorted values that are not NULL, and their slots; maintained from the first call on."""
         if attribute not in self._orders:
             empty = np.empty(0), np.empty(0, np.int64)
             self._orders[attribute] = merged(*empty, self.columns[self.slots, attribute], self.slots)
@@ -97,7 +97,7 @@ def widened(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
 
 
 def merged(values: Any, slots: Ints, more: Any, more_slots: Ints) -> tuple[Any, Ints]:
-    """Sorted values with more put in, without NaN."""
+    """Merges more values into sorted ones, without NaN."""
     order = np.argsort(more, kind="stable")
     order = order[: len(order) - int(np.isnan(more).sum())]
     more, more_slots = more[order], more_slots[order]

@@ -1,15 +1,15 @@
-"""SJ-Join: joinable pairs as points, queries as regions of one joint space, and a spatial join of both.
+"""SJ-Join: a spatial join of joinable pairs, as points, with queries, as regions of one joint space.
 
 In: batches of tuples of two sides. Out: (query, r, s). Shared: one query index has selections, comparisons and windows
-of all queries; what is near a new tuple is retrieved from it once, and what is near a data cluster once for all its
-pairs.
+of all queries. The regions near a new tuple are retrieved from it once, and the regions near a data cluster once for
+all its pairs.
 
-A new tuple and the retained tuples of the other side, read in proximity (Hilbert) order, are the joinable pairs; Ndc of
-them in a row are a data cluster. The regions in the spatial join window of the tuple with all of the other side are
-retrieved from the index, among these the regions in the window of each cluster, and these are compared with each pair
-of it. What is left is refined by the comparisons, of which a region has only the bounding boxes. Ndc is found as in
-SJ-Batch: comparisons are counted, on some of the new tuples, for 8, 16, 32, ...; the least is kept until the window is
-twice or half as large.
+A new tuple and the retained tuples of the other side, read in proximity (Hilbert) order, are the joinable pairs. Ndc
+consecutive pairs form a data cluster. The regions in the spatial join window of the tuple with the whole other side are
+retrieved from the index. Among these, the regions in the window of each cluster are found and compared with each pair
+of it. The remaining pairs are refined by the comparisons, of which a region has only the bounding boxes. Ndc is chosen
+as in SJ-Batch: comparisons are counted, on some of the new tuples, for 8, 16, 32, ...; the least is kept until the
+window is twice or half as large.
 Paper: Spatial Join CQ, section 6, definition 4.
 """
 
@@ -38,7 +38,7 @@ SAMPLE = 255
 
 
 class Proximity:
-    """The retained tuples of one side in Hilbert order: the data index. Its scale is fitted to the first tuples."""
+    """The data index: the retained tuples of one side in Hilbert order. Its scale is fitted to the first tuples."""
 
     def __init__(self, attributes: npt.NDArray[np.intp]) -> None:
         self.used = attributes[:WORD]
@@ -66,13 +66,13 @@ class Proximity:
 
 
 def quantiles(values: Floats, count: int) -> Floats:
-    """As many, evenly spread over the sorted values that are not NULL."""
+    """`count` values, evenly spread over the sorted values that are not NULL."""
     known = np.sort(values[~np.isnan(values)])
     return known[np.linspace(0, len(known) - 1, count).astype(np.int64)] if len(known) else np.zeros(count)
 
 
 class SJJoin(SlidingJoin):
-    """`pieces` of a comparison's diagonal, `cluster_size` (Ndc) or the one found."""
+    """`pieces` of a comparison's diagonal, and `cluster_size` (Ndc), which is chosen automatically if not given."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class SJJoin(SlidingJoin):
         )
 
     def _fit(self) -> None:
-        """The query index, cut where the tuples seen so far say; anew when there are many more."""
+        """Builds the query index, with cuts by the tuples seen so far. Rebuilds it when there are many more."""
         size = self.state_size()
         if self._fitted and (self._fitted >= FITTED_WELL or size < FIT_AGAIN * self._fitted):
             return

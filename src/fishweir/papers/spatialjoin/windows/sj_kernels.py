@@ -1,8 +1,8 @@
-"""The inner loop of SJ-Join: data clusters of joinable pairs against the query index.
+"""The inner loop of SJ-Join: joins data clusters of joinable pairs with the query index.
 
-In: places of new tuples, the other side in proximity order, the query index. Out: results, and how many comparisons of
-regions it took. The regions near a new tuple are kept one axis after the other, and those near a cluster likewise, so
-that a pair is compared with many regions by one instruction.
+In: positions of new tuples, the other side in proximity order, the query index. Out: results, and the number of region
+comparisons. The regions near a new tuple are stored axis by axis, and so are those near a cluster, so that one
+instruction compares a pair with many regions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SIGN = np.int64(np.iinfo(np.int64).max)
 
 @kernel
 def time_key(seconds: float, cell: Floats) -> int:
-    """As float_keys, of one number; the cell lets its bits be read."""
+    """Like float_keys, for one number; `cell` is used to read its bits."""
     cell[0] = seconds + 0.0
     bits = cell.view(np.int64)[0]
     return bits ^ SIGN if bits < 0 else bits
@@ -50,7 +50,7 @@ def join_clusters(
     comparisons: Any,
     counts: Ints,
 ) -> tuple[Ints, Ints, Ints, Numbers, int]:
-    """For each new tuple: the regions near it, then the clusters it can join, then the pairs of each cluster."""
+    """Finds for each new tuple the regions near it, then the clusters it can join, then the pairs of each cluster."""
     own_times, own_numbers, own_slots, _, own_columns = own
     times, tuple_numbers, _, position, columns = other
     run_low, run_high, page_low, page_high, low, high = index
@@ -152,7 +152,8 @@ def next_cluster(
     block: Any,
     slots: Ints,
 ) -> tuple[int, int]:
-    """The next tuples in proximity order that are in reach, with their keys on the axes: how far it went, how many."""
+    """Collects the next tuples in proximity order that are in reach, with their keys on the axes. Returns how far it
+    went and the number of tuples."""
     own_times = own[0]
     times, tuple_numbers, position = other[0], other[1], other[3]
     start, end, after = reach
@@ -180,7 +181,7 @@ def next_cluster(
 
 @kernel
 def close_to(block: Any, members: int, low: Any, high: Any, found: int, inside: Any, close: Ints) -> int:
-    """The regions that overlap the box around a cluster; how many."""
+    """Writes the regions that overlap the box around a cluster. Returns their number."""
     inside[:found] = 1
     for axis in range(block.shape[1]):
         least, greatest = block[0, axis], block[0, axis]
@@ -194,7 +195,7 @@ def close_to(block: Any, members: int, low: Any, high: Any, found: int, inside: 
 def write_compared(
     queries: Ints, count: int, left_row: Any, right_row: Any, comparisons: Any, numbers: Numbers, written: int
 ) -> int:
-    """The queries whose comparisons of columns the pair satisfies, after what is written; how much is written then."""
+    """Appends the queries whose comparisons of columns the pair satisfies. Returns the number written in total."""
     starts, lefts, rights, band_low, band_high = comparisons
     for at in range(count):
         query = queries[at]
@@ -215,7 +216,7 @@ def pick(low: Any, high: Any, chosen: Ints, count: int, to_low: Any, to_high: An
 
 @kernel
 def marked(inside: Any, count: int, places: Ints) -> int:
-    """The places that are marked; how many."""
+    """Writes the marked positions. Returns their number."""
     found = 0
     for at in range(count):
         places[found] = at
@@ -225,6 +226,6 @@ def marked(inside: Any, count: int, places: Ints) -> int:
 
 @kernel
 def mark(low: Any, high: Any, left: int, right: int, inside: Any, count: int) -> None:
-    """Leave those marked whose range overlaps [left, right]."""
+    """Keeps only marks of ranges that overlap [left, right]."""
     for at in range(count):
         inside[at] &= np.uint8((low[at] <= right) & (high[at] >= left))

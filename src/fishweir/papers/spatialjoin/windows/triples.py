@@ -1,7 +1,8 @@
 """The results of a window join: pairs of tuples, each with the queries that it satisfies.
 
-The queries of pair p are numbers[offsets[p]:offsets[p + 1]] (CSR): a pair that satisfies a thousand queries is one
-row. Tuples are named by their numbers in arrival order. The order of pairs, and of a pair's queries, is the strategy's.
+The queries of pair p are numbers[offsets[p]:offsets[p + 1]] (CSR): a pair that satisfies a thousand queries is one row.
+Tuples are identified by their numbers in arrival order. The order of pairs, and of a pair's queries, depends on the
+strategy.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Triples:
     numbers: Numbers
 
     def __len__(self) -> int:
-        """How many triples."""
+        """The number of triples."""
         return len(self.numbers)
 
     @property
@@ -33,7 +34,7 @@ class Triples:
         return len(self.left)
 
     def expanded(self) -> tuple[Numbers, Ints, Ints]:
-        """Columns (query, tuple of R, tuple of S), one row a triple."""
+        """Columns (query, tuple of R, tuple of S), one row per triple."""
         lengths = np.diff(self.offsets)
         return self.numbers, np.repeat(self.left, lengths), np.repeat(self.right, lengths)
 
