@@ -97,7 +97,7 @@ def _paths(path: Path) -> SharedPaths:
 
 
 def to_steps(path: SimplePath) -> Path | None:
-    """The path in the form that the automaton accepts; None for a path without an element, which is not worth a walk."""
+    """The path in the form that the automaton accepts; None for a path without an element, which is not worth it."""
     first, *others = path.steps
     if first.axis == "attribute":
         return None

@@ -109,7 +109,7 @@ def shown(shape: Shape, parts: tuple[Output, ...], bodies: Sequence[bytes], node
 
 
 def _some(draw: random.Random, size: int) -> tuple[bytes, int]:
-    """About `size` elements `e`. The number varies because processors predict the branches of identical documents."""
+    """About `size` elements `e`. The number varies, since processors learn to predict documents that are all alike."""
     count = draw.randint(size // 2, size + size // 2)
     return b"".join(b"<e>%b</e>" % draw.choice(TEXTS) for _ in range(count)), count
 

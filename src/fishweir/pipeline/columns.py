@@ -49,7 +49,7 @@ def column_list(shape: Any, sides: Sequence[StreamDefinition]) -> list[Column] |
 
 
 def _key(path: RelativePath, stream: StreamDefinition) -> str | RelativePath:
-    """The column that a path leads to, or the path itself if it leads further."""
+    """The name of the column that a path leads to, empty if the path leads further; for documents, the path itself."""
     if not stream.is_tuples:
         return path
     return path[0].name if len(path) == 1 else ""
