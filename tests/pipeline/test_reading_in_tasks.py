@@ -1,4 +1,6 @@
-"""Results read in tasks are what the driver reads: the same rows in the same order, however they are shared out."""
+"""Results read in tasks equal those read by the driver: the same rows in the same order, however they are
+distributed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from tests.pipeline.test_reading import fill
 
 
 def filled(folder: Path) -> pa.Table:
-    """A home with queries that were dropped and added on the way, and alternatives; what the driver reads there."""
+    """Fills a home, with queries dropped and added on the way, and alternatives. Returns the results read by the
+    driver.
+    """
     with testing.open(folder) as weir:
         weir.execute("create stream never_read (x int); create query never as select x from never_read")
         fill(weir)
