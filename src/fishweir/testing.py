@@ -1,4 +1,4 @@
-"""For tests of programs that use Fishweir: a weir without Spark, a clock that can be set, sources with marks.
+"""Support for tests of programs that use Fishweir: a weir without Spark, a settable clock, scripted sources.
 
     clock = Clock(0.0)
     with testing.open(tmp_path / "home", clock=clock) as weir:
@@ -7,7 +7,7 @@
         weir.step()
         assert [result.output for result in weir.results("big")] == [{"x": 7}]
 
-It is the engine that runs in production: the same catalog, logs, plan, micro-batches, results and delivery. Only the
+This is the same engine as in production: the same catalog, logs, plan, micro-batches, results and delivery. Only the
 tasks of a micro-batch run in the calling thread instead of in Spark's workers. Both can open the same home.
 """
 

@@ -105,7 +105,7 @@ class DeliveryService:
             self._settle([sent for group in groups for sent in send_group(self.sender, group)])
         return self.delivered - before
 
-    # In threads of its own
+    # In separate threads
 
     @property
     def is_running(self) -> bool:

@@ -9,8 +9,8 @@ from fishweir.algebra.nodes import Shape
 
 
 def emptiness(shape: Shape | Selection | FeedQuery) -> Emptiness | None:
-    """The emptiness of conditions on columns. A feed's item may have several values at a path, each satisfying another
-    condition.
+    """The emptiness of conditions on columns; None for feeds, whose items may have several values at a path, each
+    satisfying another condition.
     """
     if isinstance(shape, Selection) and shape.columns:
         return emptiness_of(Or(tuple(part.formula for part in shape.filters)))

@@ -156,7 +156,7 @@ class Materializer:
         due = {id: target for id, target in self.targets.items() if target.position < commit.batch}
         reading = [target for target in due.values() if target.since <= commit.version and commit.matches]
         if commit.completes >= 0:
-            reading = []  # results that are completed later lose nothing
+            reading = []  # where results are completed later, published ones lack no patterns
         for target in reading:
             if target.absences:
                 self._wait(target, target.absences, commit)

@@ -48,7 +48,7 @@ class Published:
 
     def keep_shape(self, statement: CreateQuery) -> None:
         """Stores the shape of a query's or feed's output for its readers. The name may have earlier readers: those of
-        an expired query, or of a replaced feed. They read the former columns.
+        an expired query, or of a replaced feed. The columns that they read must not change.
         """
         name, shape = str(statement.name), bound_shape(statement)
         stream = self.streams.get(name)

@@ -24,7 +24,7 @@ from fishweir.sealed import read_sealed, seal_of
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What was done, and the remaining defects: they are lost for good, unless there is a backup."""
+    """The repairs, and the remaining defects: that data is lost for good, unless there is a backup."""
 
     done: tuple[str, ...]
     left: Report

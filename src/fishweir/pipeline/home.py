@@ -1,9 +1,9 @@
 """The home folder, which contains all durable data of one engine.
 
-home.json         format and id of the home   catalog.json how far the catalog was
-catalog.db        what is registered          streams/N/   definition and log of stream N
+home.json         format and id of the home   catalog.json progress of the catalog
+catalog.db        streams, queries and so on  streams/N/   definition and log of stream N
 plan/             segments of the shared plan results/     results and commits by micro-batch
-checkpoint/       Spark's                     delivery/    what has been delivered
+checkpoint/       Spark's checkpoint          delivery/    progress of deliveries
 state/            runs that joins retain      job.lock     held by the running job
 statistics.json   counted values              bell         wakes the job
 """

@@ -1,17 +1,17 @@
-"""What the patterns of a stream cost: counted in some of its newest documents, priced by the constants of the machine.
+"""The cost of a stream's patterns: counted in some of its newest documents, priced by the constants of the machine.
 
-In: a log and the parts that may be left out. Out: for each part the share of the two costs of a document that leaving
+In: a log and the parts that may be left out. Out: for each part, the share of the two costs of a document that leaving
 it out saves. The terms of the paper's model, in this engine:
 
 - **Locating** is reading and walking: each element whose tag is read costs `element`, one in a subtree that no path
   enters `skipped`. Suspending paths turns elements of the first kind into the second.
-- **Buffering** is the witness of a node at the end of a path, its place and value (`node`), and reading a document
+- **Buffering** is the witness of a node at the end of a path, its position and value (`node`), and reading a document
   again when an output is constructed (`opened`): the elements of the storing pattern set and those above them
-  (`again`). All others are cut out (`passed`), unless outputs of several shapes are constructed of the document.
+  (`again`). All others are pruned (`passed`), unless outputs of several shapes are constructed from the document.
 - **Manipulation** is constructing: a part of an output (`part`, `step`) and the nodes that it finds (`returned`).
   Looking up constants costs the same whatever is left out of a document, and is not counted.
 
-Outputs are constructed only where somebody takes them, once for all queries of a shape.
+Outputs are constructed only if they are consumed, once for all queries of a shape.
 """
 
 from __future__ import annotations

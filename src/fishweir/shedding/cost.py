@@ -1,16 +1,16 @@
-"""The cost model of XML streams (utility-driven shedding, section 3): what a shed query costs per topmost element.
+"""The cost model of XML streams (utility-driven shedding, section 3): the cost of a shed query per topmost element.
 
     UPC = ULC + UBC + UMC
 
 - **Locating** (ULC): each start tag that leads to a state costs `transit`, any other one `null`, each end tag
-  `backtrack` (equations 1 and 2). A state that is cut off turns its tags from the first into the second (3 and 4).
-- **Buffering** (UBC): the tokens of the storing pattern set, the topmost of the patterns that are kept, since those
+  `backtrack` (equations 1 and 2). Cutting off a state turns its tags from the first kind into the second (3 and 4).
+- **Buffering** (UBC): the tokens of the storing pattern set. It consists of the topmost kept patterns, since those
   below them are stored with them (equation 5, figure 6).
 - **Manipulation** (UMC): a comparison for each node that a condition reads, and the structural join, a reference for
-  each node that is returned, for the share of elements that pass the conditions. So removing a selection pattern may
-  cost more than it saves: everything passes then.
+  each returned node, for the share of elements that pass the conditions. So removing a selection pattern may cost more
+  than it saves, because then all elements pass.
 
-In: counts per topmost element, gathered by the walk, and constants of the machine. Out: a cost for each shed query.
+In: counts per topmost element, collected by the walk, and constants of the machine. Out: a cost for each shed query.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Which patterns a stream's queries can do without, and in which order they are left out (sections 4 and 5, for all
-queries of a stream together).
+"""Determines which patterns a stream's queries can do without, and in which order they are left out (sections 4 and 5,
+for all queries of a stream together).
 
-In: the queries of a stream, counted by shape and preference (groups), and what each pattern costs. Out: a chain of
-variants of the whole query set. Each leaves out one part more than the one before, where the sum of what its queries
-lose, weighted by their subscribers, is least per cost saved. A part is one of three things:
+In: the queries of a stream, counted by shape and preference (groups), and the cost of each pattern. Out: a chain of
+variants of the whole query set. Each variant leaves out one more part than the previous one: the part with the smallest
+loss, summed over its queries and weighted by their subscribers, per cost saved. A part is one of three things:
 
-- a **return pattern**: it is missing in the outputs of the queries that return it, and in nothing else;
-- a **condition**: a path without which some queries cannot be evaluated. They have no results then;
-- a **selection pattern**, as the paper's shed queries may lack one: its condition is not checked, and its queries
+- a **return pattern**: it is missing only from the outputs of the queries that return it;
+- a **condition**: a path without which some queries cannot be evaluated. These queries then have no results;
+- a **selection pattern**, which the paper's shed queries may lack: its condition is not checked, and its queries
   select more (`relaxing.py`).
 
 Queries without a preference lose nothing, unless the stream says `shed allowed`. So a condition is a part only if all

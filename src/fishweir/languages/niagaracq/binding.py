@@ -268,7 +268,7 @@ def _constant(token: Token, kind: LiteralKind) -> Constant:
 
 
 def spaced(content: tuple[Part | Token, ...]) -> list[Part | Token]:
-    """Bare text with one space where it had any next to its neighbours, and none at the ends of the tag."""
+    """Bare text with one space where it had any next to its neighbors, and none at the ends of the tag."""
     parts: list[Part | Token] = []
     for index, part in enumerate(content):
         if isinstance(part, Token) and part.type == "OUT_TEXT":
