@@ -45,8 +45,8 @@ if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usa
 
 
 class Compiled(dict[tuple[Any, ...], Any]):
-    """Statements compiled by SQLAlchemy. Each engine has its own cache, and each test opens a new engine; this one is
-    shared.
+    """A shared cache of compiled SQLAlchemy statements: each engine has its own otherwise, and each test opens a new
+    one.
     """
 
     def get(self, key: tuple[Any, ...], default: Any = None) -> Any:
@@ -118,9 +118,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """Freezes the imported objects, so that garbage collections, as before each measurement of an experiment, skip
-    them.
-    """
+    """Freezes the imported objects, so that garbage collections, as experiments do before measurements, skip them."""
     gc.collect()
     gc.freeze()
 
@@ -135,16 +133,12 @@ def pytest_unconfigure() -> None:
 
 
 left_open = 0
-"""The number of files still open after the last cleanup: files that cannot be closed are not tried again in each
-test.
-"""
+"""The number of files still open after the last cleanup: files that cannot be closed are not tried again each time."""
 
 
 @pytest.fixture(autouse=True)
 def few_open_files() -> None:
-    """Closes files of earlier homes, which caches of the process keep mapped: Spark's callbacks need descriptors below
-    1,024.
-    """
+    """Closes mapped files of earlier homes that the process caches: Spark's callbacks need descriptors below 1,024."""
     global left_open
     if OPEN_FILES.exists() and len(os.listdir(OPEN_FILES)) > max(400, left_open + 100):
         forget_plans()

@@ -122,9 +122,7 @@ def test_several_micro_batches_are_one_delivery(weir: Weir, monkeypatch: pytest.
 
 
 def test_subscriptions_are_those_of_the_micro_batch(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cached subscriptions are looked up again when they change, and dropping a subscription does not revoke earlier
-    results.
-    """
+    """Cached subscriptions are looked up again when they change, and dropping one does not revoke earlier results."""
     heard: list[tuple[str, object]] = []
     weir.action("hear", lambda result: heard.append((result.query, result.output)))
     weir.execute("create query q as select x from R do hear")

@@ -1,6 +1,4 @@
-"""Small POSTs: persistent connections, endless responses, hosts that fail while more deliveries are claimed for
-them.
-"""
+"""Small POSTs: persistent connections, endless responses, hosts that fail while more deliveries are claimed."""
 
 from __future__ import annotations
 

@@ -90,9 +90,7 @@ def noted(documents: list[tuple[str, str]]) -> Counter[tuple[str, str]]:
 
 
 def combined(documents: dict[str, str]) -> Counter[tuple[str, str]]:
-    """Three quotes in order, the first two with the same symbol, the last two with the same price, at most SHORT
-    apart.
-    """
+    """Three quotes in order: the first two share the symbol, the last two the price; they are at most SHORT apart."""
     cells = [re.findall(r"<Symbol>(.*)</Symbol><Price>(.*)</Price>", text)[0] for text in documents.values()]
     ids = list(documents)
     return Counter(
@@ -117,9 +115,7 @@ def committed(folder: Path) -> int:
 
 
 def kill_after(folder: Path, commits: int, pause: float) -> None:
-    """Lets the command commit the given number of micro-batches, waits a moment, and kills it with its child
-    processes.
-    """
+    """Lets the command commit a number of micro-batches, waits a moment, and kills it with its child processes."""
     before, process = committed(folder), start(folder)
     while committed(folder) < before + commits and process.poll() is None:
         time.sleep(0.02)

@@ -147,9 +147,7 @@ def damaged(place: Place, kind: str, damage: Callable[[Path, Path], None]) -> Pa
 
 
 def named(path: Path, message: str) -> bool:
-    """Whether a message identifies the file: by its name, by its folder, or by the catalog for SQLite's additional
-    files.
-    """
+    """Whether a message names the file: itself, its folder, or the catalog for SQLite's additional files."""
     return path.name.removesuffix("-wal").removesuffix("-shm") in message or f"{path.parent} " in message
 
 

@@ -51,9 +51,7 @@ class Part:
         return [result if result.query == name else replace(result, query=name) for name, result in found]
 
     def passed(self) -> None:
-        """Releases results that no other channel gets: a hundred thousand live objects would slow down Python's garbage
-        collector.
-        """
+        """Releases results that no other channel gets: many live objects slow down Python's garbage collector."""
         if not self._read.is_shared:
             self.__dict__.pop("results", None)
             self._read.forget()

@@ -18,9 +18,7 @@ from fishweir.delivery.outbox import DIGEST_OUTPUTS, Channel, Delivery, Outbox
 from fishweir.delivery.outputs.registry import Outputs
 
 MAX_DIRECT_ROWS = 8
-"""The maximum number of rows that begin together; if there are more, the dispatcher distributes them over the
-senders.
-"""
+"""The maximum number of rows that begin together; if there are more, the dispatcher distributes them to senders."""
 
 Row = tuple[int, int, int]
 """Channel, after, upto."""

@@ -194,9 +194,7 @@ def _few_subscribed(most: int) -> Any:
 
 
 def in_force(commit: Commit) -> Any:
-    """The condition for subscriptions in force: they see the micro-batches between the changes that added and dropped
-    them.
-    """
+    """The condition for subscriptions in force: a micro-batch lies between the changes that added and dropped them."""
     living = (subscriptions.c.added <= commit.version) & (
         subscriptions.c.dropped.is_(None) | (subscriptions.c.dropped > commit.version)
     )

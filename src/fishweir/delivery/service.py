@@ -127,9 +127,7 @@ class DeliveryService:
         self._collect.set()
 
     def stop(self, patience: float = 5.0) -> None:
-        """Ends the threads. Deliveries in flight get some time; those that do not end in time are sent again by the
-        next run.
-        """
+        """Ends the threads. Deliveries in flight get some time; the next run resends those that do not end in time."""
         self._collect_last()
         ends = time.monotonic() + patience
         while self._busy and time.monotonic() < ends:
@@ -233,8 +231,8 @@ class DeliveryService:
         return self.timers.next() if self.collector.has_subscribers else None
 
     def _guarded(self, act: Callable[[], Any]) -> Any:
-        """Runs a step of a thread. The database may be locked beyond its timeout: the threads continue. Damage stops
-        the job.
+        """Runs a step of a thread. If the database is locked beyond its timeout, the threads continue. Damage stops the
+        job.
         """
         try:
             return act()

@@ -49,9 +49,7 @@ class _Process:
         self._receive(START_TIMEOUT)
 
     def ask(self, path: str, wanted: str, items: Sequence[Any]) -> Iterator[tuple[bool, Any]]:
-        """The answers of the process. Raises TimeoutError if an item takes too long, EOFError if the process has
-        ended.
-        """
+        """The answers of the process. Raises TimeoutError if an item takes too long, EOFError if the process ended."""
         self.connection.send((path, _written(path), wanted, items))
         for _ in items:
             yield self._receive(ITEM_TIMEOUT)

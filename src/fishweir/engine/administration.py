@@ -1,6 +1,4 @@
-"""Administration: lists, searches, replaces, pauses and resumes queries, and manages undelivered results and
-actions.
-"""
+"""Administration: lists, searches, replaces, pauses and resumes queries; manages undelivered results and actions."""
 
 from __future__ import annotations
 
@@ -113,15 +111,11 @@ class Administration(ABC):
             return list_queries(connection, pattern)
 
     def subscriptions(self, pattern: str | None = None) -> list[Subscription]:
-        """The subscriptions, by `do` and by `subscribe`, optionally by a pattern of feed names, or with a word in their
-        texts.
-        """
+        """The subscriptions, by `do` and `subscribe`, optionally by a feed pattern, or with a word in their texts."""
         return [one for one in self.catalog.subscribers() if matches(pattern, one.feed, f"{one.text} {one.action}")]
 
     def pause(self, what: str | int) -> None:
-        """Pauses a query by its name, or a subscription by its id. Documents that arrive meanwhile are not made up
-        for.
-        """
+        """Pauses a query by its name, or a subscription by its id. Documents that arrive meanwhile are missed."""
         with self.catalog.change() as change:
             if isinstance(what, int):
                 if self._subscription(what).paused:

@@ -25,9 +25,7 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The elements of a stream's documents, starting with the outermost; for tuples, also the columns below the
-    last.
-    """
+    """The elements of a stream's documents from the outermost on; for tuples, also the columns below the last one."""
 
     stream: str
     names: tuple[str, ...]

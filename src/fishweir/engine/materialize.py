@@ -284,7 +284,7 @@ def wrapped(text: str) -> bytes:
 
 
 def transform_of(stream: StreamDefinition) -> Transform:
-    """The transformation of a stream. If the stylesheet has been removed or broken, every item is set aside with that
+    """The transformation of a stream. If the stylesheet is now missing or broken, every item is set aside for that
     reason.
     """
     if stream.stylesheet is None:

@@ -57,9 +57,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class InTask:
-    """The data that is sent to a task: the locations of home and catalog, and the request, for the micro-batches `upto`
-    one.
-    """
+    """The data sent to a task: the locations of home and catalog, and the request, for the micro-batches `upto` one."""
 
     home: str
     id: str

@@ -341,9 +341,7 @@ class Registration:
             ) from error
 
     def _declare(self, statement: CreateQuery, name: str) -> None:
-        """Declares a published query, or a file that a query names, as a stream of that name: one document, or its
-        tuples.
-        """
+        """Declares a published query, or a file that a query names, as a stream of that name: a document, or tuples."""
         if name == statement.name and statement.published:
             raise self._refused(statement, "reads itself", name)
         if self.published.declare(name, self.feeds.is_published(name)):

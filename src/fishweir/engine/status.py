@@ -162,9 +162,7 @@ def query_status(
     subscribers: Sequence[Subscription] = (),
     missed: Mapping[str, int] | None = None,
 ) -> QueryStatus:
-    """The status of a query, counted from the results table. A query fires in a micro-batch that has a result for
-    it.
-    """
+    """The status of a query, from the results table. A query fires in a micro-batch that has a result for it."""
     results, fired, last = 0, [], None
     for commit in table.commits():
         if (commit.version < query.added and len(query.numbers) == 1) or not commit.matches:

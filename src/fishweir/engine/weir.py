@@ -120,9 +120,7 @@ class Weir(Administration, Publishing, OnSpark):
         return names
 
     def register_many(self, statement: str, rows: Any, on_progress: Callable[[int], None] | None = None) -> int:
-        """Registers one query or subscription per row, with the row's values for `$column`, and returns their
-        number.
-        """
+        """Registers one query or subscription per row, with the row's values for `$column`. Returns their number."""
         from fishweir.engine.many import registered
 
         count = 0

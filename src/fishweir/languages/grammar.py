@@ -112,9 +112,7 @@ def _analysed(file: str, words: tuple[str, ...]) -> Lark:
 
 
 def _with_conditions(words: tuple[str, ...], terminal: TerminalDef) -> None:
-    """Extends the terminal CONDITION of a grammar to all registered keywords; before a comparison, such a word is a
-    name.
-    """
+    """Extends the terminal CONDITION of a grammar to all registered keywords; before a comparison, they are names."""
     if terminal.name == "CONDITION":
         terminal.pattern = PatternRE(rf"(?:{keyword_pattern(words)})(?![\w.-])(?!\s*[=<>!])", ("i",))
 

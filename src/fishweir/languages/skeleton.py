@@ -175,9 +175,7 @@ class SkeletonCache:
         )
 
     def slots(self, text: str) -> tuple[Cut, tuple[tuple[int, Reader], ...], tuple[int, ...]] | None:
-        """For a cached statement, its split text, the literals that are constants with their readers, and the
-        structural ones.
-        """
+        """The split text of a cached statement, its constant literals with their readers, and its structural ones."""
         cut = _cut(text)
         family = self._families.get(cut.skeleton) if cut else None
         return None if cut is None or family is None else (cut, family.slots, family.structural)

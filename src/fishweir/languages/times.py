@@ -45,9 +45,7 @@ class Moment:
 
 
 def parse_interval(text: str) -> float:
-    """The seconds of `5`, `5 minutes`, `minute` or `hourly`. Raises BadTime if the text is not an interval or is
-    negative.
-    """
+    """The seconds of `5`, `5 minutes`, `minute` or `hourly`. Raises BadTime for anything else, and if negative."""
     match = _AMOUNT.fullmatch(text)
     if match is None or not (match[1] or match[2]):
         raise BadTime(f"'{text}' is not an interval: write a number and a unit, such as 10 minutes")

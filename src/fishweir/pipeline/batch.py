@@ -144,8 +144,8 @@ class MicroBatches:
         self._saved = time.monotonic()
 
     def step(self, executor: Executor, arrived: float = math.inf) -> bool:
-        """Evaluates and commits one micro-batch if any entries that have `arrived` by the given time wait. Returns
-        whether it did.
+        """Evaluates and commits one micro-batch of the entries that have `arrived` by a time. Returns whether any
+        waited.
         """
         if self.between(self):
             return True

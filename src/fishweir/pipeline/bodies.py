@@ -54,9 +54,7 @@ class EventTimes:
         return [self._seconds(texts.get(i)) if i in texts else e["timestamp"] for i, e in enumerate(entries)]
 
     def _texts(self, contents: Mapping[int, Content]) -> dict[int, str | None]:
-        """The value of the first node at the path; None if the document cannot be read, for which it has its own
-        reason.
-        """
+        """The value of the first node at the path; None if there is none or the document cannot be read."""
         assert self._path is not None
         texts: dict[int, str | None] = dict.fromkeys(contents)
         plain = {i: content for i, content in contents.items() if isinstance(content, bytes)}

@@ -135,9 +135,7 @@ def _outputs(size: int) -> list[Run]:
     total = sum(count for _, count in inner)
 
     def run(form: bytes, counts: tuple[float, float, float, float], *paths: str) -> Run:
-        """The operations of a document in addition to those of its elements `e`: passed and needed elements, parts and
-        steps.
-        """
+        """The operations of a document besides those of its elements `e`: passed and needed elements, parts, steps."""
         bodies = [(b"<l><d>%b</d></l>" % (form % some)).ljust(512) for some, _ in inner]
         parts = tuple(PathOutput("a", tuple(map(Step, path.split("/")))) for path in paths)
         pattern = PatternNode(Step("l"), (), (PatternNode(Step("d"), ("a",)),))

@@ -83,7 +83,7 @@ def texts(columns: Sequence[Column], values: Mapping[str | RelativePath, pa.Arra
 
 
 def json_texts(values: pa.Array) -> pa.StringArray:
-    """Each value as JSON, as `json.dumps` writes it. JSON texts contain no line breaks, so a line break can separate
+    """Each value as JSON, as `json.dumps` writes it. JSON texts contain no line breaks, which can thus separate
     them.
     """
     if pa.types.is_integer(values.type) or pa.types.is_boolean(values.type):

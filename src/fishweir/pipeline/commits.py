@@ -75,9 +75,7 @@ class Commit:
     hidden: list[int] = field(default_factory=list)
     """Queries whose results in this micro-batch do not count because a backfill finds them."""
     completes: int = -1
-    """The micro-batch whose results with omitted patterns this commit completes. The commit then has no files of its
-    own.
-    """
+    """The micro-batch whose results with omitted patterns this commit completes. It then has no files of its own."""
     before: str = ""
     """The checksum of the previous commit: commits form a chain."""
 

@@ -74,9 +74,7 @@ class EventTime:
         return found
 
     def marks(self, streams: Iterable[int]) -> dict[int, tuple[float, float]]:
-        """The input that tasks need to observe streams: the front of each stream, and the time before which items are
-        late.
-        """
+        """What tasks need to observe streams: the front of each stream, and the time before which items are late."""
         return {id: (self.of(id).front, self.dropped_by.get(str(id), -math.inf)) for id in streams}
 
     def add(self, observed: Mapping[str, Lateness]) -> None:

@@ -120,9 +120,7 @@ class Entries:
     others: Ints
     """A document number, or -1 if all other documents belong to one result."""
     documents: Ints
-    """Stream and number of the last side's document, or of the row's own: results with different documents are
-    different.
-    """
+    """Stream and number of the last side's document, or of the row's own: other documents make another result."""
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -24,8 +24,8 @@ GROWTH = 1.2
 HALVED_AT = 100_000
 """Items after which the weight of all previous items is halved."""
 RECENT = 1_000
-"""The greatest lateness among the last one to two thousand items counts, however rare it is: it may be the start of a
-replay.
+"""The greatest lateness among the last one to two thousand items counts, even if it is rare: a replay may have
+begun.
 """
 LONGEST = 1e12
 """Seconds above which lateness is not distinguished."""

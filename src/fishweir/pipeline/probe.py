@@ -35,9 +35,7 @@ class ProbeTask:
     batch: int
 
     def behind(self, match: Callable[[], Summary]) -> Summary:
-        """Runs both stages of a micro-batch with a single part: the first one's state stays in memory for the
-        second.
-        """
+        """Runs both stages of a micro-batch with one part: the state of the first stays in memory for the second."""
         both = Summary()
         both.add(match())
         if both.states:

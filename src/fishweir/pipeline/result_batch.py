@@ -118,9 +118,7 @@ class ResultBatch:
 
 
 class Once:
-    """Results found by one alternative of a query, which must not be repeated by another. Entries are ordered by
-    document.
-    """
+    """Results found by one alternative of a query, which another must not repeat. Entries are ordered by document."""
 
     def __init__(self) -> None:
         self.documents: list[int] | None = None

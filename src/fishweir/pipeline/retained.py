@@ -47,7 +47,7 @@ def read_listed(folder: Path, file: StateFile) -> States:
 
 
 class Retained:
-    """The state files of a home, including those of the last micro-batch; `dropped` are queries whose windows no longer
+    """The state files of a home, including the last micro-batch's; `dropped` are queries whose windows no longer
     count.
     """
 
@@ -108,8 +108,8 @@ def _size(group: Sequence[StateFile]) -> int:
 
 
 def remove_others(folder: Path, files: Sequence[StateFile]) -> None:
-    """Removes files that neither the newest commit nor the previous one names. `fishweir repair` may go back to the
-    latter.
+    """Removes files that neither the newest commit nor the previous one names, to which `fishweir repair` may go
+    back.
     """
     names = {file.name for file in files}
     for name in os.listdir(folder) if folder.exists() else ():

@@ -24,9 +24,7 @@ from fishweir.shedding.decision import BY_ELEMENT, LEFT_OUT, Level, StreamShed, 
 
 
 def levels_in(log: StreamLog, after: int, upto: int, shed: StreamShed | None) -> dict[int, frozenset[int]]:
-    """By level, including LEFT_OUT, the numbers of the entries (after, upto]; empty if all entries are evaluated
-    completely.
-    """
+    """By level, including LEFT_OUT, the numbers of the entries (after, upto]; empty if all are evaluated completely."""
     if shed is None or shed.is_nothing:
         return {}
     batches = list(log.read(after, upto))

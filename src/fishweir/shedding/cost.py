@@ -35,7 +35,7 @@ class Constants:
 
 @dataclass(frozen=True, slots=True)
 class PatternCounts:
-    """For one pattern, per topmost element: its elements, the tokens in each, and the start tags that activate its
+    """For one pattern, per topmost element: its elements, the tokens in each, the start tags that activate its
     states.
     """
 

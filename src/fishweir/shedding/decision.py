@@ -28,9 +28,7 @@ from fishweir.shedding.suspension import PreferenceGroup, Variant
 from fishweir.shedding.utility import otherwise
 
 MOST_PREFERENCES = 64
-"""The maximum number of different preferences by value that decide about one stream: those with the most
-subscribers.
-"""
+"""The maximum number of different preferences by value that decide for a stream: those with the most subscribers."""
 
 
 @dataclass(frozen=True, slots=True)

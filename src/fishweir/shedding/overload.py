@@ -25,8 +25,8 @@ RECENT = 10
 ENOUGH = 1_000
 """Micro-batches with fewer documents are used to estimate the speed only if they took longer than the target."""
 FEWEST, SHORTEST = 100, 0.05
-"""Outputs of fewer documents, or constructed in fewer seconds, are not used to estimate the cost per output: each
-delivery has a fixed cost.
+"""Outputs of fewer documents that also took fewer seconds are not used to estimate the cost per output: each delivery
+has a fixed cost.
 """
 LEAST = 0.01
 """The minimum share that is kept, so that the speed is still measured."""
@@ -70,9 +70,7 @@ class Overload:
             raise QueryError(f"the target latency is a number of seconds above 0, not {self.latency}")
 
     def took(self, documents: int, seconds: float, shed: int = 0, part: float = 1.0) -> None:
-        """Records a micro-batch with the numbers of evaluated and left-out documents; `part` of the patterns' cost was
-        spent.
-        """
+        """Records a micro-batch: evaluated and left-out documents, seconds, and the `part` of the patterns' cost spent."""
         if shed and self._costs:
             self._left_out.append(max(0.0, seconds - documents * part * median(self._costs)) / shed)
         elif self._warm and documents and (documents >= ENOUGH or seconds > self.latency):

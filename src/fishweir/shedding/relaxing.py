@@ -38,9 +38,7 @@ def _may_go(tree: Any, place: int, key: str) -> bool:
 def relaxable_at(
     key: str, places: Set[int], groups: Sequence[Any], needed: Mapping[str, Set[int]]
 ) -> tuple[tuple[int, frozenset[int]], ...] | None:
-    """The queries that check a condition at a path, with the pattern that each loses; None if one of them must check
-    it.
-    """
+    """The queries that check a condition at a path, with the pattern that each loses; None if one must check it."""
     if any(other.startswith(f"{key}.") for other in needed):
         return None
     found = []

@@ -61,9 +61,7 @@ class PreferenceGroup:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something that can be left out; `losers` are the affected groups, by position, with the patterns that each
-    loses.
-    """
+    """Something that can be left out; `losers` are the affected groups, by position, with their lost patterns."""
 
     key: str
     is_condition: bool

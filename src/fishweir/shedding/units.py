@@ -43,9 +43,7 @@ def unit_of(parts: Parts) -> Unit | None:
 
 @lru_cache(maxsize=10_000)
 def context_place(shape: Any) -> int | None:
-    """The position, among a result's nodes, of the element that a query iterates over; None if results do not contain
-    it.
-    """
+    """The position of the element that a query iterates over among a result's nodes; None if it is not among them."""
     if not isinstance(shape, Shape) or not is_alone(shape) or shape.alternatives:
         return None
     root, places = to_tree(shape).root, output_places(shape)

@@ -26,7 +26,7 @@ class Entry:
 
 
 def entry_of(result: Result, media: str | None = None) -> Entry:
-    """An entry for a result: a feed's item provides its own title, link and description, anything else its text or
+    """The entry of a result: a feed's item has its own title, link and description, anything else its text or
     columns.
     """
     title, link, summary = "", None, ""

@@ -92,9 +92,7 @@ class Http(NotRewindable):
 
 
 def _signing_key(given: str) -> bytes:
-    """The key for a secret. Secrets that begin with `whsec_` are base64, as in Standard Webhooks; others are used as
-    they are.
-    """
+    """The key for a secret. Secrets with the prefix `whsec_` are base64 (Standard Webhooks), others are used as is."""
     try:
         return (
             base64.b64decode(given.removeprefix("whsec_"), validate=True)

@@ -65,7 +65,7 @@ class Outputs:
         self.guard = Guard.asked(None) if guard is None else guard
 
     def register(self, name: str, factory: Factory) -> None:
-        """Registers an output. Raises QueryError if no statement could name it, or if a built-in output has the
+        """Registers an output. Raises QueryError if no statement could name it, or if a built-in output has its
         name.
         """
         if not _NAME.fullmatch(name):

@@ -223,9 +223,7 @@ def _without(node: PatternNode, absent: list[Absence]) -> PatternNode:
 
 
 def _check_joined(shape: Shape, starts: Sequence[int]) -> None:
-    """Checks that a condition joins each source with the others: documents wait forever, and all combinations are too
-    many.
-    """
+    """Checks that each source is joined with the others: documents wait forever, and all combinations are too many."""
     blocks, conditions = shape.blocks, shape.conditions
     owner = {name: i for i, block in enumerate(blocks) for node in block.pattern.walk() for name in node.variables}
     pairs = [{owner[c.left], owner[c.right]} for c in conditions if isinstance(c.right, str)]

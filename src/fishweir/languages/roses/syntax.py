@@ -33,9 +33,7 @@ class OperandSyntax:
 
 @dataclass(frozen=True, slots=True)
 class AtomSyntax:
-    """`operand op constants`; without an operand it applies to the whole item, without constants it checks
-    existence.
-    """
+    """`operand op constants`; without an operand, it applies to the whole item; without constants, to existence."""
 
     operand: OperandSyntax | None
     op: Token

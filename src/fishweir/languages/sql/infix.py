@@ -43,8 +43,8 @@ def spelled(masked: str) -> str:
 
 
 def marked(tokens: list[Token]) -> tuple[list[Token], dict[int, Infix]]:
-    """The tokens with sqlglot's infix operator for each condition, and the conditions by the positions of their right
-    sides.
+    """The tokens with sqlglot's infix operator for each condition, and the conditions by the positions of their
+    texts.
     """
     found: list[Token] = []
     infixes: dict[int, Infix] = {}

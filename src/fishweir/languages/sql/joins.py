@@ -76,9 +76,7 @@ class JoinScope(Columns):
         return in_block(block, steps_of(parts[1:]))
 
     def columns(self, nodes: list[exp.Expr]) -> tuple[Shown, ...]:
-        """The columns of the select list. A name that several columns would share is prefixed with the stream, as in
-        `*`.
-        """
+        """The columns of the select list. A name that several columns share is prefixed with the stream, as in `*`."""
         found = [(node, part) for node in nodes for part in self._shown(node)]
         often = Counter(part.name for _, part in found if isinstance(part, ColumnOutput))
         found = [

@@ -162,7 +162,7 @@ class JoinBinder(Binder):
         return SideWindow(slot), SideWindow() if join.is_sequence else SideWindow(slot)
 
     def _compare(self, condition: ConditionSyntax) -> bool | None:
-        """Adds a condition of a join. Returns whether it compares variables of two blocks, or of one; None if of
+        """Adds a condition of a join. Returns whether it compares variables of two blocks or of one; None if of
         none.
         """
         if isinstance(condition, NotSyntax):
@@ -215,9 +215,7 @@ class JoinBinder(Binder):
         return None
 
     def _check_named(self, name: str, operand: RelativeSyntax) -> None:
-        """Checks an operand: results contain the nodes that value joins compare, and an attribute is identified by its
-        name.
-        """
+        """Checks an operand: results contain the nodes that value joins compare, and attributes are known by name."""
         node = next(n for _, root in self._blocks for n in root.walk() if name in n.variables)
         if node.step.is_attribute and node.step.name == "*":
             shown = operand.steps[-1].name if operand.steps else operand.start

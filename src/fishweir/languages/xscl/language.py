@@ -199,9 +199,7 @@ GRAMMAR = Grammar("xscl/xscl.lark", XsclTransformer())
 
 
 def parse_query(piece: StatementText) -> ParsedQuery:
-    """A query from its select clause to its schedule. Raises Rejected with the position if it does not parse or
-    bind.
-    """
+    """A query from its select clause to its schedule. Raises Rejected with the position of an error."""
     return scan_query(piece) or parse_by_grammar(piece)
 
 

@@ -82,9 +82,7 @@ def scan(text: str, start: int = 0) -> Scanned | None:
 
 
 def is_constant(found: Scanned) -> bool:
-    """Whether a query may have its path as a constant: nothing in it depends on its own shape, and texts are not
-    ordered.
-    """
+    """Whether a query may have its path as a constant: nothing depends on its own shape, and texts are not ordered."""
     clauses = found.clauses
     if clauses is not _NO_CLAUSES and (clauses.publish or clauses.preference or clauses.distinct):
         return False

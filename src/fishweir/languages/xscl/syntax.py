@@ -120,9 +120,7 @@ class WindowSyntax:
 
 @dataclass(frozen=True, slots=True)
 class JoinSyntax:
-    """`JOIN{conditions, window} block`, FOLLOWED BY or NOT FOLLOWED BY; `end` is the end of the text of its right
-    side.
-    """
+    """`JOIN{conditions, window} block`, FOLLOWED BY or NOT FOLLOWED BY; `end` is the end of its right side's text."""
 
     word: Token
     conditions: tuple[ConditionSyntax, ...]

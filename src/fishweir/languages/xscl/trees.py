@@ -36,9 +36,7 @@ Wanted = dict[str, Token]
 
 
 def bind_joins(query: QuerySyntax, text: str) -> ParsedQuery:
-    """The shape and constants of the outermost join, with the joins inside it. Raises Rejected for what does not
-    bind.
-    """
+    """The shape and constants of the outermost join, with the joins inside it. Raises Rejected on binding errors."""
     tree = _Tree(query, text)
     if query.joins[-1].is_absence:
         left = tree.absent(query.block, query.joins, selected_by(query), "_")

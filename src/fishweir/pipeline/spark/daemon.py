@@ -61,7 +61,7 @@ def is_given_to(place: str) -> bool:
 
 
 def wait_at(place: str) -> bool:
-    """Loads the modules that workers need, waits for Spark's daemon and takes over its role, unless the driver ends
+    """Loads the modules that workers need, waits for Spark's daemon and takes its role, unless the driver ends
     first.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:

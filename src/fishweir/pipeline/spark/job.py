@@ -31,8 +31,8 @@ logger = logging.getLogger("fishweir.job")
 ATTEMPTS = 5
 """The maximum number of attempts for a micro-batch: a task may die for external reasons, such as too little memory."""
 SETTLED = 0.1
-"""Seconds after which an arrived entry is certainly in its log. Until then, later entries of other streams may precede
-it.
+"""Seconds after which an arrived entry is certainly in its log. Until then, later entries of other streams may be
+first.
 """
 AT_REST, UNSETTLED = 0.5, 0.02
 """Seconds between polls for new entries: without a wake-up call, and while entries must settle."""

@@ -127,9 +127,7 @@ def _has_gateway() -> bool:
 
 
 def _end() -> None:
-    """Ends a JVM that was never used, for example because the statements were refused, without waiting for its
-    start.
-    """
+    """Ends a JVM that was never used, for example after the statements were refused, without waiting for its start."""
     if not _has_gateway():
         _begun[0].process.kill()
     shutil.rmtree(_begun[0].folder, ignore_errors=True)
