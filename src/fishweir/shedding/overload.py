@@ -70,7 +70,7 @@ class Overload:
             raise QueryError(f"the target latency is a number of seconds above 0, not {self.latency}")
 
     def took(self, documents: int, seconds: float, shed: int = 0, part: float = 1.0) -> None:
-        """Records a micro-batch: evaluated and left-out documents, seconds, and the `part` of the patterns' cost spent."""
+        """Records a micro-batch; `shed` documents were left out, and `part` of the patterns' cost was spent."""
         if shed and self._costs:
             self._left_out.append(max(0.0, seconds - documents * part * median(self._costs)) / shed)
         elif self._warm and documents and (documents >= ENOUGH or seconds > self.latency):
