@@ -262,7 +262,7 @@ class Outbox:
             return connection.scalar(sa.select(outbox.c.id).where(chosen).limit(1)) is not None
 
     def channels_of(self, connection: sa.Connection, ids: Iterable[int]) -> dict[int, Channel]:
-        """Channels by id; the most recently used ones are cached."""
+        """Channels by id; recently used ones are cached."""
         wanted = set(ids)
         found = {id: self._channels[id] for id in wanted if id in self._channels}
         if missing := sorted(wanted - set(found)):

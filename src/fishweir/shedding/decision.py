@@ -33,7 +33,7 @@ MOST_PREFERENCES = 64
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A condition that increases the value of a document: the names of a path, a comparison, and the increase."""
+    """A condition that makes a document more valuable: the names of a path, a comparison, and the utility."""
 
     path: tuple[str, ...]
     op: str
@@ -43,7 +43,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Valued:
-    """One preference by value: the greatest value of the conditions that hold, else the remaining value."""
+    """One preference by value: the greatest utility of the conditions that hold counts, or `otherwise` if none does."""
 
     weight: float
     otherwise: float

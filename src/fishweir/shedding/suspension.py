@@ -99,7 +99,7 @@ class Parts:
         return sum(group.weight for group in self.groups)
 
     def only(self, gone: Set[int]) -> tuple[str, ...]:
-        """The paths that only some groups need."""
+        """The paths that no groups but those in `gone` need."""
         keys = dict.fromkeys(key for place in sorted(gone) for key in needed_paths(self.groups[place].shape))
         return tuple(key for key in keys if self.needed[key] <= gone)
 
