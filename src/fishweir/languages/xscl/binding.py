@@ -3,7 +3,7 @@
 The pattern's nodes are the block's steps and those of its predicates, each path separately: `[a = 1][a = 2]` requires
 two nodes, which may differ. The result is the node of the block's last step, unless a select clause says otherwise.
 Variables that start with `_` are created here and not shown. This module binds the blocks of a query one after another;
-`xscl_joins` continues from there.
+`joins` continues from there.
 """
 
 from __future__ import annotations

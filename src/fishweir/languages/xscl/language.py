@@ -1,7 +1,7 @@
 """XSCL: selections by XPath query blocks, and joins of them (MMQJP section 2).
 
 In: the text of a query, starting at `select`, `from` or the stream's name. Out: a ParsedQuery. The transformer creates
-syntax nodes that keep their tokens; `xscl_binding` and `xscl_joins` turn them into algebra.
+syntax nodes that keep their tokens; `binding` and `joins` turn them into algebra.
 """
 
 from __future__ import annotations
